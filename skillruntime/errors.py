@@ -1,0 +1,260 @@
+"""What can go wrong, as exceptions, and as the errors a model is told.
+
+An exception of this family is told to the model with its own code; any other exception is a bug, goes to the
+log, and reaches the model as ``INTERNAL_ERROR`` without text from inside.
+
+The family::
+
+    SkillRuntimeError               code                    recoverable
+    ├── SkillInputError             INVALID_INPUT           yes   the arguments do not fit the contract
+    │   ├── TruncatedInputError     TRUNCATED_INPUT         yes   the model's text was cut off
+    │   └── UnsupportedVersionError UNSUPPORTED_VERSION     no    no contract or migration covers the version
+    ├── SkillNotFoundError          SKILL_NOT_FOUND         yes   no such skill, or it is hidden
+    ├── ResourceNotFoundError       FETCH_FAILED            yes   no such file in the skill
+    ├── InvalidSkillError           INVALID_SKILL           no    the skill's own files are wrong
+    ├── SkillOutputError            INVALID_OUTPUT          no    the skill broke its promise
+    ├── IncompatibleRuntimeError    INCOMPATIBLE_RUNTIME    no    the skill needs another runtime version
+    ├── AccessDeniedError           ACCESS_DENIED           no    not trusted, or not approved
+    ├── ToolNotAvailableError       TOOL_NOT_AVAILABLE      no    a command, package or runner is missing
+    ├── ToolExecutionError          TOOL_EXECUTION_FAILED   no    the skill ran and failed
+    ├── ToolTimeoutError            TOOL_TIMEOUT            no    the skill ran past its deadline
+    └── RateLimitError              RATE_LIMIT_EXCEEDED     yes   a service asks to wait
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+__all__ = [
+    "AccessDeniedError",
+    "ErrorCode",
+    "IncompatibleRuntimeError",
+    "InvalidSkillError",
+    "RateLimitError",
+    "ResourceNotFoundError",
+    "SkillError",
+    "SkillInputError",
+    "SkillNotFoundError",
+    "SkillOutputError",
+    "SkillRuntimeError",
+    "ToolExecutionError",
+    "ToolNotAvailableError",
+    "ToolTimeoutError",
+    "TruncatedInputError",
+    "UnsupportedVersionError",
+]
+
+
+class ErrorCode(StrEnum):
+    """The codes of the standard envelope (contract chapter 31.4), the protocol's two, and our own."""
+
+    # The chapter's: input
+    INVALID_INPUT = "INVALID_INPUT"
+    MISSING_REQUIRED_PARAM = "MISSING_REQUIRED_PARAM"
+    PARAM_OUT_OF_RANGE = "PARAM_OUT_OF_RANGE"
+    # The chapter's: tools
+    TOOL_NOT_AVAILABLE = "TOOL_NOT_AVAILABLE"
+    TOOL_EXECUTION_FAILED = "TOOL_EXECUTION_FAILED"
+    TOOL_TIMEOUT = "TOOL_TIMEOUT"
+    # The chapter's: services
+    SEARCH_API_ERROR = "SEARCH_API_ERROR"
+    FETCH_FAILED = "FETCH_FAILED"
+    RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
+    # The chapter's: the skill itself
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    PARTIAL_SUCCESS = "PARTIAL_SUCCESS"
+    # The invocation protocol's
+    AUTH_REQUIRED = "AUTH_REQUIRED"
+    EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
+    # Ours
+    SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
+    UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+    INCOMPATIBLE_RUNTIME = "INCOMPATIBLE_RUNTIME"
+    INVALID_SKILL = "INVALID_SKILL"
+    INVALID_OUTPUT = "INVALID_OUTPUT"
+    TRUNCATED_INPUT = "TRUNCATED_INPUT"
+    ACCESS_DENIED = "ACCESS_DENIED"
+    CANCELLED = "CANCELLED"
+
+
+@dataclass(frozen=True, slots=True)
+class SkillError:
+    """One error of the envelope (contract chapter 31.4).
+
+    ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected": ..., "received": ...}``.
+
+    >>> SkillError(ErrorCode.INTERNAL_ERROR, "An unexpected error occurred", recoverable=False).to_dict()
+    {'code': 'INTERNAL_ERROR', 'message': 'An unexpected error occurred', 'recoverable': False}
+    """
+
+    code: ErrorCode
+    message: str
+    recoverable: bool
+    details: dict[str, Any] | None = None
+    suggested_action: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object of 31.4; ``details`` and ``suggested_action`` only where there are any."""
+        document: dict[str, Any] = {
+            "code": self.code.value,
+            "message": self.message,
+            "recoverable": self.recoverable,
+        }
+        if self.details:
+            document["details"] = self.details
+        if self.suggested_action:
+            document["suggested_action"] = self.suggested_action
+        return document
+
+
+class SkillRuntimeError(Exception):
+    """The base of the family: a failure that a model, or the host, can act on.
+
+    *details* and *suggested_action* go to the model as they are; *recoverable* overrides the class's own.
+    """
+
+    code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR
+    recoverable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        suggested_action: str | None = None,
+        recoverable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.details = dict(details) if details else None
+        self.suggested_action = suggested_action
+        if recoverable is not None:
+            self.recoverable = recoverable
+
+    def to_errors(self) -> tuple[SkillError, ...]:
+        """Return what the envelope says of this failure: one error, or one per offending parameter."""
+        return (SkillError(self.code, str(self), self.recoverable, self.details, self.suggested_action),)
+
+
+class SkillInputError(SkillRuntimeError):
+    """The arguments do not fit the contract (contract chapter 31.3).
+
+    ``errors`` is the chapter's list of sentences; ``skill_errors`` are the same faults, structured, one per
+    offending parameter.
+
+    >>> SkillInputError("Input validation failed", errors=["'topics' is a required property"]).errors
+    ["'topics' is a required property"]
+    """
+
+    code = ErrorCode.INVALID_INPUT
+    recoverable = True
+
+    def __init__(
+        self,
+        message: str,
+        errors: Sequence[str] | None = None,
+        *,
+        skill_errors: Sequence[SkillError] = (),
+        details: Mapping[str, Any] | None = None,
+        suggested_action: str | None = None,
+    ) -> None:
+        super().__init__(message, details=details, suggested_action=suggested_action)
+        self.skill_errors = tuple(skill_errors)
+        self.errors: list[str] = list(errors) if errors is not None else [error.message for error in self.skill_errors]
+
+    def to_errors(self) -> tuple[SkillError, ...]:
+        """Return one error per offending parameter; where only sentences are known, one that lists them."""
+        if self.skill_errors:
+            return self.skill_errors
+        details = self.details or ({"validation_errors": self.errors} if self.errors else None)
+        return (SkillError(self.code, str(self), self.recoverable, details, self.suggested_action),)
+
+    def to_response(self) -> dict[str, Any]:
+        """Return the envelope of 31.4 as a dictionary."""
+        return {"status": "failed", "errors": [error.to_dict() for error in self.to_errors()]}
+
+
+class TruncatedInputError(SkillInputError):
+    """The model's text was cut off: nobody can know what it would have said."""
+
+    code = ErrorCode.TRUNCATED_INPUT
+
+
+class UnsupportedVersionError(SkillInputError):
+    """Neither the contract nor a migration covers the version that the arguments were written for."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION
+    recoverable = False
+
+
+class SkillNotFoundError(SkillRuntimeError):
+    """No skill of this name is visible to the caller."""
+
+    code = ErrorCode.SKILL_NOT_FOUND
+    recoverable = True
+
+
+class ResourceNotFoundError(SkillRuntimeError):
+    """The skill has no such file, or it lies outside the skill's directory."""
+
+    code = ErrorCode.FETCH_FAILED
+    recoverable = True
+
+
+class InvalidSkillError(SkillRuntimeError):
+    """The skill's own files are wrong: its contract, its schema, its frontmatter."""
+
+    code = ErrorCode.INVALID_SKILL
+
+
+class SkillOutputError(SkillRuntimeError):
+    """The skill ran, and what it returned is not what its contract promises."""
+
+    code = ErrorCode.INVALID_OUTPUT
+
+
+class IncompatibleRuntimeError(SkillRuntimeError):
+    """The skill requires another version of this library."""
+
+    code = ErrorCode.INCOMPATIBLE_RUNTIME
+
+
+class AccessDeniedError(SkillRuntimeError):
+    """The call was not allowed: an untrusted script without approval, or a tool outside the allowed ones."""
+
+    code = ErrorCode.ACCESS_DENIED
+
+
+class ToolNotAvailableError(SkillRuntimeError):
+    """Something the skill needs is not there: a command, a Python package, an implementation."""
+
+    code = ErrorCode.TOOL_NOT_AVAILABLE
+
+
+class ToolExecutionError(SkillRuntimeError):
+    """The skill ran and failed."""
+
+    code = ErrorCode.TOOL_EXECUTION_FAILED
+
+
+class ToolTimeoutError(SkillRuntimeError, TimeoutError):
+    """The skill ran past its deadline."""
+
+    code = ErrorCode.TOOL_TIMEOUT
+
+
+class RateLimitError(SkillRuntimeError):
+    """A service asks to wait *retry_after* seconds before the next call (contract chapter 31.4)."""
+
+    code = ErrorCode.RATE_LIMIT_EXCEEDED
+    recoverable = True
+
+    def __init__(self, message: str = "Rate limit exceeded", *, retry_after: float) -> None:
+        super().__init__(
+            message,
+            details={"retry_after_seconds": retry_after},
+            suggested_action=f"Please wait {retry_after}s before retrying",
+        )
+        self.retry_after = retry_after
