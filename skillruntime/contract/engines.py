@@ -1,0 +1,343 @@
+"""The two engines that judge values by a JSON Schema, behind one shape: jsonschema-rs, and jsonschema as reference.
+
+Neither ever fetches: a reference is looked up among the resources handed in, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from skillruntime.contract.bounds import resolve
+from skillruntime.contract.pointer import Path, format_pointer, value_at
+
+__all__ = ["DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchema", "Violation"]
+
+DIALECTS = {
+    "https://json-schema.org/draft/2020-12": "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2020-12/schema": "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09": "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema": "http://json-schema.org/draft-07/schema#",
+    "http://json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
+}
+"""How ``$schema`` is written (the contract chapter leaves out ``/schema``) -> the dialect's own URI."""
+
+_BASE = "urn:skillruntime:schema"
+_DRAFTS = {"draft/2020-12": "Draft202012", "draft/2019-09": "Draft201909", "draft-07": "Draft7", "draft-06": "Draft6"}
+_PATTERN_BYTES = 1 << 20
+
+
+class UnusableSchema(ValueError):
+    """The document is no schema that this engine can use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One keyword that a value breaks.
+
+    ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword (``None``
+    where it lies in another document), ``names`` are the properties that are missing or unexpected, ``branches`` are
+    the violations of each branch of an ``anyOf`` or ``oneOf``.
+    """
+
+    keyword: str
+    path: Path
+    location: Path | None
+    schema: Any
+    value: Any
+    names: tuple[str, ...] = ()
+    branches: tuple[tuple[Violation, ...], ...] = ()
+
+    @property
+    def pointer(self) -> str:
+        """The place in the value, as a JSON Pointer."""
+        return format_pointer(self.path)
+
+    @property
+    def expected(self) -> Any:
+        """What the keyword asks for, as the schema writes it."""
+        return self.schema.get(self.keyword) if isinstance(self.schema, dict) else self.schema
+
+
+class Engine(Protocol):
+    """One compiled schema document; a *location* picks one of its subschemas."""
+
+    def checker(self, location: Path) -> Callable[[Any], bool]:
+        """Return the function that says whether a value fits the subschema."""
+        ...
+
+    def violations(self, value: Any, location: Path) -> Iterator[Violation]:
+        """Yield what is wrong with *value* by the subschema."""
+        ...
+
+
+def _reference(location: Path) -> str:
+    return _BASE + "#" + quote(format_pointer(location), safe="/~!$&'()*+,;=:@?-._")
+
+
+class RustEngine:
+    """jsonschema-rs: fast, and its patterns are matched in linear time."""
+
+    def __init__(
+        self,
+        document: Mapping[str, Any] | bool,
+        *,
+        dialect: str,
+        resources: Mapping[str, Any],
+        assert_formats: bool,
+    ) -> None:
+        import jsonschema_rs  # the wheel may be missing: the caller falls back to the reference engine
+
+        self._document = document
+        self._dialect = dialect
+        self._validators: dict[Path, Any] = {}
+        self._options: dict[str, Any] = {
+            "validate_formats": assert_formats,
+            "pattern_options": jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES),
+            "offline": True,
+        }
+        self._compile = jsonschema_rs.validator_for
+        self._new_registry = jsonschema_rs.Registry
+        draft = next((name for part, name in _DRAFTS.items() if part in dialect), "Draft202012")
+        self._draft = getattr(jsonschema_rs, draft)
+        self._resources = dict(resources)
+        self._registry: Any = None
+        try:
+            if resources:
+                self._options["registry"] = self._open_registry()
+            self._validators[()] = self._compile(document, **self._options)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            raise UnusableSchema(_reason(error)) from None
+
+    def _open_registry(self) -> Any:
+        if self._registry is None:
+            document = self._document
+            if isinstance(document, dict):
+                document = {**document, "$schema": self._dialect}
+            self._registry = self._new_registry([(_BASE, document), *self._resources.items()], self._draft)
+        return self._registry
+
+    def _validator(self, location: Path) -> Any:
+        validator = self._validators.get(location)
+        if validator is None:
+            options = self._options | {"registry": self._open_registry()}
+            validator = self._compile({"$schema": self._dialect, "$ref": _reference(location)}, **options)
+            self._validators[location] = validator
+        return validator
+
+    def checker(self, location: Path) -> Callable[[Any], bool]:
+        check: Callable[[Any], bool] = self._validator(location).is_valid
+        return check
+
+    def violations(self, value: Any, location: Path) -> Iterator[Violation]:
+        return (self._violation(error, value) for error in self._validator(location).iter_errors(value))
+
+    def _violation(self, error: Any, value: Any) -> Violation:
+        kind, path = error.kind, tuple(error.instance_path)
+        keyword, location = kind.name, tuple(error.schema_path)
+        names: tuple[str, ...] = ()
+        branches: tuple[tuple[Violation, ...], ...] = ()
+        match keyword:
+            case "required":
+                names = (kind.property,)
+                keyword, location = str(location[-1]), location[:-1]
+                if keyword not in ("required", "dependentRequired", "dependencies"):
+                    keyword, location = "required", (*location, keyword)
+            case "additionalProperties" | "unevaluatedProperties":
+                names, location = tuple(kind.unexpected), location[:-1]
+            case "anyOf" | "oneOf":
+                location = location[:-1]
+                context = getattr(kind, "context", ())
+                branches = tuple(tuple(self._violation(each, value) for each in branch) for branch in context)
+            case "falseSchema":
+                keyword = str(location[-1]) if location else "false"
+            case "contains":
+                keyword, location = str(location[-1]), location[:-1]
+            case "propertyNames":
+                location = location[: len(location) - 1 - location[::-1].index("propertyNames")]
+            case _:
+                location = location[:-1]
+        if keyword == "oneOf" and any(not branch for branch in branches):
+            branches = ()
+        found, schema = _lookup(self._document, location)
+        return Violation(keyword, path, found, schema, _part(value, path), names, branches)
+
+
+class ReferenceEngine:
+    """jsonschema: the reference implementation, used where the fast wheel is missing and as the oracle in tests."""
+
+    def __init__(
+        self,
+        document: Mapping[str, Any] | bool,
+        *,
+        dialect: str,
+        resources: Mapping[str, Any],
+        assert_formats: bool,
+    ) -> None:
+        import jsonschema  # slow to import, and needed only where the fast engine is missing or a test asks for it
+        from jsonschema_specifications import REGISTRY
+        from referencing import Registry, Resource
+        from referencing.exceptions import Unresolvable
+        from referencing.jsonschema import specification_with
+
+        self._document = document
+        specification = specification_with(dialect)
+        registry: Any = Registry().combine(REGISTRY).with_resource(_BASE, Resource(document, specification))
+        for uri, resource in resources.items():
+            registry = registry.with_resource(uri, Resource.from_contents(resource, specification))
+        cls = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft202012Validator)
+        try:
+            cls.check_schema(document)
+        except jsonschema.SchemaError as error:
+            raise UnusableSchema(error.message) from None
+        checker = jsonschema.FormatChecker() if assert_formats else None
+        self._dialect = dialect
+        self._make = lambda schema: cls(schema, registry=registry, format_checker=checker)
+        root = registry.resolver(_BASE)
+        for reference in () if resources else _references(document):
+            try:
+                root.lookup(reference)
+            except (Unresolvable, ValueError):
+                raise UnusableSchema(f"the reference {reference!r} leads nowhere in this document") from None
+
+    def _validator(self, location: Path) -> Any:
+        return self._make({"$ref": _reference(location)} if location else self._document)
+
+    def checker(self, location: Path) -> Callable[[Any], bool]:
+        validator = self._validator(location)
+        check: Callable[[Any], bool] = validator.is_valid
+        return check
+
+    def violations(self, value: Any, location: Path) -> Iterator[Violation]:
+        seen: set[tuple[str, Path, Any]] = set()
+        for error in self._validator(location).iter_errors(value):
+            for violation in self._violations(error, value, location):
+                key = (violation.keyword, violation.path, (violation.location, violation.names))
+                if key not in seen:
+                    seen.add(key)
+                    yield violation
+
+    def _violations(self, error: Any, value: Any, start: Path) -> Iterator[Violation]:
+        path, part = tuple(error.absolute_path), error.instance
+        keyword, steps = error.validator, list(error.absolute_schema_path)
+        if "propertyNames" in steps[:-1]:
+            keyword, steps, part = "propertyNames", steps[: steps.index("propertyNames") + 1], _part(value, path)
+        elif keyword is None:  # a schema that is plain false
+            keyword = str(steps[-1]) if steps else "false"
+            location = _follow(self._document, start, steps, False)
+            if keyword in ("properties", "patternProperties") and location is not None:
+                yield from self._forbidden(location, path, part)
+            else:
+                yield Violation(keyword, path, location, False, part)
+            return
+        elif keyword == "items" and error.schema.get("items") is False:
+            beyond = range(len(error.schema.get("prefixItems", ())), len(part))
+            location = _follow(self._document, start, steps, False)
+            yield from (Violation("items", (*path, index), location, False, part[index]) for index in beyond)
+            return
+        holder = None if keyword == "propertyNames" else error.schema
+        location = _follow(self._document, start, steps[:-1], holder)
+        schema = error.schema if holder is not None else _lookup(self._document, location or ())[1]
+        if keyword == "minContains" and "minContains" not in schema:
+            keyword = "contains"
+        branches: tuple[tuple[Violation, ...], ...] = ()
+        if keyword in ("anyOf", "oneOf") and error.context:
+            groups: dict[int, list[Violation]] = {}
+            for child in error.context:
+                groups.setdefault(child.schema_path[0] if child.schema_path else 0, []).extend(self._violations(child, value, start))
+            branches = tuple(tuple(groups[index]) for index in sorted(groups))
+        for names in _names(keyword, schema, part):
+            yield Violation(keyword, path, location, schema, part, names, branches)
+
+    def _forbidden(self, location: Path, path: Path, part: Any) -> Iterator[Violation]:
+        """Yield a violation for each member of *part* that a ``false`` schema forbids; the library names only one."""
+        members = value_at(self._document, location)
+        for name in part if isinstance(part, dict) else ():
+            if members.get(name) is False:
+                yield Violation(name, (*path, name), (*location, name), False, part[name])
+
+
+def _reason(error: Exception) -> str:
+    message = str(getattr(error, "message", error))
+    where = format_pointer(getattr(error, "instance_path", ()))
+    return f"{message} - at {where}" if where else message
+
+
+def _lookup(document: Any, location: Path) -> tuple[Path | None, Any]:
+    try:
+        return location, value_at(document, location)
+    except LookupError:
+        return None, {}
+
+
+def _part(value: Any, path: Path) -> Any:
+    try:
+        return value_at(value, path)
+    except LookupError:  # the path of a property's name, or of a value that is no JSON
+        return value
+
+
+def _follow(document: Any, location: Path, steps: list[Any], holder: Any) -> Path | None:
+    """Return where the path *steps* from *location* ends, at the schema *holder* (any, if that is ``None``).
+
+    The library leaves ``$ref`` out of its paths: where a step leads nowhere, or to another schema, follow the reference.
+    """
+    found, schema = _lookup(document, location)
+    if found is None:
+        return None
+    if not steps and (holder is None or schema == holder):
+        return location
+    if steps:
+        ending = _follow(document, (*location, steps[0]), steps[1:], holder)
+        if ending is not None:
+            return ending
+    for keyword in ("$ref", "$dynamicRef") if isinstance(schema, dict) else ():
+        target = resolve(document, schema.get(keyword))
+        if target is not None:
+            ending = _follow(document, target, steps, holder)
+            if ending is not None:
+                return ending
+    return None
+
+
+def _names(keyword: str, schema: Any, part: Any) -> Iterable[tuple[str, ...]]:
+    """Return the property names a violation is about, one tuple for each violation to report."""
+    if not isinstance(part, dict) or not isinstance(schema, dict):
+        return [()]
+    match keyword:
+        case "required":
+            return [(name,) for name in schema["required"] if name not in part] or [()]
+        case "dependentRequired" | "dependencies":
+            rules = schema[keyword].items()
+            needed = (names for trigger, names in rules if trigger in part and isinstance(names, list))
+            return [(name,) for names in needed for name in names if name not in part] or [()]
+        case "additionalProperties":
+            import re
+
+            known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+            extra = (name for name in part if name not in known)
+            return [tuple(name for name in extra if not any(re.search(pattern, name) for pattern in patterns))]
+        case _:
+            return [()]
+
+
+def _references(document: Any) -> Iterator[str]:
+    """Yield the references of *document*; none where it names itself by ``$id``, for then each has a base of its own."""
+    references: list[str] = []
+    pending = [document]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            if "$id" in value:
+                return
+            reference = value.get("$ref")
+            if isinstance(reference, str):
+                references.append(reference)
+            pending += [child for key, child in value.items() if key not in ("const", "enum", "examples", "default")]
+        elif isinstance(value, list):
+            pending += value
+    yield from references

@@ -1,0 +1,55 @@
+"""JSON Pointers (RFC 6901): the names of places inside a JSON value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+__all__ = ["Path", "format_pointer", "parse_pointer", "value_at"]
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+def format_pointer(path: Iterable[str | int]) -> str:
+    """Return *path* as a JSON Pointer; the whole document is the empty text.
+
+    >>> format_pointer(("topics", 0, "a/b"))
+    '/topics/0/a~1b'
+    """
+    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in path)
+
+
+def parse_pointer(pointer: str) -> tuple[str, ...]:
+    """Return the tokens of *pointer*; array indexes stay text, for only the document tells them from keys.
+
+    >>> parse_pointer("/topics/0/a~1b")
+    ('topics', '0', 'a/b')
+
+    Raises:
+        ValueError: *pointer* is neither empty nor begins with a slash.
+    """
+    if not pointer:
+        return ()
+    if not pointer.startswith("/"):
+        raise ValueError(f"a JSON Pointer begins with '/', got {pointer!r}")
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/"))
+
+
+def value_at(value: Any, path: Iterable[str | int]) -> Any:
+    """Return what stands at *path* in *value*.
+
+    >>> value_at({"a": [1, 2]}, ("a", 1))
+    2
+
+    Raises:
+        LookupError: nothing stands there.
+    """
+    for token in path:
+        if isinstance(value, list) and isinstance(token, str):
+            if not token.isdecimal():
+                raise LookupError(token)
+            token = int(token)
+        elif not isinstance(value, dict | list):
+            raise LookupError(token)
+        value = value[token]
+    return value
