@@ -1,0 +1,417 @@
+"""Versions and ranges of versions: Semantic Versioning 2.0.0, and what people write instead.
+
+`Version.parse` takes nothing but SemVer; `read_version` takes what is found in the wild and says what it made of it.
+SemVer defines no ranges: a `VersionRange` is written as in the contract chapter (``>=3.0.0,<4.0.0``) or as npm does
+(``^1.2``, ``~1.2.3``, ``1.x``, ``1.2.3 - 2.3.4``, ``||``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import total_ordering
+from typing import Any
+
+__all__ = ["Version", "VersionRange", "VersionReading", "check_skill_compatibility", "read_version", "satisfies"]
+
+_MAX_LENGTH = 256
+_NUMBER = r"0|[1-9][0-9]*"
+_IDENTIFIER = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"  # section 9: a numeric one has no leading zero
+_PRERELEASE = rf"(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
+_BUILD = r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
+_VERSION = re.compile(rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER}){_PRERELEASE}{_BUILD}")
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """One version, ordered by precedence (SemVer 2.0.0, section 11).
+
+    Build metadata does not count (section 10): two versions that differ only there are equal, and each keeps its text.
+
+    >>> Version.parse("1.0.0-rc.1") < Version.parse("1.0.0") == Version.parse("1.0.0+build.7")
+    True
+    >>> str(Version.parse("1.2.3-beta.2+5").bump("minor"))
+    '1.3.0'
+    """
+
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[int | str, ...] = ()
+    build: tuple[str, ...] = ()
+    _order: tuple[Any, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Section 11.4: numbers below words; a longer list above its own beginning; no prerelease above any.
+        identifiers = tuple((0, part, "") if isinstance(part, int) else (1, 0, part) for part in self.prerelease)
+        order = (self.major, self.minor, self.patch, not self.prerelease, identifiers)
+        object.__setattr__(self, "_order", order)
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Return the version that *text* is; at most 256 characters.
+
+        Raises:
+            ValueError: *text* is no version by SemVer 2.0.0.
+        """
+        match = _VERSION.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+        if match is None:
+            raise ValueError(f"{text[:60]!r} is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0")
+        major, minor, patch, prerelease, build = match.groups()
+        identifiers = (int(part) if part.isdecimal() else part for part in prerelease.split(".")) if prerelease else ()
+        return cls(int(major), int(minor), int(patch), tuple(identifiers), tuple(build.split(".")) if build else ())
+
+    @property
+    def release(self) -> tuple[int, int, int]:
+        """``(major, minor, patch)``."""
+        return (self.major, self.minor, self.patch)
+
+    @property
+    def is_prerelease(self) -> bool:
+        """Whether it comes before the release of the same numbers."""
+        return bool(self.prerelease)
+
+    def bump(self, part: str) -> Version:
+        """Return the next version with *part* (``major``, ``minor`` or ``patch``) raised; labels fall away.
+
+        A prerelease becomes the release that it announces where that already raises *part*: 2.0.0-rc.1 -> 2.0.0.
+        """
+        announced = self.prerelease
+        match part.lower():
+            case "major":
+                return Version(self.major + (not announced or (self.minor, self.patch) != (0, 0)), 0, 0)
+            case "minor":
+                return Version(self.major, self.minor + (not announced or self.patch != 0), 0)
+            case "patch":
+                return Version(self.major, self.minor, self.patch + (not announced))
+            case _:
+                raise ValueError(f"{part!r} is not a part of a version; send major, minor or patch")
+
+    def __str__(self) -> str:
+        prerelease = "-" + ".".join(map(str, self.prerelease)) if self.prerelease else ""
+        build = "+" + ".".join(self.build) if self.build else ""
+        return f"{self.major}.{self.minor}.{self.patch}{prerelease}{build}"
+
+    def __eq__(self, other: object) -> bool:
+        return self._order == other._order if isinstance(other, Version) else NotImplemented
+
+    def __lt__(self, other: Version) -> bool:
+        return self._order < other._order if isinstance(other, Version) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._order)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionReading:
+    """What a text or number from the wild was read as; ``note`` says how, and is empty for a proper version."""
+
+    version: Version
+    note: str = ""
+
+
+_LOOSE = re.compile(
+    r"[vV=]{0,2}\.?\s*([0-9]{1,18})(?:\.([0-9]{1,18}))?(?:\.([0-9]{1,18}))?"
+    r"(?:[-._]?(a|b|c|rc|alpha|beta|pre|preview|dev)[-._]?([0-9]{0,18})|-([0-9A-Za-z.-]+))?"
+    r"(?:\+([0-9A-Za-z.-]+))?",
+    re.IGNORECASE,
+)
+_LABELS = {"a": "alpha", "b": "beta", "c": "rc", "pre": "rc", "preview": "rc"}
+
+
+def read_version(value: Any) -> VersionReading:
+    """Return the version that *value* was meant to be, and a note where it is not written as one.
+
+    Reads ``1``, ``1.0``, ``v2``, ``1.0.0rc1``, ``2024.01.05``, and the numbers and dates that YAML makes of them.
+
+    >>> read_version("1.2.3").note, str(read_version("v2").version)
+    ('', '2.0.0')
+    >>> read_version(1.1).note
+    "the number 1.1 was read as 1.1.0; write it in quotes, as '1.1.0' (a number cannot tell 1.1 from 1.10)"
+
+    Raises:
+        ValueError: nothing that could be a version.
+    """
+    if isinstance(value, str):
+        text, what = value.strip(), f"{value[:60]!r}"
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        text, what = repr(value), f"the number {value!r}"
+    elif type(value).__name__ == "date":  # YAML makes one of 2024-01-05; datetime is not worth importing for it
+        text, what = f"{value.year}.{value.month}.{value.day}", f"the date {value}"
+    else:
+        raise ValueError(f"{str(value)[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0")
+    try:
+        version = Version.parse(text)
+    except ValueError:
+        version = _read_loosely(text)
+    hint = ""
+    if not isinstance(value, str):
+        hint = f"; write it in quotes, as '{version}'"
+        if isinstance(value, float):
+            hint += f" (a number cannot tell {value!r} from {value!r}0)"
+    elif value != str(version):
+        hint = f"; write {version}"
+    return VersionReading(version, f"{what} was read as {version}{hint}" if hint else "")
+
+
+def _read_loosely(text: str) -> Version:
+    match = _LOOSE.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    if match is None:
+        raise ValueError(f"{text[:60]!r} is not a version; write MAJOR.MINOR.PATCH, such as 1.4.0")
+    *numbers, label, counter, prerelease, build = match.groups()
+    plain = ".".join(str(int(number or 0)) for number in numbers)
+    if label:
+        prerelease = _LABELS.get(label.lower(), label.lower()) + (f".{int(counter)}" if counter else "")
+    return Version.parse(plain + (f"-{prerelease}" if prerelease else "") + (f"+{build}" if build else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    """The versions from *low* to *high*, or, *outside*, all others; an absent end is open."""
+
+    low: Version | None = None
+    high: Version | None = None
+    with_low: bool = True
+    with_high: bool = False
+    outside: bool = False
+
+    def __contains__(self, version: Version) -> bool:
+        low, high = self.low, self.high
+        above = low is None or version > low or (self.with_low and version == low)
+        below = high is None or version < high or (self.with_high and version == high)
+        return (above and below) != self.outside
+
+    def admits_prereleases_of(self, version: Version) -> bool:
+        """Whether a bound is itself a prerelease of the same numbers: else a range holds no prereleases."""
+        bounds = () if self.outside else (self.low, self.high)
+        return any(bound and bound.is_prerelease and bound.release == version.release for bound in bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """A set of versions; its text is kept as it was written.
+
+    A prerelease lies in a range only where one of the bounds is a prerelease of the same MAJOR.MINOR.PATCH.
+
+    >>> Version.parse("3.1.2") in VersionRange.parse(">=3.0.0,<4.0.0")
+    True
+    >>> "2.0.0-rc.1" in VersionRange.parse("^1.2 || 2.x")
+    False
+    """
+
+    text: str
+    _alternatives: tuple[tuple[_Interval, ...], ...] = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> VersionRange:
+        """Return the range that *text* describes; an empty text or ``*`` is every release.
+
+        Comparators ``< <= > >= = == != ^ ~ ~> ~=`` are joined by commas or spaces, alternatives by ``||``;
+        ``1.2 - 2.3`` holds both ends; a missing or ``x`` part is any.
+
+        Raises:
+            ValueError: *text* is no range.
+        """
+        if len(text) > _MAX_LENGTH * 4:
+            raise ValueError(f"a version range of {len(text)} characters is too long")
+        alternatives = text.split("||")
+        if len(alternatives) > 1 and not all(map(str.strip, alternatives)):
+            raise ValueError(f"{text[:60]!r} is not a version range: nothing stands on one side of '||'")
+        return cls(text, tuple(_parse_alternative(alternative, text) for alternative in alternatives))
+
+    @classmethod
+    def between(cls, low: Version | None, high: Version) -> VersionRange:
+        """Return the range from *low* (by default the first version there is) up to, without, *high*."""
+        return cls.parse(f"<{high}" if low is None else f">={low},<{high}")
+
+    def __contains__(self, version: Version | str) -> bool:
+        wanted = version if isinstance(version, Version) else Version.parse(version)
+        return any(
+            all(wanted in interval for interval in intervals)
+            and (not wanted.is_prerelease or any(interval.admits_prereleases_of(wanted) for interval in intervals))
+            for intervals in self._alternatives
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+    def newest(self, versions: Iterable[Version]) -> Version | None:
+        """Return the highest of *versions* that lies in the range, or nothing."""
+        return max((version for version in versions if version in self), default=None)
+
+
+def satisfies(version: str, version_range: str) -> bool:
+    """Return whether *version* lies in *version_range*, both as text.
+
+    >>> satisfies("1.9.0", "^1.2.3")
+    True
+    """
+    return Version.parse(version) in VersionRange.parse(version_range)
+
+
+def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_version: str) -> tuple[bool, str]:
+    """Return whether a skill fits the current runtime version, and if not, why (contract chapter 31.5).
+
+    As the chapter writes it, on `packaging`; SemVer decides where PEP 440 reads a prerelease or build otherwise or not
+    at all (``1.0.0-alpha.beta``, ``1.0.0-1``), and for npm's ranges.
+
+    >>> check_skill_compatibility(">=3.0.0,<4.0.0", "3.1.2")
+    (True, '')
+    >>> check_skill_compatibility(">=3.0.0,<4.0.0", "4.0.0")
+    (False, 'Skill requires Hermes >=3.0.0,<4.0.0, but current version is 4.0.0')
+
+    Raises:
+        ValueError: the requirement or the version is none by either reading.
+    """
+    if _is_within(current_hermes_version, skill_hermes_requirement):
+        return True, ""
+    return False, f"Skill requires Hermes {skill_hermes_requirement}, but current version is {current_hermes_version}"
+
+
+def _is_within(version: str, requirement: str) -> bool:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # 15 ms that a plain start does not need
+    from packaging.version import Version as PythonVersion
+
+    try:
+        current = Version.parse(version)
+        labelled = bool(current.prerelease or current.build)
+    except ValueError:
+        current, labelled = None, False
+    if current is not None and labelled:
+        try:
+            return current in VersionRange.parse(requirement)
+        except ValueError:  # a form that only PEP 440 has
+            pass
+    try:
+        return PythonVersion(version) in SpecifierSet(requirement)
+    except InvalidSpecifier:
+        if current is None:
+            raise
+        return current in VersionRange.parse(requirement)
+
+
+_WILD = ("x", "X", "*")
+_PARTIAL = re.compile(
+    rf"[vV]?({_NUMBER}|[xX*])(?:\.({_NUMBER}|[xX*]))?(?:\.({_NUMBER}|[xX*])(?:{_PRERELEASE}{_BUILD}))?"
+)
+_COMPARATOR = re.compile(r"(<=|>=|<|>|===?|=|!=|\^|~>|~=|~)?\s*([^\s,<>=!^~]+)")
+_HYPHEN = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
+
+
+def _parse_alternative(text: str, whole: str) -> tuple[_Interval, ...]:
+    try:
+        hyphen = _HYPHEN.fullmatch(text)
+        if hyphen:
+            return (_at_least(_Partial.parse(hyphen[1])), _at_most(_Partial.parse(hyphen[2])))
+        intervals, position, text = [], 0, text.strip()
+        while position < len(text):
+            match = _COMPARATOR.match(text, position)
+            if match is None:
+                raise ValueError(f"{text[position : position + 20]!r} is no comparator")
+            intervals.append(_interval(match[1] or "=", _Partial.parse(match[2])))
+            position = match.end()
+            separator = re.compile(r"\s*,\s*|\s+").match(text, position)
+            if separator:
+                position = separator.end()
+                if position == len(text):
+                    raise ValueError("nothing stands after the comma")
+        return tuple(intervals) or (_Interval(),)
+    except ValueError as error:
+        raise ValueError(f"{whole[:60]!r} is not a version range: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A version of which the last parts may be left open: ``1``, ``1.2``, ``1.2.x``, ``1.2.3-rc.1``, ``*``."""
+
+    first: Version
+    known: int
+
+    @classmethod
+    def parse(cls, text: str) -> _Partial:
+        match = _PARTIAL.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text[:60]!r} is no version")
+        parts = [part for part in match.groups()[:3] if part is not None]
+        numbers = [int(part) for part in parts if part not in _WILD]
+        if parts[: len(numbers)] != [str(number) for number in numbers]:
+            raise ValueError(f"{text[:60]!r} leaves an earlier part open than a later one")
+        if len(numbers) == 3:
+            return cls(Version.parse(text.lstrip("vV")), 3)
+        if match[4] or match[5]:
+            raise ValueError(f"{text[:60]!r} has a label and open parts")
+        major, minor, patch = (*numbers, 0, 0, 0)[:3]
+        return cls(Version(major, minor, patch), len(numbers))
+
+    @property
+    def after(self) -> Version | None:
+        """The lowest version above all that this describes: ``1.2`` -> 1.3.0-0; nothing for ``*``."""
+        return self.raised(self.known)
+
+    def raised(self, part: int) -> Version | None:
+        """The lowest version whose *part* (1 major, 2 minor, 3 patch) is one higher."""
+        if part == 0:
+            return None
+        major, minor, patch = (*self.first.release[: part - 1], self.first.release[part - 1] + 1, 0, 0)[:3]
+        return Version(major, minor, patch, (0,))
+
+
+def _at_least(partial: _Partial) -> _Interval:
+    return _Interval(low=partial.first) if partial.known else _Interval()
+
+
+def _at_most(partial: _Partial) -> _Interval:
+    if partial.known == 3:
+        return _Interval(high=partial.first, with_high=True)
+    return _Interval(high=partial.after)
+
+
+def _below(partial: _Partial) -> _Interval:
+    if partial.known == 0:
+        return _Interval(outside=True)  # below every version is none
+    first = partial.first if partial.known == 3 else Version(*partial.first.release, (0,))
+    return _Interval(high=first)
+
+
+def _above(partial: _Partial) -> _Interval:
+    if partial.known == 3:
+        return _Interval(low=partial.first, with_low=False)
+    after = partial.after
+    return _Interval(low=Version(*after.release)) if after else _Interval(outside=True)
+
+
+def _equal(partial: _Partial, *, outside: bool = False) -> _Interval:
+    if partial.known == 3:
+        return _Interval(partial.first, partial.first, with_high=True, outside=outside)
+    low = partial.first if not outside else Version(*partial.first.release, (0,))
+    return _Interval(low if partial.known else None, partial.after, outside=outside)
+
+
+def _interval(operator: str, partial: _Partial) -> _Interval:
+    first, known = partial.first, partial.known
+    match operator:
+        case ">=":
+            return _at_least(partial)
+        case "<=":
+            return _at_most(partial)
+        case "<":
+            return _below(partial)
+        case ">":
+            return _above(partial)
+        case "!=":
+            return _equal(partial, outside=True)
+        case "=" | "==":
+            return _equal(partial)
+        case "^":  # up to the next change of the leftmost part that is not zero
+            leading = next((index for index, number in enumerate(first.release[:known], 1) if number), known)
+            return _Interval(first if known else None, partial.raised(leading))
+        case "~" | "~>":  # patches, or minors where only the major is given
+            return _Interval(first if known else None, partial.raised(min(known, 2)))
+        case "~=":  # PEP 440's compatible release: the last part given may rise
+            if known < 2:
+                raise ValueError("'~=' needs at least MAJOR.MINOR")
+            return _Interval(first, partial.raised(known - 1))
+        case _:
+            raise ValueError(f"{operator!r} is no comparator")
