@@ -15,28 +15,8 @@ _INITIALS = re.compile(r"\b(?:[^\W\d_]\.){2,}")
 _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 _PHRASE = re.compile(r'"([^"]+)"|“([^”]+)”')
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_FILLERS = frozenset(
-    [
-        "a",
-        "about",
-        "an",
-        "and",
-        "at",
-        "by",
-        "for",
-        "from",
-        "in",
-        "latest",
-        "news",
-        "of",
-        "on",
-        "or",
-        "the",
-        "to",
-        "with",
-    ]
-    + ["de", "der", "die", "el", "en", "la", "las", "le", "les", "los", "und", "y"]
-)
+_ENGLISH = {"a", "about", "an", "and", "at", "by", "for", "from", "in", "latest", "news", "of", "on", "or", "the", "to"}
+_FILLERS = _ENGLISH | {"with", "de", "der", "die", "el", "en", "la", "las", "le", "les", "los", "und", "y"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,199 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["pypdf[crypto]>=6,<8"]
+# ///
+"""Fill the fields of a PDF form and write the result to a new file.
+
+Reads one JSON object on standard input (the contract's ``input``), prints one JSON object (its ``output``)::
+
+    echo '{"path": "form.pdf", "fields": {"name": "Ada", "agree": true}}' | python scripts/fill_form.py
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+from documents import FormField, form_fields, open_pdf
+from flattening import flatten_widgets
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import ArrayObject, NameObject, TextStringObject
+from script_call import Failure, answer, check_output, inside_workspace, shown_path, write_output
+
+SKILL = Path(__file__).resolve().parents[1]
+
+
+def run(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Write the filled form and return which fields are filled and which are still empty.
+
+    Every wrong field is reported, and then nothing is written.
+    """
+    file, reader = open_pdf(arguments["path"], "/path", arguments.get("password"))
+    fields = {field.name: field for field in form_fields(reader)}
+    if not fields:
+        what = "an XFA form, which is not supported" if _is_xfa(reader) else "no form fields"
+        action = "Print it to a plain PDF form first." if _is_xfa(reader) else "Send a PDF that has a fillable form."
+        message = f"{shown_path(file)!r} has {what}"
+        raise Failure("INVALID_INPUT", message, action, recoverable=False, path="/path")
+    if not arguments["fields"] and not arguments["flatten"]:
+        raise Failure("INVALID_INPUT", "there is nothing to fill", "Send fields, or flatten=true.", path="/fields")
+    target = inside_workspace(arguments.get("output_path") or f"{_stem(file)}-filled.pdf", "/output_path")
+    check_output(target, "/output_path", overwrite=arguments["overwrite"], sources=(file,))
+    stored: dict[str, str | list[str]] = {}
+    errors = []
+    for name, value in arguments["fields"].items():
+        try:
+            stored[name] = _stored(fields, name, value)
+        except Failure as failure:
+            errors.append(failure.error)
+    if errors:
+        return {"status": "failed", "errors": errors}
+
+    flatten: bool = arguments["flatten"]
+    data = _write(reader, fields, stored, flatten=flatten)
+    write_output(target, data, "/output_path", overwrite=arguments["overwrite"])
+    result: dict[str, Any] = {
+        "output_path": shown_path(target),
+        "bytes": len(data),
+        "filled_fields": list(stored),
+        "empty_fields": [
+            field.name
+            for field in fields.values()
+            if field.name not in stored and field.kind not in ("checkbox", "signature") and field.value in (None, "")
+        ],
+    }
+    warnings = _warnings(reader, fields, stored, flatten=flatten)
+    return result | ({"warnings": warnings} if warnings else {})
+
+
+def _stem(file: Path) -> str:
+    return Path(shown_path(file)).with_suffix("").as_posix()
+
+
+def _is_xfa(reader: PdfReader) -> bool:
+    form = reader.root_object.get("/AcroForm")
+    return form is not None and "/XFA" in form.get_object()
+
+
+def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[str]:
+    """Return *value* as the field stores it. Raises: Failure, which says what the field takes."""
+    pointer = "/fields/" + name.replace("~", "~0").replace("/", "~1")
+
+    def refuse(message: str, action: str) -> Failure:
+        return Failure("INVALID_INPUT", message, action, path=pointer)
+
+    field = fields.get(name)
+    if field is None:
+        close = difflib.get_close_matches(name, fields, 3, 0.4) or list(fields)[:10]
+        raise refuse(f"the form has no field {name!r}", f"Its fields include: {', '.join(close)}.")
+    if field.is_read_only:
+        raise refuse(f"field {name!r} is read-only", "Leave it out.")
+    if field.kind == "signature":
+        raise refuse(f"field {name!r} takes a signature, not a value", "Leave it out; a person signs it.")
+    if field.kind == "checkbox":
+        states = [state for state, _ in field.choices] or ["Yes"]
+        if isinstance(value, bool):
+            return f"/{states[0]}" if value else "/Off"
+        if value in states:
+            return f"/{value}"
+        raise refuse(f"field {name!r} is a checkbox", "Send true or false.")
+    if isinstance(value, bool) or (isinstance(value, list) and not field.is_multiple):
+        raise refuse(f"field {name!r} takes one text", f"Send a string; it is of type {field.kind}.")
+    if field.kind == "text":
+        text = str(value)
+        if field.max_length is not None and len(text) > field.max_length:
+            message = f"field {name!r} takes {field.max_length} characters, got {len(text)}"
+            raise refuse(message, "Shorten the text.")
+        return text
+    wanted = [str(part) for part in (value if isinstance(value, list) else [value])]
+    by_label = {label: stored for stored, label in field.choices}
+    options = {stored: stored for stored, _ in field.choices}
+    for part in wanted:
+        if part not in options and part not in by_label and not field.is_editable:
+            known = ", ".join(label for _, label in field.choices[:20])
+            raise refuse(f"field {name!r} has no option {part!r}", f"Its options: {known}.")
+    chosen = [options.get(part) or by_label.get(part) or part for part in wanted]
+    if field.kind == "radio":
+        return f"/{chosen[0]}"
+    return chosen if field.is_multiple and isinstance(value, list) else chosen[0]
+
+
+def _write(reader: PdfReader, fields: dict[str, FormField], stored: dict[str, Any], *, flatten: bool) -> bytes:
+    writer = PdfWriter(clone_from=reader)
+    form = writer.root_object["/AcroForm"].get_object()
+    if "/XFA" in form:
+        del form["/XFA"]  # readers that know XFA would show its old values instead
+    if "/Fields" not in form:
+        form[NameObject("/Fields")] = ArrayObject()
+    if flatten:  # a value that was never drawn would be lost with its field
+        stored = _undrawn(writer, fields) | stored
+    if stored:
+        labels = {name: _label(fields[name], value) for name, value in stored.items()}
+        writer.update_page_form_field_values(None, labels, auto_regenerate=not flatten)
+        _store(writer, stored)
+    if flatten:
+        for page in writer.pages:
+            flatten_widgets(writer, page)
+        writer.remove_annotations(subtypes="/Widget")
+        del writer.root_object["/AcroForm"]
+    data = io.BytesIO()
+    writer.write(data)
+    return data.getvalue()
+
+
+def _undrawn(writer: PdfWriter, fields: dict[str, FormField]) -> dict[str, Any]:
+    """Return the values of the text and choice fields that have no appearance of their own."""
+    found = {}
+    for name, field in (writer.get_fields() or {}).items():
+        known = fields.get(name)
+        if known and known.kind in ("text", "choice") and known.value and field.indirect_reference:
+            node = field.indirect_reference.get_object()
+            if any("/AP" not in widget.get_object() for widget in node.get("/Kids", [node])):
+                found[name] = known.value
+    return found
+
+
+def _label(field: FormField, value: Any) -> Any:
+    """Return what a reader sees for *value*: pypdf draws the text it is given, and a choice stores another."""
+    return dict(field.choices).get(value, value) if field.kind == "choice" and isinstance(value, str) else value
+
+
+def _store(writer: PdfWriter, stored: dict[str, Any]) -> None:
+    """Store each value as ISO 32000-1 has it: a name for buttons (12.7.4.2.3), the export value for choices."""
+    for name, field in (writer.get_fields() or {}).items():
+        if name in stored and field.indirect_reference and field.get("/FT") in ("/Btn", "/Ch"):
+            value = stored[name]
+            node = field.indirect_reference.get_object()
+            if field["/FT"] == "/Btn":
+                node[NameObject("/V")] = NameObject(value)
+            elif isinstance(value, str):
+                node[NameObject("/V")] = TextStringObject(value)
+
+
+def _warnings(reader: PdfReader, fields: dict[str, FormField], stored: dict[str, Any], *, flatten: bool) -> list[str]:
+    warnings = []
+    if any(field.value == "signed" for field in fields.values() if field.kind == "signature"):
+        warnings.append("The form was signed; filling it makes the signature invalid.")
+    if _is_xfa(reader):
+        warnings.append("The form's XFA part was removed; the plain form is filled.")
+    if reader.is_encrypted:
+        warnings.append("The form is encrypted; the result is not.")
+    foreign = [name for name, value in stored.items() if not str(value).isascii() and not _is_latin(str(value))]
+    if foreign and flatten:
+        warnings.append(f"Characters outside Latin may be missing in the flattened page: {', '.join(foreign[:10])}.")
+    return warnings
+
+
+def _is_latin(text: str) -> bool:
+    try:
+        text.encode("cp1252")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(answer(run, SKILL / "contracts" / "fill-form.json"))
