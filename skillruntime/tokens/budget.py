@@ -1,0 +1,268 @@
+"""What a conversation has spent on skills, by tier, and what it may still spend.
+
+Law: no text is cut or refused silently; what was cut carries a handle to read on, what was refused a next step.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from skillruntime.errors import ErrorCode, ResourceNotFoundError, SkillError
+from skillruntime.tokens.counter import Model, count
+from skillruntime.tokens.paging import page
+
+__all__ = ["Admitted", "Tier", "TokenLedger", "TokenLimits"]
+
+
+class Tier(StrEnum):
+    """What a token was spent on: the format's three tiers, then what calling a skill adds."""
+
+    CATALOG = "catalog"
+    BODY = "body"
+    RESOURCE = "resource"
+    SCHEMA = "schema"
+    RESULT = "result"
+    ERROR = "error"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """How many tokens a conversation may spend; None is no limit.
+
+    ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of that tier together,
+    ``total_tokens`` for everything, ``page_tokens`` for one body, resource or result at a time (at least 64).
+    At *warn_at* of a limit a warning is given, once.
+    """
+
+    catalog_tokens: int | None = None
+    body_tokens: int | None = None
+    resource_tokens: int | None = None
+    total_tokens: int | None = None
+    page_tokens: int | None = None
+    warn_at: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A text as it may be shown to the model, and what that cost.
+
+    *handle* reads on where *text* is only the first part; *refusal* is there instead of a text that may not be shown;
+    *warnings* are those that this text brought about.
+    """
+
+    text: str
+    tokens: int
+    handle: str | None = None
+    refusal: SkillError | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is something to show, whole or in part."""
+        return self.refusal is None
+
+
+class TokenLedger:
+    """The tokens that one conversation spent on skills: written by its session, and by nobody else.
+
+    At a limit: a catalog is to be shortened by who renders it (``remaining``), a body, resource or result is paged,
+    a tool's schema is refused; errors and retries are always told, and count. Nothing is paged into less than
+    ``smallest_page`` tokens: what has so little room left is refused, with what to do instead.
+
+    >>> ledger = TokenLedger(TokenLimits(total_tokens=100))
+    >>> ledger.admit("body", "pdf-processing", "Use pdfplumber.").tokens
+    5
+    >>> ledger.total_tokens, ledger.remaining("body")
+    (5, 95)
+    """
+
+    smallest_page = 64
+    _held_texts = 32
+
+    def __init__(
+        self,
+        limits: TokenLimits | None = None,
+        *,
+        model: Model = "gpt-4o",
+        read_on: str = "read_on(handle={handle!r})",
+    ) -> None:
+        """Start at nothing spent. *read_on* is how the model is told to ask for the rest: a call it can make."""
+        self.limits = limits or TokenLimits()
+        self.model = model
+        self.warnings: list[str] = []
+        self.requests = 0
+        self.carried_tokens = 0
+        self._read_on = read_on
+        self._spent: dict[Tier, dict[str, int]] = {tier: {} for tier in Tier}
+        self._times: dict[Tier, int] = dict.fromkeys(Tier, 0)
+        self._failed: set[str] = set()
+        self._held: OrderedDict[str, tuple[Tier, str, str]] = OrderedDict()
+        self._handles = 0
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text* for this conversation's model: what to hand to ``catalog.render``."""
+        return count(text, self.model).tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """The tokens spent so far, each text once."""
+        return sum(self.spent(tier) for tier in Tier)
+
+    def spent(self, tier: Tier | str, name: str | None = None) -> int:
+        """Return the tokens spent on *tier*, or on *name* in it."""
+        by_name = self._spent[Tier(tier)]
+        return sum(by_name.values()) if name is None else by_name.get(name, 0)
+
+    def remaining(self, tier: Tier | str) -> int | None:
+        """Return how many tokens *tier* may still take; None without a limit. Never below nothing."""
+        room = [limit - used for _, limit, used in self._limits_of(Tier(tier))]
+        return max(min(room), 0) if room else None
+
+    def admit(self, tier: Tier | str, name: str, text: str) -> Admitted:
+        """Record *text* of *name* and return it as it may be shown: whole, its first page, or refused."""
+        tier = Tier(tier)
+        return self._admit(tier, name, text, 0, handle=None)
+
+    def read_on(self, handle: str) -> Admitted:
+        """Return the next part of a text that was cut, by the handle that came with the part before.
+
+        Raises:
+            ResourceNotFoundError: the handle is unknown, or its text is no longer kept (the last 32 are).
+        """
+        key, _, offset = handle.rpartition(":")
+        if key not in self._held or not offset.isdecimal():
+            raise ResourceNotFoundError(
+                f"There is no text to read on at {handle[:40]!r}",
+                suggested_action="Call the skill again, or read the resource again from its start",
+            )
+        self._held.move_to_end(key)
+        tier, name, text = self._held[key]
+        return self._admit(tier, name, text, int(offset), handle=key)
+
+    def record_call(self, name: str, arguments: str, answer: str, *, ok: bool) -> Admitted:
+        """Record one call: its *answer*, and its *arguments* too where it repeats a call of *name* that failed.
+
+        The arguments of a first call are the model's own work and cost nothing that skills add.
+        """
+        if name in self._failed:
+            self._spend(Tier.RETRY, name, self.count(arguments))
+        if ok:
+            self._failed.discard(name)
+            return self.admit(Tier.RESULT, name, answer)
+        self._failed.add(name)
+        return self.admit(Tier.ERROR, name, answer)
+
+    def note_request(self) -> None:
+        """Note that everything so far went to the model once more: ``carried_tokens`` is what was sent in all."""
+        self.requests += 1
+        self.carried_tokens += self.total_tokens
+
+    def summary(self) -> dict[str, Any]:
+        """Return what ``envelope.metadata.tokens`` says: the total and the tiers that are not empty."""
+        document: dict[str, Any] = {"total": self.total_tokens}
+        document.update({tier.value: spent for tier in Tier if (spent := self.spent(tier))})
+        if (left := self.remaining(Tier.ERROR)) is not None:
+            document["left"] = left
+        return document
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole ledger as a JSON object: every tier by name, the limits, the warnings given."""
+        method = count("", self.model)
+        return {
+            "unit": "tokens",
+            "method": method.method,
+            "exact": method.exact,
+            "total": self.total_tokens,
+            "carried": self.carried_tokens,
+            "requests": self.requests,
+            "tiers": {
+                tier.value: {"tokens": self.spent(tier), "times": self._times[tier], "by_name": dict(self._spent[tier])}
+                for tier in Tier
+            },
+            "limits": {name: limit for name in _LIMITS if (limit := getattr(self.limits, name)) is not None},
+            "warnings": list(self.warnings),
+        }
+
+    def _admit(self, tier: Tier, name: str, text: str, start: int, handle: str | None) -> Admitted:
+        whole = self.count(text[start:])
+        room = self.remaining(tier)
+        if tier in _ALWAYS_TOLD:
+            room = None
+        if tier in _PAGED and self.limits.page_tokens is not None:
+            at_once = max(self.limits.page_tokens, self.smallest_page)
+            room = at_once if room is None else min(room, at_once)
+        if room is None or whole <= room:
+            return Admitted(text[start:], whole, warnings=self._spend(tier, name, whole))
+        if tier not in _PAGED or room < self.smallest_page:
+            return Admitted("", 0, refusal=self._refusal(tier, name, whole))
+        key = handle or self._hold(tier, name, text)
+        # The notice has its own tokens, and its figures their own width: reserve for the longest.
+        reserve = self.count(self._notice(f"{key}:{len(text)}", whole, whole))
+        part = page(text, room - reserve, self.count, start=start)
+        if not part.text:
+            return Admitted("", 0, refusal=self._refusal(tier, name, whole))
+        following = f"{key}:{part.end}"
+        shown = part.text + self._notice(following, self.count(text[part.end :]), self.count(text))
+        tokens = self.count(shown)
+        return Admitted(shown, tokens, following, warnings=self._spend(tier, name, tokens))
+
+    def _notice(self, handle: str, left: int, whole: int) -> str:
+        return f"\n[cut: {left:,} of {whole:,} tokens left; to read on: {self._read_on.format(handle=handle)}]"
+
+    def _hold(self, tier: Tier, name: str, text: str) -> str:
+        self._handles += 1
+        key = f"{tier.value}{self._handles}"
+        self._held[key] = (tier, name, text)
+        if len(self._held) > self._held_texts:
+            self._held.popitem(last=False)
+        return key
+
+    def _spend(self, tier: Tier, name: str, tokens: int) -> tuple[str, ...]:
+        before = {limit_name: used for limit_name, _, used in self._limits_of(tier)}
+        self._spent[tier][name] = self._spent[tier].get(name, 0) + tokens
+        self._times[tier] += 1
+        new = []
+        for limit_name, limit, used in self._limits_of(tier):
+            threshold = limit * self.limits.warn_at
+            if before[limit_name] < threshold <= used:
+                new.append(f"{used:,} of {limit:,} tokens spent ({limit_name})")
+        self.warnings += new
+        return tuple(new)
+
+    def _limits_of(self, tier: Tier) -> list[tuple[str, int, int]]:
+        """Return the limits that *tier* counts against: name, tokens, tokens used."""
+        found = []
+        own = getattr(self.limits, f"{tier.value}_tokens", None)
+        if own is not None:
+            found.append((f"{tier.value}_tokens", own, self.spent(tier)))
+        if self.limits.total_tokens is not None:
+            found.append(("total_tokens", self.limits.total_tokens, self.total_tokens))
+        return found
+
+    def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
+        limit_name, limit, used = min(self._limits_of(tier), key=lambda one: one[1] - one[2])
+        return SkillError(
+            ErrorCode.RATE_LIMIT_EXCEEDED,
+            f"The {tier.value} of {name!r} needs {tokens:,} tokens; {max(limit - used, 0):,} of {limit:,} are left",
+            recoverable=False,
+            details={"limit": limit_name, "limit_tokens": limit, "spent_tokens": used, "needed_tokens": tokens},
+            suggested_action=_NEXT_STEP[tier],
+        )
+
+
+_LIMITS = ("catalog_tokens", "body_tokens", "resource_tokens", "total_tokens", "page_tokens")
+_PAGED = frozenset({Tier.BODY, Tier.RESOURCE, Tier.RESULT})
+_ALWAYS_TOLD = frozenset({Tier.ERROR, Tier.RETRY})
+_NEXT_STEP = {
+    Tier.CATALOG: "Render the catalog again within the tokens that are left",
+    Tier.BODY: "Work with the skills that are already active, or answer with what you have",
+    Tier.RESOURCE: "Work from the instructions already loaded; do not read more files",
+    Tier.SCHEMA: "Use the tools that are already offered",
+    Tier.RESULT: "Answer with the results you have, or call again asking for less",
+    Tier.ERROR: "Answer with what you have",
+    Tier.RETRY: "Answer with what you have",
+}

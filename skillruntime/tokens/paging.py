@@ -1,0 +1,88 @@
+"""A long text as pages that fit a number of tokens, cut where a reader would stop.
+
+Law: the pages of a text, put together, are the text; no page is above its limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Page", "page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The part of a text from character *start* to *end*, of *length* characters in all."""
+
+    text: str
+    tokens: int
+    start: int
+    end: int
+    length: int
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing is left after this page."""
+        return self.end >= self.length
+
+
+def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) -> Page:
+    """Return the part of *text* from *start* that is at most *limit* tokens by *count*.
+
+    It ends before a heading, else after a paragraph, a line, a sentence, an item, a word, whichever comes first in
+    that order in the second half of what fits. A limit that not one character fits gives an empty page.
+
+    >>> page("One. Two three. Four five six.", 2, lambda text: len(text.split())).text
+    'One. '
+    """
+    fits = _fitting(text, limit, count, start)
+    end = fits if fits == len(text) else _last_boundary(text, start, fits)
+    part = text[start:end]
+    tokens = count(part) if part else 0
+    while part and tokens > limit:  # a shorter text can be one token more where a merge is broken
+        part = part[: len(part) * 9 // 10]
+        tokens = count(part) if part else 0
+    return Page(part, tokens, start, start + len(part), len(text))
+
+
+_BOUNDARIES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\n(?=#{1,6} )",  # a heading
+        r"\n\s*\n",  # a paragraph
+        r"\n",
+        r"[.!?][\"')\]]*\s|[。!?]",  # a sentence
+        r"[,;,、]\s?|\}",  # an item of a list, an object of an array
+        r"\s",
+    )
+)
+
+
+def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> int:
+    """Return the largest end whose text from *start* is within *limit*, to within a boundary's reach."""
+    low, step = start, max(limit, 0) * 4
+    while low < len(text) and step:
+        high = min(low + step, len(text))
+        if count(text[start:high]) > limit:
+            break
+        low, step = high, step * 2
+    else:
+        return low
+    while high - low > max(1, (high - start) // 64):
+        middle = (low + high) // 2
+        if count(text[start:middle]) <= limit:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _last_boundary(text: str, start: int, end: int) -> int:
+    half = start + (end - start) // 2
+    for boundary in _BOUNDARIES:
+        ends = [found.end() for found in boundary.finditer(text, half, end)]
+        if ends and ends[-1] > start:
+            return ends[-1]
+    return end
