@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from skillruntime.contract.pointer import format_pointer, parse_pointer, value_at
 
-__all__ = ["Bounds", "SchemaTooCostly", "measure"]
+__all__ = ["Bounds", "SchemaTooCostlyError", "measure"]
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 50_000
@@ -34,7 +34,7 @@ Slot = tuple[str, ...]
 Location = tuple[str | int, ...]
 
 
-class SchemaTooCostly(ValueError):
+class SchemaTooCostlyError(ValueError):
     """The schema is beyond a bound; the message says which, and where."""
 
 
@@ -55,7 +55,7 @@ def measure(document: Mapping[str, Any] | bool) -> Bounds:
     """Return the bounds of the schema *document*.
 
     Raises:
-        SchemaTooCostly: it is too large, too deep, refers to itself without end, or branches exponentially.
+        SchemaTooCostlyError: it is too large, too deep, refers to itself without end, or branches exponentially.
     """
     _check_size(document)
     expansion = _Expansion(document)
@@ -75,12 +75,12 @@ def _check_size(document: Any) -> None:
         value, depth = pending.pop()
         nodes += 1
         if depth > MAX_DEPTH:
-            raise SchemaTooCostly(f"the schema is nested more than {MAX_DEPTH} levels deep")
+            raise SchemaTooCostlyError(f"the schema is nested more than {MAX_DEPTH} levels deep")
         match value:
             case dict():
                 for key in value:
                     if not isinstance(key, str):
-                        raise SchemaTooCostly(f"the key {key!r} is not a text")
+                        raise SchemaTooCostlyError(f"the key {key!r} is not a text")
                     size += len(key)
                 pending += [(child, depth + 1) for child in value.values()]
             case list():
@@ -88,13 +88,13 @@ def _check_size(document: Any) -> None:
             case str():
                 size += len(value)
             case float() if not math.isfinite(value):
-                raise SchemaTooCostly(f"{value} is not a JSON number")
+                raise SchemaTooCostlyError(f"{value} is not a JSON number")
             case None | bool() | int() | float():
                 pass
             case _:
-                raise SchemaTooCostly(f"{type(value).__name__} is not a JSON value")
+                raise SchemaTooCostlyError(f"{type(value).__name__} is not a JSON value")
         if nodes + len(pending) > MAX_NODES or size > MAX_BYTES:
-            raise SchemaTooCostly(f"the schema is larger than {MAX_NODES} nodes or {MAX_BYTES} bytes")
+            raise SchemaTooCostlyError(f"the schema is larger than {MAX_NODES} nodes or {MAX_BYTES} bytes")
 
 
 class _Expansion:
@@ -110,13 +110,13 @@ class _Expansion:
         if location in self.open:
             if self.open[location] == len(slot):
                 where = format_pointer(location) or "the root"
-                raise SchemaTooCostly(f"the schema refers to itself without end at {where}")
+                raise SchemaTooCostlyError(f"the schema refers to itself without end at {where}")
             return 1, Counter({(location, slot[self.open[location] :]): 1})
         if location in self.known:
             total, returns = self.known[location]
             return total, returns
         if len(self.open) > 4 * MAX_DEPTH:
-            raise SchemaTooCostly(f"a chain of references is longer than {4 * MAX_DEPTH}")
+            raise SchemaTooCostlyError(f"a chain of references is longer than {4 * MAX_DEPTH}")
         self.open[location] = len(slot)
         total, returns = 1, Counter[tuple[Location, Slot]]()
         for child, step in self._children(location):
@@ -125,7 +125,9 @@ class _Expansion:
             returns.update(ways)
             if total > MAX_EVALUATIONS or len(returns) > MAX_NODES:
                 where = format_pointer(location) or "the root"
-                raise SchemaTooCostly(f"the schema branches into more than {MAX_EVALUATIONS} subschemas at {where}")
+                raise SchemaTooCostlyError(
+                    f"the schema branches into more than {MAX_EVALUATIONS} subschemas at {where}"
+                )
         del self.open[location]
         self.known[location] = total, returns
         return total, returns

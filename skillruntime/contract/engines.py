@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from skillruntime.contract.bounds import resolve
 from skillruntime.contract.pointer import Path, format_pointer, value_at
 
-__all__ = ["DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchema", "Violation"]
+__all__ = ["DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError", "Violation"]
 
 DIALECTS = {
     "https://json-schema.org/draft/2020-12": "https://json-schema.org/draft/2020-12/schema",
@@ -31,7 +32,7 @@ _DRAFTS = {"draft/2020-12": "Draft202012", "draft/2019-09": "Draft201909", "draf
 _PATTERN_BYTES = 1 << 20
 
 
-class UnusableSchema(ValueError):
+class UnusableSchemaError(ValueError):
     """The document is no schema that this engine can use."""
 
 
@@ -84,7 +85,7 @@ class RustEngine:
 
     def __init__(
         self,
-        document: Mapping[str, Any] | bool,
+        document: Any,
         *,
         dialect: str,
         resources: Mapping[str, Any],
@@ -111,7 +112,7 @@ class RustEngine:
                 self._options["registry"] = self._open_registry()
             self._validators[()] = self._compile(document, **self._options)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            raise UnusableSchema(_reason(error)) from None
+            raise UnusableSchemaError(_reason(error)) from None
 
     def _open_registry(self) -> Any:
         if self._registry is None:
@@ -172,47 +173,47 @@ class ReferenceEngine:
 
     def __init__(
         self,
-        document: Mapping[str, Any] | bool,
+        document: Any,
         *,
         dialect: str,
         resources: Mapping[str, Any],
         assert_formats: bool,
     ) -> None:
         import jsonschema  # slow to import, and needed only where the fast engine is missing or a test asks for it
-        from jsonschema_specifications import REGISTRY
+        from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
         from referencing import Registry, Resource
         from referencing.exceptions import Unresolvable
         from referencing.jsonschema import specification_with
 
         self._document = document
-        specification = specification_with(dialect)
-        registry: Any = Registry().combine(REGISTRY).with_resource(_BASE, Resource(document, specification))
+        specification: Any = specification_with(dialect)
+        registry: Any = Registry().combine(REGISTRY).with_resource(_BASE, specification.create_resource(document))
         for uri, resource in resources.items():
             registry = registry.with_resource(uri, Resource.from_contents(resource, specification))
-        cls = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft202012Validator)
+        cls: Any = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft202012Validator)
         try:
             cls.check_schema(document)
         except jsonschema.SchemaError as error:
-            raise UnusableSchema(error.message) from None
-        checker = jsonschema.FormatChecker() if assert_formats else None
+            raise UnusableSchemaError(error.message) from None
+        checker: Any = jsonschema.FormatChecker() if assert_formats else None
         self._dialect = dialect
-        self._make = lambda schema: cls(schema, registry=registry, format_checker=checker)
-        root = registry.resolver(_BASE)
+        self._make: Callable[[Any], Any] = lambda schema: cls(schema, registry=registry, format_checker=checker)
+        root: Any = registry.resolver(_BASE)
         for reference in () if resources else _references(document):
             try:
                 root.lookup(reference)
             except (Unresolvable, ValueError):
-                raise UnusableSchema(f"the reference {reference!r} leads nowhere in this document") from None
+                raise UnusableSchemaError(f"the reference {reference!r} leads nowhere in this document") from None
 
     def _validator(self, location: Path) -> Any:
         return self._make({"$ref": _reference(location)} if location else self._document)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         validator = self._validator(location)
-        check: Callable[[Any], bool] = validator.is_valid
-        return check
+        return lambda value: bool(validator.is_valid(_with_floats(value)))
 
     def violations(self, value: Any, location: Path) -> Iterator[Violation]:
+        value = _with_floats(value)
         seen: set[tuple[str, Path, Any]] = set()
         for error in self._validator(location).iter_errors(value):
             for violation in self._violations(error, value, location):
@@ -248,7 +249,9 @@ class ReferenceEngine:
         if keyword in ("anyOf", "oneOf") and error.context:
             groups: dict[int, list[Violation]] = {}
             for child in error.context:
-                groups.setdefault(child.schema_path[0] if child.schema_path else 0, []).extend(self._violations(child, value, start))
+                groups.setdefault(child.schema_path[0] if child.schema_path else 0, []).extend(
+                    self._violations(child, value, start)
+                )
             branches = tuple(tuple(groups[index]) for index in sorted(groups))
         for names in _names(keyword, schema, part):
             yield Violation(keyword, path, location, schema, part, names, branches)
@@ -259,6 +262,19 @@ class ReferenceEngine:
         for name in part if isinstance(part, dict) else ():
             if members.get(name) is False:
                 yield Violation(name, (*path, name), (*location, name), False, part[name])
+
+
+def _with_floats(value: Any) -> Any:
+    """Return *value* with its decimals as floats, which is all that the library can divide by one another."""
+    match value:
+        case dict():
+            return {key: _with_floats(member) for key, member in value.items()}
+        case list():
+            return [_with_floats(item) for item in value]
+        case Decimal():
+            return float(value)
+        case _:
+            return value
 
 
 def _reason(error: Exception) -> str:
@@ -284,7 +300,7 @@ def _part(value: Any, path: Path) -> Any:
 def _follow(document: Any, location: Path, steps: list[Any], holder: Any) -> Path | None:
     """Return where the path *steps* from *location* ends, at the schema *holder* (any, if that is ``None``).
 
-    The library leaves ``$ref`` out of its paths: where a step leads nowhere, or to another schema, follow the reference.
+    The library leaves ``$ref`` out of its paths: where a step leads nowhere, or to another schema, follow it.
     """
     found, schema = _lookup(document, location)
     if found is None:
@@ -326,7 +342,7 @@ def _names(keyword: str, schema: Any, part: Any) -> Iterable[tuple[str, ...]]:
 
 
 def _references(document: Any) -> Iterator[str]:
-    """Yield the references of *document*; none where it names itself by ``$id``, for then each has a base of its own."""
+    """Yield the references of *document*; none where it uses ``$id``, for then each has a base of its own."""
     references: list[str] = []
     pending = [document]
     while pending:

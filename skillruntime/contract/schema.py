@@ -1,7 +1,7 @@
 """One compiled JSON Schema: says whether a value fits, and if not, what is wrong and where.
 
-Draft 2020-12 and its elders; ``$schema`` may be written as the contract chapter writes it. ``format`` is asserted, as in
-chapter 31.3. A ``$ref`` leads inside the document only. A schema that could cost more than it is worth is refused
+Draft 2020-12 and its elders; ``$schema`` may be written as the contract chapter writes it. ``format`` is asserted, as
+in chapter 31.3. A ``$ref`` leads inside the document only. A schema that could cost more than it is worth is refused
 before it is compiled.
 """
 
@@ -12,15 +12,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from skillruntime.contract.bounds import SchemaTooCostly, measure
-from skillruntime.contract.engines import DIALECTS, Engine, ReferenceEngine, RustEngine, UnusableSchema, Violation
+from skillruntime.contract.bounds import SchemaTooCostlyError, measure
+from skillruntime.contract.engines import DIALECTS, Engine, ReferenceEngine, RustEngine, UnusableSchemaError, Violation
 from skillruntime.contract.pointer import Path
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["Schema", "Violation"]
 
 DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-MAX_VALUE_DEPTH = 100
 
 
 class Schema:
@@ -63,7 +62,7 @@ class Schema:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:
                 self._engine = _compile_once(json.dumps(document, ensure_ascii=False), assert_formats, engine)
-        except (SchemaTooCostly, UnusableSchema, RecursionError) as error:
+        except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
             raise InvalidSkillError(f"{where} is no usable JSON Schema: {error}") from None
         self._checkers: dict[Path, Callable[[Any], bool]] = {}
         self.is_valid = self._engine.checker(())
@@ -98,9 +97,9 @@ def _compile(document: Any, resources: dict[str, Any], assert_formats: bool, eng
             dialect = declared
         else:
             known = ", ".join(sorted({uri for uri in DIALECTS.values() if "draft-04" not in uri}))
-            raise UnusableSchema(f"$schema is {declared!r}; known are {known}")
+            raise UnusableSchemaError(f"$schema is {declared!r}; known are {known}")
         document = {**document, "$schema": dialect}
-    options = {"dialect": dialect, "resources": resources, "assert_formats": assert_formats}
+    options: dict[str, Any] = {"dialect": dialect, "resources": resources, "assert_formats": assert_formats}
     if engine == "reference":
         return ReferenceEngine(document, **options)
     try:

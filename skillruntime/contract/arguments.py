@@ -1,0 +1,174 @@
+"""The model's raw text to arguments: slips of syntax are mended and named, what was cut off is refused.
+
+The law: a text is mended only where it can be read in one way. Nothing is completed, except the very last brace after
+a value that closed itself. Whatever is cut inside a string, key, number or literal, between the items of an array, or
+after a comma or colon, is a ``TruncatedInputError``, for nobody can know how it would have gone on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from skillruntime.contract.plain_json import MAX_DEPTH
+from skillruntime.contract.reader import Reader, UnreadableError, literal, quote, unique_members
+from skillruntime.errors import SkillInputError, TruncatedInputError
+
+__all__ = ["Parsed", "parse_arguments", "parse_container"]
+
+MAX_CHARACTERS = 10_000_000
+CUT_OFF_REASONS = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"})
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a text says, and the rules by which its syntax was mended, in the order they were needed."""
+
+    value: Any
+    mends: tuple[str, ...] = ()
+
+
+def parse_arguments(text: str, *, finish_reason: str | None = None, literals: bool = False) -> Parsed:
+    """Return the JSON value that *text* says; empty text is an empty object.
+
+    *finish_reason* is what the provider said of why the model stopped. With *literals*, a number that was not written
+    as Python would write it is a ``Decimal``, which remembers, so that ``1.50`` can become the text ``"1.50"``.
+
+    >>> parse_arguments('{"a": 1,}')
+    Parsed(value={'a': 1}, mends=('trailing-comma',))
+    >>> parse_arguments('{"city": "New Yo')
+    Traceback (most recent call last):
+    skillruntime.errors.TruncatedInputError: The arguments end inside a string
+
+    Raises:
+        TruncatedInputError: the text was cut off.
+        SkillInputError: the text is not one JSON object, and cannot be read as one in only one way.
+    """
+    if finish_reason in CUT_OFF_REASONS:
+        _fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True))
+    try:
+        parsed = _parse(text, literals=literals, encoded=0)
+        if "\\u" in text or not text.isascii():
+            _check_surrogates(parsed.value)
+    except UnreadableError as error:
+        _fail(error)
+    return parsed
+
+
+def parse_container(text: str) -> Parsed | None:
+    """Return the array or object that *text* writes in JSON or as a Python literal; ``None`` if it writes none.
+
+    >>> parse_container("['a', 'b']")
+    Parsed(value=['a', 'b'], mends=('single-quotes',))
+    >>> parse_container("[1, 2") is None
+    True
+    """
+    stripped = text.strip()
+    if len(stripped) < 2 or stripped[0] + stripped[-1] not in ("[]", "{}", "()"):
+        return None
+    try:
+        value = _decode(stripped, literals=True)
+        return Parsed(value) if isinstance(value, dict | list) else None
+    except (ValueError, RecursionError, UnreadableError):
+        pass
+    reader = Reader(stripped)
+    try:
+        value = reader.value(0)
+        reader.space()
+    except UnreadableError:
+        return None
+    if reader.position != len(stripped) or "unclosed-object" in reader.mends:
+        return None
+    return Parsed(value, tuple(reader.mends))
+
+
+def _fail(error: UnreadableError) -> NoReturn:
+    if error.cut:
+        raise TruncatedInputError(
+            f"The arguments {error}",
+            suggested_action="Send the whole call again as one complete JSON object; shorten long values if needed",
+        ) from None
+    raise SkillInputError(
+        f"The arguments are not one JSON object: {error}",
+        suggested_action="Send the arguments again as exactly one JSON object",
+    ) from None
+
+
+def _parse(text: str, *, literals: bool, encoded: int) -> Parsed:
+    if len(text) > MAX_CHARACTERS:
+        raise UnreadableError(f"the text has {len(text)} characters, more than {MAX_CHARACTERS}")
+    text = text.removeprefix("\ufeff").strip()
+    if text in ("", "null", "None"):
+        return Parsed({}, ("empty-text",))
+    mends: tuple[str, ...] = ()
+    try:
+        value = _decode(text, literals=literals)
+    except RecursionError:
+        raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
+    except ValueError as error:
+        if "digits" in str(error):
+            raise UnreadableError("a number has thousands of digits") from None
+        value, mends = _mend(text)
+    if isinstance(value, str) and encoded < 2:
+        inner = _parse(value, literals=literals, encoded=encoded + 1)
+        return Parsed(inner.value, (*mends, "double-encoding", *inner.mends))
+    if not isinstance(value, dict | list):
+        kind = {str: "a string", bool: "a boolean"}.get(type(value), "a number")
+        raise UnreadableError(f"it is {kind}")
+    return Parsed(value, mends)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise UnreadableError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant)
+_LITERAL_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=literal)
+
+
+def _decode(text: str, *, literals: bool) -> Any:
+    return (_LITERAL_DECODER if literals else _DECODER).decode(text)
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UnreadableError("a text holds half of a surrogate pair, which is no Unicode character") from None
+    except RecursionError:
+        raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
+
+
+_FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n?(.*?)\s*```", re.DOTALL)
+
+
+def _mend(text: str) -> tuple[Any, tuple[str, ...]]:
+    """Read *text* as JSON with slips: one object, a fence or prose around it, and the syntax of its neighbours."""
+    fence = _FENCE.fullmatch(text)
+    if fence:
+        inner = _parse(fence[1], literals=True, encoded=0)
+        return inner.value, ("markdown-fence", *inner.mends)
+    if text[0] in "[\"'" and not text.startswith("'''"):
+        reader = Reader(text)
+        value = reader.value(0)
+        reader.space()
+        if reader.position == len(text):
+            return value, tuple(reader.mends)
+        raise UnreadableError(f"after it stands {quote(text[reader.position :])}")
+    start = text.find("{")
+    if start < 0:
+        raise UnreadableError(f"it is {quote(text)}")
+    reader = Reader(text, start)
+    value = reader.value(0)
+    before, after = text[:start].strip(), text[reader.position :].strip()
+    if after and not after.strip("}] \t\r\n") and not before:
+        return value, (*reader.mends, "stray-bracket")
+    if "{" in after:
+        raise UnreadableError("there is more than one object")
+    if after[:1] in (",", ":") or "[" in before or "]" in after or "}" in after or "[" in after:
+        raise UnreadableError(f"around the object stands {quote(before + ' ' + after)}")
+    if before or after:
+        reader.mended("markdown-fence" if "```" in before and "```" in after else "text-around")
+    return value, tuple(reader.mends)

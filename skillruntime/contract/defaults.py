@@ -1,0 +1,129 @@
+"""Declared defaults: what stands in the arguments for a parameter that was left out."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.contract.bounds import resolve
+from skillruntime.contract.pointer import Path, value_at
+from skillruntime.contract.schema import Schema
+
+__all__ = ["Defaults"]
+
+MAX_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The defaults of one object: plain ones, ones to copy, and the levels of the members that are there."""
+
+    plain: dict[str, Any]
+    copied: dict[str, Any]
+    members: dict[str, _Level]
+    items: dict[str, _Level]
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self.copied or self.members or self.items)
+
+
+class Defaults:
+    """The defaults of one schema, ready to fill in; false if it declares none.
+
+    A default that the schema itself would refuse is none: so ``"default": null`` of a parameter that is not nullable.
+    An object that is absent is not made up; where it is there, its own defaults are filled in.
+    """
+
+    __slots__ = ("_root", "_schema", "_simple")
+
+    def __init__(self, schema: Schema, root: _Level) -> None:
+        self._schema = schema
+        self._root = root
+        self._simple = not (root.copied or root.members or root.items)
+
+    @classmethod
+    def of(cls, schema: Schema) -> Defaults:
+        """Return the defaults that *schema* declares for its properties, and for theirs."""
+        return cls(schema, _level(schema, (), 0))
+
+    def __bool__(self) -> bool:
+        return bool(self._root)
+
+    def filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return *arguments*, which fit, with the defaults filled in; the same object if none is missing.
+
+        >>> schema = Schema({"properties": {"n": {"default": 5}}})
+        >>> Defaults.of(schema).filled({"m": 1})
+        {'m': 1, 'n': 5}
+        """
+        if self._simple:
+            if self._root.plain.keys() <= arguments.keys():
+                return arguments
+            filled = arguments | {k: v for k, v in self._root.plain.items() if k not in arguments}
+        else:
+            filled = _fill(arguments, self._root)
+            if filled is arguments:
+                return arguments
+        return filled if self._schema.is_valid(filled) else arguments
+
+
+def _fill(value: dict[str, Any], level: _Level) -> dict[str, Any]:
+    added = {name: default for name, default in level.plain.items() if name not in value}
+    added |= {name: copy.deepcopy(default) for name, default in level.copied.items() if name not in value}
+    for name, below in level.members.items():
+        member = value.get(name)
+        if isinstance(member, dict):
+            filled = _fill(member, below)
+            if filled is not member:
+                added[name] = filled
+    for name, below in level.items.items():
+        items = value.get(name)
+        if isinstance(items, list):
+            inside = [_fill(item, below) if isinstance(item, dict) else item for item in items]
+            if any(new is not old for new, old in zip(inside, items, strict=True)):
+                added[name] = inside
+    return value | added if added else value
+
+
+def _level(schema: Schema, location: Path, depth: int) -> _Level:
+    plain: dict[str, Any] = {}
+    copied: dict[str, Any] = {}
+    members: dict[str, _Level] = {}
+    items: dict[str, _Level] = {}
+    for name, where in _properties(schema, location, depth).items():
+        document = value_at(schema.document, where)
+        if not isinstance(document, dict):
+            continue
+        target = resolve(schema.document, document.get("$ref"))
+        referred = value_at(schema.document, target) if target is not None else {}
+        holder = document if "default" in document else referred
+        if isinstance(holder, dict) and "default" in holder and schema.fits(holder["default"], where):
+            (copied if isinstance(holder["default"], dict | list) else plain)[name] = holder["default"]
+        if depth < MAX_DEPTH:
+            below = _level(schema, where, depth + 1)
+            if below:
+                members[name] = below
+            holder = document if "items" in document else referred
+            start = where if "items" in document else target
+            if isinstance(holder, dict) and isinstance(holder.get("items"), dict) and start is not None:
+                below = _level(schema, (*start, "items"), depth + 1)
+                if below:
+                    items[name] = below
+    return _Level(plain, copied, members, items)
+
+
+def _properties(schema: Schema, location: Path, depth: int) -> dict[str, Path]:
+    """Return where each property of the subschema at *location* is declared: by itself, by ``$ref`` or ``allOf``."""
+    document = value_at(schema.document, location)
+    if not isinstance(document, dict) or depth > MAX_DEPTH:
+        return {}
+    found: dict[str, Path] = {}
+    target = resolve(schema.document, document.get("$ref"))
+    if target is not None:
+        found |= _properties(schema, target, depth + 1)
+    for index in range(len(document.get("allOf") or ())):
+        found |= _properties(schema, (*location, "allOf", index), depth + 1)
+    properties = document.get("properties")
+    names = properties if isinstance(properties, dict) else {}
+    return found | {name: (*location, "properties", name) for name in names}

@@ -1,0 +1,78 @@
+"""What is JSON and what is not: a host may hand over anything, and an engine may choke on it."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from skillruntime.contract.pointer import Path, format_pointer
+
+__all__ = ["MAX_DEPTH", "find_fault", "is_plain_json"]
+
+MAX_DEPTH = 100
+MAX_BITS = 14_000
+
+
+def is_plain_json(value: Any, depth: int = MAX_DEPTH) -> bool:
+    """Whether *value* holds nothing but JSON, at most *depth* levels deep: a quick look, without saying what else.
+
+    >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
+    (True, False)
+    """
+    if depth <= 0:
+        return False
+    for member in value.values() if type(value) is dict else value:
+        kind = type(member)
+        if kind is str or kind is int or kind is bool or member is None:
+            continue
+        if kind is float:
+            if not math.isfinite(member):
+                return False
+        elif kind is dict or kind is list:
+            if member and not is_plain_json(member, depth - 1):
+                return False
+        else:
+            return False
+    return type(value) is not dict or all(type(key) is str for key in value)
+
+
+def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | None:
+    """Return a sentence on the first thing in *value* that is no JSON, or ``None``.
+
+    >>> find_fault({"a": {1, 2}})
+    'a set at /a'
+    """
+    where = format_pointer(path) or "the top"
+    if len(path) > depth:
+        return f"nested more than {depth} levels deep"
+    match value:
+        case None | bool():
+            return None
+        case str():
+            return None if value.isascii() or _is_unicode(value) else f"half of a surrogate pair at {where}"
+        case int():
+            return None if value.bit_length() <= MAX_BITS else f"a number of thousands of digits at {where}"
+        case float() | Decimal():
+            return None if math.isfinite(value) else f"{value} at {where}"
+        case dict():
+            for key, member in value.items():
+                if not isinstance(key, str):
+                    return f"the key {key!r}, which is no text, at {where}"
+                fault = find_fault(key, depth, path) or find_fault(member, depth, (*path, key))
+                if fault:
+                    return fault
+            return None
+        case list() | tuple():
+            faults = (find_fault(item, depth, (*path, index)) for index, item in enumerate(value))
+            return next((fault for fault in faults if fault), None)
+        case _:
+            return f"a {type(value).__name__} at {where}"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,246 @@
+"""Reads one value of JSON as its neighbours write it: comments, single quotes, Python literals, trailing commas.
+
+The law: it reads what can be read in one way only. It never completes anything but the last brace of an object whose
+last value closed itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from skillruntime.contract.plain_json import MAX_DEPTH
+
+__all__ = ["Reader", "UnreadableError", "literal", "quote", "unique_members"]
+
+_SPACE = re.compile(r"\s+")
+_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_WORD = re.compile(r"[^\W\d]\w*")
+_PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]+'), "'": re.compile(r"[^'\\\x00-\x1f]+")}
+_LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
+_HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
+_SEPARATORS = " \t\r\n,:]})/#"
+
+
+class UnreadableError(Exception):
+    """The text cannot be read: why, and whether because it ends too early."""
+
+    def __init__(self, message: str, *, cut: bool = False) -> None:
+        super().__init__(message)
+        self.cut = cut
+
+
+class Reader:
+    """Reads one value of JSON, or of JSON as its neighbours write it: comments, Python literals, trailing commas."""
+
+    def __init__(self, text: str, position: int = 0) -> None:
+        self.text = text
+        self.position = position
+        self.mends: dict[str, None] = {}
+
+    def mended(self, rule: str) -> None:
+        self.mends[rule] = None
+
+    def space(self) -> None:
+        """Pass over white space and comments."""
+        while True:
+            if match := _SPACE.match(self.text, self.position):
+                self.position = match.end()
+            elif match := _COMMENT.match(self.text, self.position):
+                self.position = match.end()
+                self.mended("comment")
+            elif self.text.startswith("/*", self.position):
+                raise UnreadableError("end inside a comment", cut=True)
+            else:
+                return
+
+    def peek(self, inside: str) -> str:
+        """Return the next character that is neither space nor comment; the end of the text is a cut."""
+        self.space()
+        if self.position >= len(self.text):
+            raise UnreadableError(f"end {inside}", cut=True)
+        return self.text[self.position]
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
+        match self.peek("where a value should stand"):
+            case "{":
+                return self.object(depth)
+            case "[":
+                return self.array(depth, "]")
+            case "(":
+                self.mended("python-literal")
+                return self.array(depth, ")")
+            case '"' | "'":
+                return self.string()
+            case _:
+                return self.scalar()
+
+    def object(self, depth: int) -> dict[str, Any]:
+        self.position += 1
+        pairs: list[tuple[str, Any]] = []
+        while True:
+            character = self.peek("inside an object" if depth or not pairs else "after a comma")
+            if character == "}":
+                if pairs:
+                    self.mended("trailing-comma")
+                break
+            if character not in "\"'":
+                raise UnreadableError(f"a key in quotes should stand where {self.rest()} stands")
+            key = self.string()
+            if self.peek("after a key") != ":":
+                raise UnreadableError(f"a colon should stand where {self.rest()} stands")
+            self.position += 1
+            value = self.value(depth + 1)
+            pairs.append((key, value))
+            self.space()
+            if self.position >= len(self.text) and depth == 0 and self.closed_itself(value):
+                self.mended("unclosed-object")
+                return unique_members(pairs)
+            character = self.peek("inside an object")
+            if character == "}":
+                break
+            if character != ",":
+                raise UnreadableError(f"a comma should stand where {self.rest()} stands")
+            self.position += 1
+        self.position += 1
+        return unique_members(pairs)
+
+    def closed_itself(self, value: Any) -> bool:
+        return value is None or isinstance(value, str | bool | list | dict)
+
+    def array(self, depth: int, closing: str) -> list[Any]:
+        self.position += 1
+        items: list[Any] = []
+        comma = False
+        while True:
+            if self.peek("between the items of an array") == closing:
+                if comma and closing == "]":
+                    self.mended("trailing-comma")
+                break
+            items.append(self.value(depth + 1))
+            character = self.peek("between the items of an array")
+            comma = character == ","
+            if comma:
+                self.position += 1
+            elif character != closing:
+                raise UnreadableError(f"a comma should stand where {self.rest()} stands")
+            elif closing == ")" and len(items) == 1:
+                raise UnreadableError("a value in parentheses is an expression")
+        self.position += 1
+        return items
+
+    def string(self) -> str:
+        mark = self.text[self.position]
+        if mark == "'":
+            self.mended("single-quotes")
+        self.position += 1
+        parts: list[str] = []
+        while True:
+            if match := _PLAIN[mark].match(self.text, self.position):
+                parts.append(match[0])
+                self.position = match.end()
+            if self.position >= len(self.text):
+                raise UnreadableError("end inside a string", cut=True)
+            character = self.text[self.position]
+            self.position += 1
+            if character == mark:
+                break
+            if character == "\\":
+                parts.append(self.escape(mark))
+            else:
+                self.mended("control-character")
+                parts.append(character)
+        following = self.text[self.position : self.position + 1]
+        if following and following not in _SEPARATORS:
+            raise UnreadableError(f"after a string stands {self.rest()}")
+        return self.paired("".join(parts))
+
+    def escape(self, mark: str) -> str:
+        character = self.text[self.position : self.position + 1]
+        if not character:
+            raise UnreadableError("end inside a string", cut=True)
+        self.position += 1
+        if character in _ESCAPES:
+            if character == "'" and mark == '"':
+                self.mended("escaped-quote")
+            return _ESCAPES[character]
+        if character == "u" or (character in _HEXADECIMAL and mark == "'"):
+            digits = self.text[self.position : self.position + _HEXADECIMAL[character]]
+            self.position += len(digits)
+            if len(digits) < _HEXADECIMAL[character] and self.position >= len(self.text):
+                raise UnreadableError("end inside a string", cut=True)
+            try:
+                return chr(int(digits, 16))
+            except (ValueError, OverflowError):
+                pass
+        raise UnreadableError(f"the escape \\{character} is none that JSON knows")
+
+    def paired(self, text: str) -> str:
+        """Join the two halves that an escaped character beyond U+FFFF is written as."""
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        return text
+
+    def scalar(self) -> Any:
+        if match := _NUMBER.match(self.text, self.position):
+            self.position = match.end()
+            if self.position >= len(self.text):
+                raise UnreadableError("end in a number, which may not be whole", cut=True)
+            if self.text[self.position] not in _SEPARATORS:
+                raise UnreadableError(f"after a number stands {self.rest()}; an expression is not computed")
+            return self.number(match[0])
+        if match := _WORD.match(self.text, self.position):
+            word = match[0]
+            if word in _LITERALS:
+                self.position = match.end()
+                if word[0].isupper():
+                    self.mended("python-literal")
+                return _LITERALS[word]
+            if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
+                raise UnreadableError("end inside a literal", cut=True)
+        if self.text[self.position :] == "-":
+            raise UnreadableError("end in a number, which may not be whole", cut=True)
+        raise UnreadableError(f"a value should stand where {self.rest()} stands")
+
+    def number(self, text: str) -> int | float | Decimal:
+        if text.lstrip("-").isdecimal():
+            try:
+                return int(text)
+            except ValueError:
+                raise UnreadableError("a number has thousands of digits") from None
+        return literal(text)
+
+    def rest(self) -> str:
+        return quote(self.text[self.position :])
+
+
+def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object; a key that stands there twice must say the same twice.
+
+    Raises:
+        UnreadableError: it does not.
+    """
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        for key, value in pairs:
+            if members[key] != value:
+                raise UnreadableError(f"the key {quote(key)} stands there twice, with different values")
+    return members
+
+
+def literal(text: str) -> float | Decimal:
+    """Return the number *text* writes; one that Python would write otherwise stays a decimal, which remembers."""
+    number = float(text)
+    return number if repr(number) == text else Decimal(text)
+
+
+def quote(text: str) -> str:
+    """Return *text* in quotes and on one line, shortened to 40 characters."""
+    text = " ".join(text.split())
+    return json.dumps(text if len(text) <= 40 else text[:39] + "…", ensure_ascii=False)
