@@ -1,0 +1,137 @@
+"""The house keeps its shape: arrows point down, nothing runs in a circle, doors open only for who uses them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "skillruntime"
+FLOORS = [
+    {"errors", "diagnostic"},
+    {"contract"},
+    {"catalog", "tokens"},
+    {"runtime"},
+    {"remote"},
+    {"adapters"},
+    {"cli"},
+]
+PURE = ["contract", "catalog/frontmatter.py", "catalog/rendering.py", "catalog/lint.py"]
+IMPURE = {"anyio", "asyncio", "socket", "subprocess", "httpx2", "langchain_core", "requests", "urllib.request"}
+HEAVY = ["langchain_core", "langchain", "tiktoken", "httpx2", "click", "rich", "jsonschema", "yaml", "anyio"]
+
+
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its dotted name."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if "bundled" not in path.parts
+    }
+
+
+def imports(path: Path, *, lazy: bool) -> Iterator[str]:
+    """Yield the modules that the file imports; with *lazy* those inside functions too, never those for typing alone."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not lazy:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        pending += ast.iter_child_nodes(node)
+
+
+def floor(module: str) -> int | None:
+    """Return the floor that *module* stands on."""
+    parts = module.split(".")
+    return next((level for level, rooms in enumerate(FLOORS) if len(parts) > 1 and parts[1] in rooms), None)
+
+
+def test_every_room_has_a_floor() -> None:
+    """A new folder is a decision: it must be given its place here."""
+    rooms = {name.split(".")[1] for name in modules() if "." in name}
+
+    assert rooms <= set().union(*FLOORS)
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if "." in name])
+def test_arrows_point_down(module: str) -> None:
+    """A room imports only what stands below it, or its own."""
+    own = floor(module)
+    room = module.split(".")[1]
+
+    for target in imports(modules()[module], lazy=True):
+        other = floor(target) if target.startswith("skillruntime.") else None
+        if other is not None and own is not None and target.split(".")[1] != room:
+            assert other < own, f"{module} imports {target}, which does not stand below it"
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """There is no cycle among modules, not even through imports inside functions."""
+    known = modules()
+    edges = {
+        name: {target for target in imports(path, lazy=True) if target in known and target != name}
+        for name, path in known.items()
+    }
+    edges["skillruntime"] = set()  # the face resolves its names at first use
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join((*above, name))
+        if name not in done:
+            for target in edges[name]:
+                visit(target, (*above, name))
+            done.add(name)
+
+    for name in edges:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("place", PURE)
+def test_pure_modules_do_no_io(place: str) -> None:
+    """What is a function from values to values imports nothing that waits, reads the network or starts a process."""
+    paths = [PACKAGE / place] if place.endswith(".py") else sorted((PACKAGE / place).rglob("*.py"))
+
+    for path in paths:
+        assert not IMPURE & set(imports(path, lazy=True)), path
+
+
+def test_nothing_imports_another_files_underscore() -> None:
+    """A leading underscore means: this file."""
+    for name, path in modules().items():
+        for target in imports(path, lazy=True):
+            if target.startswith("skillruntime."):
+                last = target.rsplit(".", 1)[1]
+                assert not last.startswith("_") or last.startswith("__"), f"{name} imports {target}"
+
+
+def test_importing_the_package_loads_no_heavy_library() -> None:
+    """``import skillruntime`` opens no door: no LangChain, tiktoken, HTTP, CLI, schema or YAML library."""
+    code = f"import sys, skillruntime; print([name for name in {HEAVY!r} if name in sys.modules])"
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert result.stdout.strip() == "[]"
+
+
+def test_every_public_name_resolves() -> None:
+    """The table of public names leads somewhere for each of them, and ``dir`` lists them."""
+    import skillruntime
+
+    for name in skillruntime.__all__:
+        assert getattr(skillruntime, name) is not None
+        assert name in dir(skillruntime)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = skillruntime.nothing  # type: ignore[attr-defined]
