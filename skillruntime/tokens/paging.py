@@ -34,8 +34,8 @@ def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) 
     It ends before a heading, else after a paragraph, a line, a sentence, an item, a word, whichever comes first in
     that order in the second half of what fits. A limit that not one character fits gives an empty page.
 
-    >>> page("One. Two three. Four five six.", 2, lambda text: len(text.split())).text
-    'One. '
+    >>> page("One. Two three. Four five six.", 4, lambda text: len(text.split())).text
+    'One. Two three. '
     """
     fits = _fitting(text, limit, count, start)
     end = fits if fits == len(text) else _last_boundary(text, start, fits)

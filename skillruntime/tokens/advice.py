@@ -1,0 +1,266 @@
+"""Where a skill spends tokens that buy little, and what would be saved.
+
+Advice is never an error: every piece says what it would save, in tokens, and how often that is paid (``when``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.tokens.audience import FOR_PEOPLE, for_model
+from skillruntime.tokens.sections import Section, sections
+
+__all__ = ["Advice", "advise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One saving: *tokens* fewer, each time *when* (``every conversation``, ``each activation``, ``every request``)."""
+
+    rule: str
+    skill: str
+    path: str
+    line: int | None
+    tokens: int
+    when: str
+    message: str
+    hint: str
+
+    def to_diagnostic(self) -> Diagnostic:
+        """Return the advice as the diagnostic that ``validate`` and CI print."""
+        message = f"{self.message} (saves {self.tokens:,} tokens {self.when})"
+        return Diagnostic(self.rule, Severity.ADVICE, self.path, message, line=self.line, hint=self.hint)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object; ``tokens`` is what would be saved."""
+        fields = ("rule", "skill", "path", "line", "tokens", "when", "message", "hint")
+        return {name: value for name in fields if (value := getattr(self, name)) is not None}
+
+
+def advise(
+    name: str,
+    description: str,
+    body: str,
+    schemas: Mapping[str, Mapping[str, Any]],
+    *,
+    path: str,
+    count: Callable[[str], int],
+    first_line: int = 1,
+) -> list[Advice]:
+    """Return what one skill could save, the largest saving first.
+
+    *schemas* are the input schemas of its callable tools by name, *path* is that of its SKILL.md, *first_line* the
+    line of it that the body begins on.
+
+    >>> from skillruntime.tokens.counter import count
+    >>> found = advise("pdf-tools", "PDF tools: a skill for PDF tools. Merges PDF files.", "", {}, path="SKILL.md",
+    ...     count=lambda text: count(text).tokens)
+    >>> found[0].rule, found[0].tokens
+    ('description-repeats-name', 9)
+    """
+    found = [
+        *_description(name, description, path, count),
+        *_body(name, body, path, count, first_line),
+        *(advice for tool, schema in schemas.items() for advice in _schema(name, tool, schema, path, count)),
+    ]
+    return sorted(found, key=lambda advice: (-advice.tokens, advice.rule, advice.message))
+
+
+# The format's first tier: "metadata (about 100 tokens)", name and description together.
+_DESCRIPTION = 100
+# Its second: "instructions (fewer than 5,000 tokens recommended)".
+_BODY = 5_000
+# A section is worth a file of its own from here; what is left behind is a line that says when to read it.
+_SECTION = 600
+_POINTER = 25
+# What a parameter's description may cost before it is documentation.
+_PARAMETER = 40
+
+_OPENERS = re.compile(
+    r"^(?:this|the|an?)\s+(?:\w+\s+)?skill\s+(?:that|which|for|to|is used|provides?|helps?|should be used)\b"
+    r"(?:\s+\w+ing)?\s*",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(
+    r"\b(api|reference|examples?|troubleshooting|faq|appendix|glossary|changelog|options|parameters|templates?|schema)\b",
+    re.IGNORECASE,
+)
+# What every use needs stays where it is, however long.
+_ALWAYS_NEEDED = re.compile(
+    r"\b(rules?|invariants?|critical|workflows?|steps?|process|procedure|instructions?|overview|when|never|must|"
+    r"navigation|index|quick ?start|checklist)\b",
+    re.IGNORECASE,
+)
+
+
+def _description(name: str, description: str, path: str, count: Callable[[str], int]) -> Iterator[Advice]:
+    tokens = count(description)
+    spoken = re.escape(name).replace(r"\-", r"[\s_-]+")
+    again = re.match(rf"(?:the\s+)?{spoken}\s*(?:skill)?\s*(?:[:.,—–-]|is\b)\s*", description, re.IGNORECASE)
+    rest = description[again.end() :] if again else description
+    opener = _OPENERS.match(rest)
+    if opener:
+        rest = rest[opener.end() :]
+    rest = re.sub(rf"^{spoken}\s*[.:,]\s*", "", rest, flags=re.IGNORECASE)
+    if (saved := tokens - count(rest)) > 0 and rest != description:
+        opening = _quoted(description[: len(description) - len(rest)])
+        yield Advice(
+            "description-repeats-name",
+            name,
+            path,
+            None,
+            saved,
+            "every conversation",
+            f"the description opens with {opening}, which tells nothing that the name does not",
+            "open with what it does, then when to use it",
+        )
+    if tokens > _DESCRIPTION * 6 // 5:
+        yield Advice(
+            "description-long",
+            name,
+            path,
+            None,
+            tokens - _DESCRIPTION,
+            "every conversation",
+            f"the description is {tokens:,} tokens; the format suggests about {_DESCRIPTION}",
+            "keep what it does, when to use it and the words people say; move the rest to the body",
+        )
+
+
+def _body(name: str, body: str, path: str, count: Callable[[str], int], first_line: int) -> Iterator[Advice]:
+    total = count(body)
+    if total < 2 * _SECTION:
+        return
+    parts = [(count(section.text), section) for section in _whole_sections(body)]
+    movable = [
+        (tokens, section) for tokens, section in parts if tokens >= _SECTION and _is_movable(section, tokens, total)
+    ]
+    movable.sort(key=lambda part: (-part[0], part[1].line))
+    for tokens, section in movable[:5]:
+        yield Advice(
+            "section-to-reference",
+            name,
+            path,
+            section.line + first_line - 1,
+            tokens - _POINTER,
+            "each activation",
+            f"the section {_quoted(section.title)} is {tokens:,} of the body's {total:,} tokens",
+            f"move it to references/{_slug(section.title)}.md and say in one line when to read it",
+        )
+    if total > _BODY and not movable:
+        yield Advice(
+            "body-long",
+            name,
+            path,
+            None,
+            total - _BODY,
+            "each activation",
+            f"the body is {total:,} tokens; the format recommends fewer than {_BODY:,}",
+            "split it: what every use needs stays, the rest goes to references/",
+        )
+
+
+def _whole_sections(body: str) -> list[Section]:
+    """Return the sections at the level that divides the body, with all that stands below each."""
+    parts = sections(body)
+    levels = sorted({part.level for part in parts if part.level})
+    level = next((at for at in levels if sum(part.level == at for part in parts) > 1), levels[0] if levels else 1)
+    whole: list[Section] = []
+    for part in parts:
+        if part.level > level and whole and whole[-1].level == level:
+            before = whole[-1]
+            whole[-1] = Section(before.title, before.level, before.line, before.text + part.text)
+        else:
+            whole.append(part)
+    return whole
+
+
+def _is_movable(section: Section, tokens: int, total: int) -> bool:
+    """Whether a section reads as something to look up: by its title, or a large one that is mostly code and tables."""
+    if section.level == 0 or _ALWAYS_NEEDED.search(section.title):
+        return False
+    return bool(_REFERENCE.search(section.title)) or (
+        total >= 2_000 and tokens * 4 >= total and _share_looked_up(section.text) > 0.6
+    )
+
+
+def _share_looked_up(text: str) -> float:
+    looked_up, inside = 0, False
+    for line in text.splitlines():
+        fence = line.lstrip().startswith(("```", "~~~"))
+        if fence or inside or line.lstrip().startswith("|"):
+            looked_up += len(line)
+        inside = inside != fence
+    return looked_up / max(len(text), 1)
+
+
+def _schema(
+    skill: str, tool: str, schema: Mapping[str, Any], path: str, count: Callable[[str], int]
+) -> Iterator[Advice]:
+    for where, description in _descriptions(schema, ""):
+        if (tokens := count(description)) > _PARAMETER:
+            yield Advice(
+                "parameter-description-long",
+                skill,
+                path,
+                None,
+                tokens - _PARAMETER,
+                "every request",
+                f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {_PARAMETER}",
+                f"keep one sentence for the model in description; move the rest to {FOR_PEOPLE[1]}, which is not sent",
+            )
+    sent = for_model(schema)
+    whole = count(_json(sent))
+    bare = count(_json(_without_descriptions(sent)))
+    if whole > 200 and whole - bare > 3 * bare:
+        yield Advice(
+            "schema-descriptions-dwarf",
+            skill,
+            path,
+            None,
+            whole - 3 * bare,
+            "every request",
+            f"the descriptions in {tool} are {whole - bare:,} tokens, its parameters {bare:,}",
+            "say once in the tool's description what is common to the parameters",
+        )
+
+
+def _descriptions(schema: Any, where: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(schema, Mapping):
+        return
+    if isinstance(text := schema.get("description"), str):
+        yield where, text
+    properties = schema.get("properties")
+    for name, part in (properties if isinstance(properties, Mapping) else {}).items():
+        yield from _descriptions(part, f"{where}/{name}")
+    yield from _descriptions(schema.get("items"), f"{where}/0")
+
+
+def _without_descriptions(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_descriptions(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: _without_descriptions(value)
+        for key, value in schema.items()
+        if not (key == "description" and isinstance(value, str))
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "details"
+
+
+def _quoted(text: str) -> str:
+    text = " ".join(text.split())
+    return f"'{text if len(text) <= 60 else text[:57] + '...'}'"

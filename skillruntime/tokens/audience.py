@@ -1,0 +1,86 @@
+"""One schema, two readers: what of it a model is sent, and what a person is shown.
+
+The contract chapter's fourth question. ``description`` is for the model and worth its tokens; ``$comment`` and
+``x-documentation`` are for people: they cost a model nothing, because it never sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["FOR_PEOPLE", "for_model", "for_people"]
+
+FOR_PEOPLE = ("$comment", "x-documentation")
+"""The keywords of a contract that are written for people."""
+
+_NOT_SENT = frozenset({*FOR_PEOPLE, "$schema", "$id", "title"})
+_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_VERBATIM = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
+
+
+def for_model(schema: Any) -> Any:
+    """Return *schema* without what only people read: ``$comment``, ``x-documentation``, titles, identifiers.
+
+    A parameter that is *called* ``title`` stays, and so does every value in ``const``, ``enum``, ``default``.
+
+    >>> for_model({"title": "T", "properties": {"title": {"type": "string", "x-documentation": "Long."}}})
+    {'properties': {'title': {'type': 'string'}}}
+    """
+    if isinstance(schema, list):
+        return [for_model(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _NOT_SENT:
+            continue
+        if key in _VERBATIM:
+            kept[key] = value
+        elif key in _BY_NAME and isinstance(value, Mapping):
+            kept[key] = {name: for_model(part) for name, part in value.items()}
+        else:
+            kept[key] = for_model(value)
+    return kept
+
+
+def for_people(schema: Mapping[str, Any], *, name: str = "") -> str:
+    """Return *schema*'s parameters as Markdown: the model's description, then what was written for people.
+
+    >>> print(for_people({"properties": {"hours": {"type": "integer", "description": "How far back.",
+    ...     "x-documentation": "More than a week needs a paid source."}}, "required": ["hours"]}, name="digest"))
+    ### digest
+    <BLANKLINE>
+    - `hours` (integer, required): How far back.
+      More than a week needs a paid source.
+    """
+    lines = [f"### {name}", ""] if name else []
+    if told := _told(schema):
+        lines += [*told, ""]
+    lines += _parameters(schema, "", frozenset())
+    return "\n".join(lines).rstrip()
+
+
+def _parameters(schema: Mapping[str, Any], prefix: str, above: frozenset[int]) -> list[str]:
+    lines: list[str] = []
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or id(schema) in above:
+        return lines
+    required = schema.get("required") or ()
+    for name, part in properties.items():
+        declared = part if isinstance(part, Mapping) else {}
+        kind = declared.get("type", "any")
+        kinds = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+        told = _told(declared)
+        described = f": {declared['description']}" if declared.get("description") else ""
+        optional = "required" if name in required else "optional"
+        lines.append(f"- `{prefix}{name}` ({kinds}, {optional}){described}")
+        lines += [f"  {text}" for text in told]
+        lines += _parameters(declared, f"{prefix}{name}.", above | {id(schema)})
+        if isinstance(items := declared.get("items"), Mapping):
+            lines += _parameters(items, f"{prefix}{name}[].", above | {id(schema)})
+    return lines
+
+
+def _told(schema: Mapping[str, Any]) -> list[str]:
+    return [str(schema[keyword]) for keyword in reversed(FOR_PEOPLE) if schema.get(keyword)]

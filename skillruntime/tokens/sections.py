@@ -1,0 +1,50 @@
+"""A Markdown body as its sections: from one heading to the next, headings inside code left alone."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+
+__all__ = ["Section", "sections"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading's *title* and *level* (1 to 6; 0 is the text before the first), its first *line* from 1, its text."""
+
+    title: str
+    level: int
+    line: int
+    text: str
+
+
+def sections(body: str) -> list[Section]:
+    """Return the sections of *body* in order; put together, their texts are the body. A subsection stands by itself.
+
+    >>> [(section.title, section.line) for section in sections("Hello.\\n# Use\\n```\\n# not one\\n```\\n## More\\n")]
+    [('', 1), ('Use', 2), ('More', 6)]
+    """
+    lines = body.splitlines(keepends=True)
+    tokens = _markdown().parse(
+        "".join(line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") + "\n" for line in lines)
+    )
+    starts = [(0, 0, "")]
+    for token, inline in itertools.pairwise(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            starts.append((token.map[0], int(token.tag[1:]), inline.content))
+    ends = [start for start, _, _ in starts[1:]] + [len(lines)]
+    found = [
+        Section(title, level, start + 1, "".join(lines[start:end]))
+        for (start, level, title), end in zip(starts, ends, strict=True)
+    ]
+    return [section for section in found if section.level or section.text.strip()]
+
+
+@functools.cache
+def _markdown() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark")
+    markdown.core.ruler.enableOnly(["normalize", "block"])  # only where the headings are; ten times as fast
+    return markdown
