@@ -8,39 +8,44 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from skillruntime.catalog.catalog import SkillCatalog
-    from skillruntime.catalog.discovery import discover
-    from skillruntime.catalog.skill import Skill, SkillMetadata
-    from skillruntime.contract.coercion import Policy, Repair
-    from skillruntime.contract.contract import Accepted, Contract
-    from skillruntime.contract.migration import Migration
-    from skillruntime.contract.response import SkillResponse, handle_skill_error
-    from skillruntime.contract.schema import Schema
-    from skillruntime.contract.validator import SkillInputValidator
-    from skillruntime.contract.versions import Version, VersionRange, check_skill_compatibility
-    from skillruntime.diagnostic import Diagnostic, Severity
-    from skillruntime.errors import (
-        AccessDeniedError,
-        ErrorCode,
-        IncompatibleRuntimeError,
-        InvalidSkillError,
-        RateLimitError,
-        ResourceNotFoundError,
-        SkillError,
-        SkillInputError,
-        SkillNotFoundError,
-        SkillOutputError,
-        SkillRuntimeError,
-        ToolExecutionError,
-        ToolNotAvailableError,
-        ToolTimeoutError,
-        TruncatedInputError,
-        UnsupportedVersionError,
-    )
-    from skillruntime.runtime.runners import CallContext
-    from skillruntime.runtime.runtime import SkillRuntime
-    from skillruntime.runtime.session import SkillSession
+if TYPE_CHECKING:  # for readers and type checkers; at run time the names resolve by the table below
+    from skillruntime.catalog.catalog import SkillCatalog as SkillCatalog
+    from skillruntime.catalog.discovery import discover as discover
+    from skillruntime.catalog.skill import Skill as Skill
+    from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
+    from skillruntime.contract.coercion import Policy as Policy
+    from skillruntime.contract.coercion import Repair as Repair
+    from skillruntime.contract.contract import Accepted as Accepted
+    from skillruntime.contract.contract import Contract as Contract
+    from skillruntime.contract.migration import Migration as Migration
+    from skillruntime.contract.response import SkillResponse as SkillResponse
+    from skillruntime.contract.response import handle_skill_error as handle_skill_error
+    from skillruntime.contract.schema import Schema as Schema
+    from skillruntime.contract.validator import SkillInputValidator as SkillInputValidator
+    from skillruntime.contract.versions import Version as Version
+    from skillruntime.contract.versions import VersionRange as VersionRange
+    from skillruntime.contract.versions import check_skill_compatibility as check_skill_compatibility
+    from skillruntime.diagnostic import Diagnostic as Diagnostic
+    from skillruntime.diagnostic import Severity as Severity
+    from skillruntime.errors import AccessDeniedError as AccessDeniedError
+    from skillruntime.errors import ErrorCode as ErrorCode
+    from skillruntime.errors import IncompatibleRuntimeError as IncompatibleRuntimeError
+    from skillruntime.errors import InvalidSkillError as InvalidSkillError
+    from skillruntime.errors import RateLimitError as RateLimitError
+    from skillruntime.errors import ResourceNotFoundError as ResourceNotFoundError
+    from skillruntime.errors import SkillError as SkillError
+    from skillruntime.errors import SkillInputError as SkillInputError
+    from skillruntime.errors import SkillNotFoundError as SkillNotFoundError
+    from skillruntime.errors import SkillOutputError as SkillOutputError
+    from skillruntime.errors import SkillRuntimeError as SkillRuntimeError
+    from skillruntime.errors import ToolExecutionError as ToolExecutionError
+    from skillruntime.errors import ToolNotAvailableError as ToolNotAvailableError
+    from skillruntime.errors import ToolTimeoutError as ToolTimeoutError
+    from skillruntime.errors import TruncatedInputError as TruncatedInputError
+    from skillruntime.errors import UnsupportedVersionError as UnsupportedVersionError
+    from skillruntime.runtime.runners import CallContext as CallContext
+    from skillruntime.runtime.runtime import SkillRuntime as SkillRuntime
+    from skillruntime.runtime.session import SkillSession as SkillSession
 
 __version__ = "0.1.0"
 
@@ -68,10 +73,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: PLE0604 - the table above is the list
-    "__version__",
-    *_HOME_OF,
-]
+__all__ = ["__version__", *_HOME_OF]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
