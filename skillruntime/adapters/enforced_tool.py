@@ -1,0 +1,214 @@
+"""The contract layer around a LangChain tool that already exists: mended, refused in the envelope, never raising.
+
+A call that succeeds answers exactly as the tool itself does (content, artifact, ``Command``); what was mended stands
+in the message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool's own, or the refused one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Literal
+
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, ToolException
+from pydantic import BaseModel, PrivateAttr, ValidationError
+
+from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_envelope_text, to_tool_result
+from skillruntime.contract.contract import Accepted, Contract
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError, SkillInputError
+from skillruntime.runtime.failure import to_errors, unwrapped
+
+__all__ = ["EnforcedTool", "enforce"]
+
+_refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", default=None)
+
+
+def enforce(tool: BaseTool, *, policy: str | None = None) -> EnforcedTool:
+    """Return *tool* with its argument schema enforced as a contract; it never raises for a bad call.
+
+    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``. Arguments that LangChain injects pass by.
+
+    Raises:
+        InvalidSkillError: the tool's argument schema is no JSON Schema that can be enforced.
+    """
+    return EnforcedTool(tool, policy=policy)
+
+
+class EnforcedTool(BaseTool):
+    """What `enforce` returns: to a model, to LangGraph and to callbacks the same tool as the one inside."""
+
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    _inner: BaseTool = PrivateAttr()
+    _contract: Contract = PrivateAttr()
+    _policy: str | None = PrivateAttr()
+
+    def __init__(self, tool: BaseTool, *, policy: str | None = None) -> None:
+        contract = _contract_of(tool)
+        super().__init__(
+            name=tool.name,
+            description=tool.description,
+            args_schema=tool.args_schema if tool.args_schema is not None else contract.to_dict()["input"],
+            return_direct=tool.return_direct,
+            verbose=tool.verbose,
+            callbacks=tool.callbacks,
+            tags=tool.tags,
+            metadata=tool.metadata,
+            extras=tool.extras,
+        )
+        self._inner = tool
+        self._contract = contract
+        self._policy = policy
+
+    @property
+    def func(self) -> Callable[..., Any] | None:
+        """The function inside: where LangGraph looks for what it shall inject."""
+        return getattr(self._inner, "func", None)
+
+    @property
+    def coroutine(self) -> Callable[..., Any] | None:
+        """The coroutine function inside, as `func`."""
+        return getattr(self._inner, "coroutine", None)
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> Any:
+        """Return the inner tool's own, with the arguments that LangChain injects."""
+        return self._inner.get_input_schema(config)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  the base's
+        """Call the tool: *input* is a tool call, the arguments, or their raw text."""
+        return self.run(**read_tool_call(input, config), **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+        """Call the tool from async code: as `invoke`."""
+        return await self.arun(**read_tool_call(input, config), **kwargs)
+
+    def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the tool if the arguments fit, with everything that LangChain handed along."""
+        given, injected = self._split(tool_input)
+        try:
+            accepted = self._contract.accept(given, policy=self._policy)
+        except SkillInputError as error:
+            token = _refusal.set(SkillResponse.failed(*error.to_errors()))
+            try:
+                return super().run(_shown(given), *args, **kwargs)
+            finally:
+                _refusal.reset(token)
+        try:
+            result = self._inner.run({**accepted.arguments, **injected}, *args, **kwargs)
+        except Exception as error:
+            return self._failed(error, kwargs.get("tool_call_id"))
+        return _noted(result, accepted)
+
+    async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the tool from async code: as `run`."""
+        given, injected = self._split(tool_input)
+        try:
+            accepted = self._contract.accept(given, policy=self._policy)
+        except SkillInputError as error:
+            token = _refusal.set(SkillResponse.failed(*error.to_errors()))
+            try:
+                return await super().arun(_shown(given), *args, **kwargs)
+            finally:
+                _refusal.reset(token)
+        try:
+            result = await self._inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
+        except Exception as error:
+            return self._failed(error, kwargs.get("tool_call_id"))
+        return _noted(result, accepted)
+
+    def _split(self, tool_input: Any) -> tuple[Any, dict[str, Any]]:
+        """What the model sent, and what LangChain injected; a lone text for a tool of one text becomes its argument."""
+        if isinstance(tool_input, str) and not tool_input.lstrip().startswith("{"):
+            names = list(_declared(self._contract))
+            return ({names[0]: tool_input}, {}) if len(names) == 1 else (tool_input, {})
+        if not isinstance(tool_input, Mapping):
+            return tool_input, {}
+        injected_names = _injected_names(self._inner, self._contract)
+        injected = {key: value for key, value in tool_input.items() if key in injected_names}
+        return {key: value for key, value in tool_input.items() if key not in injected}, injected
+
+    # Only a refused call comes this far: its run is told to callbacks like any other.
+
+    def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (tool_call_id,), {}
+
+    def _run(self, tool_call_id: Any) -> Any:
+        response = _refusal.get()
+        assert response is not None
+        return to_tool_result(to_envelope_text(response), response, self.name, tool_call_id)
+
+    async def _arun(self, tool_call_id: Any) -> Any:
+        return self._run(tool_call_id)
+
+    def _failed(self, error: Exception, tool_call_id: str | None) -> Any:
+        """The envelope of a tool that was called rightly and raised."""
+        error = unwrapped(error)
+        if is_control_flow(error):
+            raise error
+        errors = _own_words(error, self._inner) or to_errors(error, self.name)
+        response = SkillResponse.failed(*errors)
+        return to_tool_result(to_envelope_text(response), response, self.name, tool_call_id)[0]
+
+
+def _contract_of(tool: BaseTool) -> Contract:
+    visible = tool.tool_call_schema
+    if isinstance(visible, dict):
+        schema = visible
+    else:
+        schema = visible.model_json_schema() if issubclass(visible, BaseModel) else visible.schema()
+        if "additionalProperties" not in schema:
+            # pydantic ignores what it does not know, which would hide a misspelt argument
+            schema = {**schema, "additionalProperties": False}
+    document = {"description": tool.description or "", "input": {"type": "object", "properties": {}, **schema}}
+    return Contract.from_dict(document, name=tool.name)
+
+
+def _declared(contract: Contract) -> Mapping[str, Any]:
+    document = contract.input.document
+    return document.get("properties", {}) if isinstance(document, Mapping) else {}
+
+
+def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
+    """The arguments that exist for LangChain alone: in the tool's full schema or signature, not in the model's."""
+    names: set[str] = set()
+    if isinstance(tool.args_schema, type) and issubclass(tool.args_schema, BaseModel):
+        names |= set(tool.args_schema.model_fields)
+    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    if function is not None:
+        parameters = inspect.signature(function).parameters.values()
+        names |= {item.name for item in parameters if item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)}
+    return frozenset(names - set(_declared(contract)))
+
+
+def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
+    """What a tool tells a model by LangChain's own means, and what its argument model refuses beyond JSON Schema."""
+    if isinstance(error, ToolException):
+        return [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, str(error) or "The tool failed", recoverable=False)]
+    model = tool.args_schema
+    if isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__:
+        return [
+            SkillError(
+                ErrorCode.INVALID_INPUT,
+                f"{item['msg']} - at /{'/'.join(str(part) for part in item['loc'])}",
+                recoverable=True,
+                details={"path": "".join(f"/{part}" for part in item["loc"])},
+                suggested_action="Send a value that satisfies this, and call again",
+            )
+            for item in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+    return []
+
+
+def _shown(given: Any) -> Any:
+    """What callbacks are shown of a refused call: they expect text or a mapping."""
+    return dict(given) if isinstance(given, Mapping) else str(given)
+
+
+def _noted(result: Any, accepted: Accepted) -> Any:
+    """*result* as it is, with what was mended beside it where there is a place for it."""
+    if accepted.repairs and isinstance(result, ToolMessage):
+        result.additional_kwargs["skillruntime"] = {"repairs": [repair.to_dict() for repair in accepted.repairs]}
+    return result

@@ -1,0 +1,67 @@
+"""What a LangChain tool call looks like on its way in and out, whatever shape a model gave it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError
+
+__all__ = ["is_control_flow", "read_tool_call", "to_envelope_text", "to_tool_result"]
+
+
+def is_control_flow(error: BaseException) -> bool:
+    """Whether *error* is LangGraph's own way of talking to its loop (an interrupt, a command), not a failure."""
+    langgraph = sys.modules.get("langgraph.errors")  # what was never imported cannot have been raised
+    if langgraph is None:
+        return False
+    is_invalid_resume = getattr(langgraph, "is_invalid_resume", None)
+    return isinstance(error, langgraph.GraphBubbleUp) or bool(is_invalid_resume and is_invalid_resume(error))
+
+
+def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
+    """Return the arguments of ``BaseTool.run`` for what a tool was invoked with, whatever its shape."""
+    config = ensure_config(config)
+    tool_call_id: str | None = None
+    if isinstance(value, Mapping) and value.get("type") == "tool_call":
+        given = value.get("id")
+        tool_call_id = "" if given is None else str(given)  # a ToolMessage needs one; some providers send none
+        value = value.get("args", value.get("arguments"))
+    return {
+        "tool_input": value,
+        "callbacks": config.get("callbacks"),
+        "tags": config.get("tags"),
+        "metadata": config.get("metadata"),
+        "run_name": config.get("run_name"),
+        "run_id": config.pop("run_id", None),
+        "config": config,
+        "tool_call_id": tool_call_id,
+    }
+
+
+def to_envelope_text(response: SkillResponse) -> str:
+    """Return the envelope as the compact JSON that a model reads; a result that is no JSON is told as such."""
+    try:
+        return response.to_json()
+    except (TypeError, ValueError, RecursionError):
+        error = SkillError(
+            ErrorCode.INVALID_OUTPUT,
+            "The skill returned a value that cannot be written as JSON",
+            recoverable=False,
+            suggested_action="Tell the user that the skill is at fault; the same call will give the same",
+        )
+        return SkillResponse.failed(error).to_json()
+
+
+def to_tool_result(content: str, response: SkillResponse, name: str, tool_call_id: str | None) -> tuple[Any, Any]:
+    """Return content and artifact as ``BaseTool.run`` takes them; a failed call's content is the finished message."""
+    if response.ok or tool_call_id is None:
+        return content, response
+    message = ToolMessage(content, artifact=response, tool_call_id=tool_call_id, name=name, status="error")
+    return message, response

@@ -1,0 +1,78 @@
+"""A contract's input schema as a tool's parameters: one self-contained object schema, and no more than it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skillruntime.contract.contract import Contract
+
+__all__ = ["to_tool_schema"]
+
+_PREFIXES = {"#/definitions/": "definitions", "#/$defs/": "$defs"}
+
+
+def to_tool_schema(contract: Contract) -> dict[str, Any]:
+    """Return the input schema with its root reference followed, and only the definitions that it uses.
+
+    >>> contract = Contract.from_dict({
+    ...     "input": {"$ref": "#/definitions/In"},
+    ...     "definitions": {"In": {"properties": {"n": {"type": "integer"}}}, "Out": {"type": "object"}},
+    ... })
+    >>> to_tool_schema(contract)
+    {'type': 'object', 'properties': {'n': {'type': 'integer'}}}
+    """
+    document = contract.input.document
+    if not isinstance(document, Mapping):
+        return {"type": "object", "properties": {}}
+    schema = {key: value for key, value in document.items() if key not in ("$schema", "definitions", "$defs")}
+    for _ in range(16):  # a chain of references; a loop of them compiles to nothing
+        if not isinstance(reference := schema.get("$ref"), str) or (target := _find(document, reference)) is None:
+            break
+        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    result: dict[str, Any] = {"type": "object", **schema, "properties": schema.get("properties", {})}
+    used = _used_definitions(result, document)
+    for keyword in ("definitions", "$defs"):
+        if kept := {name: value for name, value in document.get(keyword, {}).items() if (keyword, name) in used}:
+            result[keyword] = kept
+    return result
+
+
+def _find(document: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
+    for prefix, keyword in _PREFIXES.items():
+        if reference.startswith(prefix):
+            found = document.get(keyword, {}).get(reference.removeprefix(prefix).replace("~1", "/").replace("~0", "~"))
+            return found if isinstance(found, Mapping) else None
+    return None
+
+
+def _used_definitions(schema: Any, document: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """The definitions that *schema* reaches, through others too; all of them where a reference is of another form."""
+    everything = {(keyword, name) for keyword in ("definitions", "$defs") for name in document.get(keyword, {})}
+    used: set[tuple[str, str]] = set()
+    pending = [schema]
+    while pending:
+        for reference in _references(pending.pop()):
+            for prefix, keyword in _PREFIXES.items():
+                if reference.startswith(prefix):
+                    name = reference.removeprefix(prefix).partition("/")[0]
+                    key = (keyword, name.replace("~1", "/").replace("~0", "~"))
+                    if key in everything and key not in used:
+                        used.add(key)
+                        pending.append(document[keyword][key[1]])
+                    break
+            else:
+                return everything
+    return used
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        for key, value in schema.items():
+            if key == "$ref" and isinstance(value, str):
+                yield value
+            else:
+                yield from _references(value)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _references(item)

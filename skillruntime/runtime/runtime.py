@@ -1,0 +1,415 @@
+"""Calls skills. The path of one call is `SkillRuntime.call`: fixed, and whole on one screen.
+
+Raw text or mapping -> arguments that fit the contract -> permission -> run inside a deadline -> the output checked ->
+the envelope. What can be decided without waiting is plain functions: `prepare` before, `finish` after.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, Unpack
+
+import anyio
+
+import skillruntime
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.skill import Skill
+from skillruntime.contract.contract import Accepted, Contract
+from skillruntime.contract.response import SkillResponse
+from skillruntime.contract.versions import check_skill_compatibility
+from skillruntime.errors import (
+    AccessDeniedError,
+    IncompatibleRuntimeError,
+    InvalidSkillError,
+    SkillError,
+    SkillNotFoundError,
+    SkillRuntimeError,
+    ToolNotAvailableError,
+    ToolTimeoutError,
+)
+from skillruntime.runtime.blocking import run_to_end
+from skillruntime.runtime.failure import to_errors, unwrapped
+from skillruntime.runtime.paths import has_paths, with_resolved_paths
+from skillruntime.runtime.reported import read_reported
+from skillruntime.runtime.runners import CallContext, FunctionRunner, ReportedFailureError, Runner, RunnerFactory
+from skillruntime.runtime.scripts import ScriptRunner
+from skillruntime.runtime.session import SkillSession
+from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
+
+__all__ = ["Approval", "CallOptions", "SkillRuntime"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+DEFAULT_TIMEOUT = 60.0
+"""Seconds a call may run where neither the caller nor the contract says."""
+
+
+class CallOptions(TypedDict, total=False):
+    """What a host may say about one call, beside its name and arguments.
+
+    ``version``: the version the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
+    ``finish_reason``: why the model stopped (``"length"``: its text was cut off). ``caller`` and ``config`` reach the
+    runner in its `CallContext`. ``let_through`` names the exceptions that are no failure of the skill but the host's
+    own control flow (an agent's interrupt): those are raised, not enveloped.
+    """
+
+    version: str | None
+    timeout: float | None
+    finish_reason: str | None
+    caller: str | None
+    config: Mapping[str, Any] | None
+    let_through: Callable[[Exception], bool] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a host is asked to allow: ``skill`` is not trusted, and its ``script`` would run with these arguments."""
+
+    name: str
+    skill: Skill
+    script: str
+    arguments: Mapping[str, Any]
+    environment: tuple[str, ...] = ()
+
+
+class SkillRuntime:
+    """Calls the skills of a catalog, and the functions that a host implements.
+
+    *policy* says how far arguments are mended (``"strict"``, ``"safe"``, ``"lenient"``); by default as each contract
+    says, which is ``"safe"`` where it says nothing.
+    *approve* is asked before an untrusted skill's script is run; without it such a script is refused. *runners* are
+    factories that other rooms hand down (a remote one, say). *environment* names variables that scripts may see beside
+    the usual ones. *workspace* is the directory for calls outside a session; by default a fresh temporary one.
+    *timeout* is the seconds for a call where neither the caller nor the contract says; None is no deadline.
+    """
+
+    def __init__(
+        self,
+        catalog: SkillCatalog | None = None,
+        *,
+        policy: str | None = None,
+        approve: Callable[[Approval], bool | Awaitable[bool]] | None = None,
+        runners: Sequence[RunnerFactory] = (),
+        workspace: str | os.PathLike[str] | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        environment: Sequence[str] = (),
+    ) -> None:
+        self._catalog = catalog
+        self._policy = policy
+        self._approve = approve
+        self._factories = tuple(runners)
+        self._workspace = Workspace(workspace)
+        self._timeout = timeout
+        self._environment = tuple(environment)
+        self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
+        self._targets: dict[str, _Target] = {}
+
+    def implements(self, name: str, *, contract: Contract | None = None) -> Callable[[_Function], _Function]:
+        """Register a function of the host as what runs *name*: ``function(arguments)``.
+
+        A second parameter named ``context`` or annotated `CallContext` receives the call's context. With *contract*
+        the name needs no skill in the catalog. The function itself is returned unchanged.
+        """
+
+        def register(function: _Function) -> _Function:
+            self._functions[name] = (FunctionRunner.around(function), contract)
+            self._targets.pop(name, None)
+            return function
+
+        return register
+
+    @property
+    def catalog(self) -> SkillCatalog:
+        """The catalog whose skills are called; an empty one where none was given."""
+        if self._catalog is None:
+            self._catalog = SkillCatalog()
+        return self._catalog
+
+    def contract(self, name: str) -> Contract:
+        """Return the contract of the callable *name*.
+
+        Raises:
+            SkillNotFoundError: there is no such skill, or nothing in it can be called.
+            InvalidSkillError: its contract is faulty.
+        """
+        return self._find(name)[1]
+
+    def callable_names(self) -> list[str]:
+        """Return what can be called, reading every skill's contracts; one whose contract is faulty is left out."""
+        names = [name for name, (_, contract) in self._functions.items() if contract is not None]
+        for skill_name in self.catalog:
+            with suppress(SkillRuntimeError):
+                names += self.catalog.activate(skill_name).contracts
+        return list(dict.fromkeys(names))
+
+    def session(self, *, workspace: str | os.PathLike[str] | None = None) -> SkillSession:
+        """Return a new session: what one conversation activates, its workspace, and what it was refused."""
+        return SkillSession(self, workspace=workspace)
+
+    # The path of one call. Everything that decides is in `prepare`, `finish` and `_failed`; `_run` alone waits.
+
+    async def call(
+        self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+    ) -> SkillResponse:
+        """Call *name* and return the envelope; never raise for what a model sent or a skill did.
+
+        *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation passes.
+        """
+        call = _Call(name, arguments, session, options)
+        try:
+            self.prepare(call)
+            await self._ask_approval(call)
+            output = await _run_within_deadline(call)
+            return self.finish(call, output)
+        except Exception as error:
+            return self._failed(call, error)
+
+    def call_blocking(
+        self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+    ) -> SkillResponse:
+        """Call *name* without an event loop: as `call`.
+
+        A plain function runs in this very thread, where no deadline is enforced; anything else runs in an event loop
+        of its own until it is done.
+        """
+        call = _Call(name, arguments, session, options)
+        try:
+            self.prepare(call)
+            if isinstance(call.target.runner, FunctionRunner) and not call.target.runner.is_async:
+                output = call.target.runner.run_here(call.arguments, call.context(None))
+            else:
+                run_to_end(self._ask_approval, call)
+                output = run_to_end(_run_within_deadline, call)
+            return self.finish(call, output)
+        except Exception as error:
+            return self._failed(call, error)
+
+    def prepare(self, call: _Call) -> None:
+        """Decide everything that can be decided without waiting: which contract, which arguments, which runner.
+
+        Raises:
+            SkillRuntimeError: the call is refused, and nothing has been run.
+        """
+        call.workspace = self._workspace if call.session is None else call.session.workspace
+        call.target = target = self._target(call.name)
+        call.accepted = accepted = target.contract.accept(
+            call.sent,
+            version=call.options.get("version"),
+            policy=self._policy,
+            finish_reason=call.options.get("finish_reason"),
+        )
+        call.arguments = accepted.arguments
+        if target.has_paths:
+            call.arguments = with_resolved_paths(call.arguments, target.contract.input.document, call.workspace)
+        if target.needs_approval and self._approve is None:
+            raise _not_trusted(target)
+        timeout = call.options.get("timeout")
+        call.timeout = timeout if timeout is not None else target.contract.run.get("timeout_seconds", self._timeout)
+        call.is_prepared = True
+
+    def finish(self, call: _Call, output: Any) -> SkillResponse:
+        """Check *output* as it was returned, and put it into the envelope.
+
+        Raises:
+            SkillOutputError: it is not what the contract promises.
+        """
+        given = output.data if isinstance(output, SkillResponse) else output
+        call.target.contract.check(given)
+        if isinstance(output, SkillResponse):
+            metadata = {**call.metadata(), **(output.metadata or {})}
+            return dataclasses.replace(output, metadata=metadata)
+        status, errors = read_reported(given)
+        return SkillResponse(status, data=given, errors=errors, metadata=call.metadata())
+
+    def _failed(self, call: _Call, error: Exception) -> SkillResponse:
+        """The envelope of a call that was refused or failed: the only place where an exception becomes an answer."""
+        error = unwrapped(error)
+        let_through = call.options.get("let_through")
+        if let_through is not None and let_through(error):
+            raise error
+        if isinstance(error, ReportedFailureError):
+            status, errors = read_reported({"status": "failed", **error.document})
+            return SkillResponse(status, data=error.document, errors=errors, metadata=call.metadata())
+        errors = to_errors(error, call.name)
+        if not call.is_prepared and call.session is not None:
+            times = call.session.count_refusal(call.name, call.sent, call.options.get("version"))
+            if times > 1:
+                errors[0] = _repeated(errors[0], times)
+        return SkillResponse.failed(*errors, metadata=call.metadata())
+
+    async def _ask_approval(self, call: _Call) -> None:
+        """Ask the host about an untrusted script; a person may take their time, outside the deadline."""
+        target = call.target
+        if not target.needs_approval or self._approve is None or target.skill is None:
+            return
+        required = tuple(target.contract.requires.get("environment") or ())
+        script = str(target.contract.run["script"])
+        answer = self._approve(Approval(call.name, target.skill, script, call.arguments, required))
+        allowed = await answer if inspect.isawaitable(answer) else answer
+        if allowed is not True:
+            raise AccessDeniedError(
+                f"The host did not approve running {script} of the untrusted skill {target.skill.name!r}",
+                suggested_action="Do not repeat the call; ask the user how to go on without it",
+            )
+
+    def _target(self, name: str) -> _Target:
+        """What *name* stands for: its contract and what runs it."""
+        skill, contract = self._find(name)
+        known = self._targets.get(name)
+        if known is None or known.contract is not contract:
+            _check_runtime(contract, name)
+            function, _ = self._functions.get(name, (None, None))
+            known = self._targets[name] = _target(name, skill, contract, function or self._runner(skill, contract))
+        return known
+
+    def _find(self, name: str) -> tuple[Skill | None, Contract]:
+        if not isinstance(name, str):
+            raise SkillNotFoundError(f"A skill's name is a string, not {type(name).__name__}")
+        _, own_contract = self._functions.get(name, (None, None))
+        return (None, own_contract) if own_contract is not None else self.catalog.contract(name)
+
+    def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
+        if skill is not None:
+            for factory in self._factories:
+                if (runner := factory(skill, contract)) is not None:
+                    return runner
+            if contract.run.get("script"):
+                return ScriptRunner(skill, contract, self._environment)
+        raise ToolNotAvailableError(
+            f"Nothing here runs {contract.name!r}: its contract names no script and the host registered no function",
+            suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a name stands for, found once."""
+
+    name: str
+    skill: Skill | None
+    contract: Contract
+    runner: Runner
+    has_paths: bool
+    needs_approval: bool
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call on its way: filled by `SkillRuntime.prepare`, read by the rest."""
+
+    name: str
+    sent: Any
+    session: SkillSession | None
+    options: CallOptions
+    started: float = field(default_factory=time.perf_counter)
+    is_prepared: bool = False
+    arguments: dict[str, Any] = field(default_factory=dict)
+    timeout: float | None = None
+    accepted: Accepted | None = None
+    files_before: dict[str, tuple[int, int, int]] | None = None
+    is_unwatched: bool = False
+    target: _Target = field(init=False)
+    workspace: Workspace = field(init=False)
+
+    def context(self, deadline: float | None) -> CallContext:
+        """What the runner is given beside the arguments."""
+        return CallContext(
+            self.name, self.open_workspace, self.options.get("caller"), self.options.get("config"), deadline
+        )
+
+    def open_workspace(self) -> Path:
+        """The workspace's directory; from now on, what changes in it is told."""
+        if self.files_before is None and not self.is_unwatched:
+            self.files_before = self.workspace.snapshot()
+            self.is_unwatched = self.files_before is None
+        return self.workspace.directory
+
+    def metadata(self) -> dict[str, Any]:
+        """What there is to say about the call beside its result."""
+        metadata: dict[str, Any] = {"skill": self.name}
+        warnings: list[str] = []
+        if hasattr(self, "target") and self.target.contract.version is not None:
+            metadata["version"] = self.target.contract.version
+        if (accepted := self.accepted) is not None:
+            if accepted.repairs:
+                metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+            if accepted.migrated_from is not None:
+                metadata["migrated_from"] = accepted.migrated_from
+            warnings += accepted.warnings
+        if self.is_unwatched:
+            warnings.append(f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed")
+        if warnings:
+            metadata["warnings"] = warnings
+        metadata["duration_ms"] = round((time.perf_counter() - self.started) * 1000)
+        if self.files_before is not None and (files := self.workspace.changes(self.files_before)):
+            metadata["files"] = files
+        return metadata
+
+
+async def _run_within_deadline(call: _Call) -> Any:
+    """Run the call; the only place that waits for a skill."""
+    deadline = None if call.timeout is None else time.monotonic() + call.timeout
+    with anyio.move_on_after(call.timeout):
+        return await call.target.runner(call.arguments, call.context(deadline))
+    raise _ran_out(call)
+
+
+def _ran_out(call: _Call) -> ToolTimeoutError:
+    annotations = call.target.contract.annotations
+    is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
+    has_stopped = bool(getattr(call.target.runner, "stops_when_cancelled", False))
+    if has_stopped or is_repeatable:
+        action = "Try again, or ask for less at once"
+    else:
+        action = "It may still be running and take effect: check before calling again, or ask the user"
+    return ToolTimeoutError(
+        f"The skill did not finish within {call.timeout:g} s" + (" and was stopped" if has_stopped else ""),
+        details={"timeout_seconds": call.timeout, "stopped": has_stopped},
+        suggested_action=action,
+        recoverable=has_stopped or is_repeatable,
+    )
+
+
+def _target(name: str, skill: Skill | None, contract: Contract, runner: Runner) -> _Target:
+    is_stranger = isinstance(runner, ScriptRunner) and not runner.skill.trusted
+    return _Target(name, skill, contract, runner, has_paths(contract.input.document), is_stranger)
+
+
+def _not_trusted(target: _Target) -> AccessDeniedError:
+    skill = target.name.partition("/")[0]
+    return AccessDeniedError(
+        f"The skill {skill!r} comes from an untrusted directory, so its script is not run",
+        details={"script": str(target.contract.run["script"])},
+        suggested_action="Tell the user: the host can approve it (approve=...) or trust the directory "
+        "(discover(..., trusted=True))",
+    )
+
+
+def _check_runtime(contract: Contract, name: str) -> None:
+    required = contract.requires.get("runtime")
+    if required is None:
+        return
+    current = skillruntime.__version__
+    try:
+        fits, _ = check_skill_compatibility(str(required), current)
+    except ValueError as error:
+        raise InvalidSkillError(f"The contract's requires.runtime {required!r} is no range of versions") from error
+    if not fits:
+        raise IncompatibleRuntimeError(
+            f"The skill {name!r} needs skillruntime {required}, and this is {current}",
+            details={"required": str(required), "current": current},
+            suggested_action="Tell the user to install a fitting version of skillruntime, or of the skill",
+        )
+
+
+def _repeated(error: SkillError, times: int) -> SkillError:
+    said = f"This same call was refused before ({times} times now): change it, or ask the user."
+    action = f"{said} {error.suggested_action}" if error.suggested_action else said
+    return dataclasses.replace(error, suggested_action=action)

@@ -1,0 +1,108 @@
+"""The one directory of a session in which files come and go: resolving paths inside it, and telling what changed."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FILE_LIMIT", "Workspace"]
+
+FILE_LIMIT = 20_000
+"""A workspace with more files than this is not watched: its new files are not listed."""
+
+_UNWATCHED = frozenset({"__pycache__", "node_modules"})
+
+
+class Workspace:
+    """A directory given by the host, or a fresh temporary one, made when it is first needed.
+
+    The temporary one is removed when the workspace is closed or forgotten; the host's own never is.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        self._given = None if directory is None else Path(directory)
+        self._directory: Path | None = None
+        self._removal: weakref.finalize[[str], Workspace] | None = None
+
+    @property
+    def directory(self) -> Path:
+        """The directory, absolute and without symbolic links; it exists."""
+        if self._directory is None:
+            if self._given is not None:
+                self._given.mkdir(parents=True, exist_ok=True)
+                self._directory = self._given.resolve()
+            else:
+                made = tempfile.mkdtemp(prefix="skillruntime-")
+                self._removal = weakref.finalize(self, _remove, made)
+                self._directory = Path(made).resolve()
+        return self._directory
+
+    def resolve(self, path: str) -> Path | None:
+        """Return *path* as an absolute path inside the workspace, or None where it would lead outside.
+
+        Symbolic links are followed before the decision, so a link inside cannot lead out. The file need not exist.
+        """
+        try:
+            resolved = (self.directory / path).resolve()
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL byte, a loop of links
+            return None
+        return resolved if resolved.is_relative_to(self.directory) else None
+
+    def snapshot(self) -> dict[str, tuple[int, int, int]] | None:
+        """Return the identity of every file, by relative path; None where there are too many to watch.
+
+        Hidden directories and symbolic links are not looked into.
+        """
+        found: dict[str, tuple[int, int, int]] = {}
+        pending = [("", str(self.directory))]
+        while pending:
+            prefix, directory = pending.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
+                                pending.append((f"{prefix}{entry.name}/", entry.path))
+                        elif entry.is_file(follow_symlinks=False):
+                            status = entry.stat(follow_symlinks=False)
+                            found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
+                            if len(found) > FILE_LIMIT:
+                                return None
+            except OSError:
+                continue
+        return found
+
+    def changes(self, before: Mapping[str, tuple[int, int, int]]) -> list[dict[str, Any]]:
+        """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
+        after = self.snapshot() or {}
+        return [
+            {"path": path, "media_type": media_type_of(path), "bytes": identity[0]}
+            for path, identity in sorted(after.items())
+            if before.get(path) != identity
+        ]
+
+    def close(self) -> None:
+        """Remove the temporary directory, if there is one; the host's own stays."""
+        if self._removal is not None:
+            self._removal()
+            self._removal = None
+            self._directory = None
+
+
+def media_type_of(path: str) -> str:
+    """Return the media type that *path*'s suffix stands for.
+
+    >>> media_type_of("digest.md"), media_type_of("table.parquet")
+    ('text/markdown', 'application/octet-stream')
+    """
+    return mimetypes.guess_type(path)[0] or "application/octet-stream"
+
+
+def _remove(directory: str) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
