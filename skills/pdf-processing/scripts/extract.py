@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["pypdf[crypto]>=6,<8", "pdfplumber>=0.11.5,<0.12"]
+# dependencies = ["pypdf>=6,<8", "pdfplumber>=0.11.5,<0.12", "cryptography>=42"]
 # ///
 """Extract text, tables and form fields from a PDF, page by page.
 

@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["pypdf[crypto]>=6,<8"]
+# dependencies = ["pypdf>=6,<8", "cryptography>=42"]
 # ///
 """Fill the fields of a PDF form and write the result to a new file.
 
@@ -24,6 +24,8 @@ from pypdf.generic import ArrayObject, NameObject, TextStringObject
 from script_call import Failure, answer, check_output, inside_workspace, shown_path, write_output
 
 SKILL = Path(__file__).resolve().parents[1]
+
+SWITCH = {"true": True, "yes": True, "on": True, "x": True, "false": False, "no": False, "off": False, "": False}
 
 
 def run(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +101,8 @@ def _stored(fields: dict[str, FormField], name: str, value: Any) -> str | list[s
             return f"/{states[0]}" if value else "/Off"
         if value in states:
             return f"/{value}"
+        if str(value).lower() in SWITCH:
+            return f"/{states[0]}" if SWITCH[str(value).lower()] else "/Off"
         raise refuse(f"field {name!r} is a checkbox", "Send true or false.")
     if isinstance(value, bool) or (isinstance(value, list) and not field.is_multiple):
         raise refuse(f"field {name!r} takes one text", f"Send a string; it is of type {field.kind}.")

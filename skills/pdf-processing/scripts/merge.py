@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["pypdf[crypto]>=6,<8"]
+# dependencies = ["pypdf>=6,<8", "cryptography>=42"]
 # ///
 """Join PDFs, or chosen pages of them, into one file.
 

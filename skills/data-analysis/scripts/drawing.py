@@ -1,0 +1,169 @@
+"""A plot as a PNG: light, legible at a glance, the same bytes for the same figures.
+
+Not a tool: chart.py imports it. Colours are told apart by people who do not see all colours (Okabe and Ito, 2008).
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from datetime import datetime
+from typing import Any
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.ticker import FuncFormatter
+
+INK, QUIET, GRID = "#1f2328", "#59636e", "#e3e6ea"
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INCHES, DPI = (9.0, 5.2), 150
+WIDER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "Arial Unicode MS")
+STYLE = {
+    "font.size": 11,
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": QUIET,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.unicode_minus": False,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+}
+
+
+def draw(plot: Any) -> tuple[bytes, tuple[int, int], list[str]]:
+    """Return the PNG of *plot*, its width and height in pixels, and what a reader should know."""
+    installed = {font.name for font in fontManager.ttflist}
+    fonts = ["DejaVu Sans", *(name for name in WIDER_FONTS if name in installed)]
+    with matplotlib.rc_context(STYLE | {"font.family": fonts}), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure = Figure(figsize=INCHES, dpi=DPI, facecolor="white", layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.set_axisbelow(True)
+        {"bar": _bars, "line": _line, "scatter": _scatter, "histogram": _histogram}[plot.kind](axes, plot)
+        figure.suptitle(_cut(plot.title, 80), x=0.01, ha="left", fontsize=15, fontweight="bold", color=INK)
+        if len(plot.lines) > 1:
+            names = [_cut(name, 30) for name in plot.lines]
+            columns = 6 if max(map(len, names)) <= 12 else 3
+            axes.legend(labels=names, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, frameon=False)
+        data = io.BytesIO()
+        figure.savefig(data, format="png", metadata={"Software": None})
+    missing = any("missing from" in str(warning.message) for warning in caught)
+    said = ["Some characters are in no installed font and show as boxes."] if missing else []
+    return data.getvalue(), (round(INCHES[0] * DPI), round(INCHES[1] * DPI)), said
+
+
+def _bars(axes: Any, plot: Any) -> None:
+    categories = list(dict.fromkeys(x for line in plot.lines.values() for x, _ in line))
+    if plot.x_kind in ("text", "other"):
+        first = [x for x, _ in max(plot.lines.values(), key=len)]
+        categories = first + [x for x in categories if x not in first]
+    else:
+        categories.sort()
+    labels = [_cut(_name(x), 28) for x in categories]
+    across = max(map(len, labels)) > 12 or len(labels) > 12  # long names read better beside lying bars
+    place = {category: index for index, category in enumerate(categories)}
+    thick = 0.78 / len(plot.lines)
+    for number, (name, line) in enumerate(plot.lines.items()):
+        shift = (number - (len(plot.lines) - 1) / 2) * thick
+        spots = [place[x] + shift for x, _ in line]
+        values = [y for _, y in line]
+        bars = (axes.barh if across else axes.bar)(spots, values, thick, color=COLOURS[number], label=name)
+        if len(plot.lines) == 1 and len(labels) <= 20:
+            axes.bar_label(bars, [_number(y) for y in values], padding=3, color=QUIET, fontsize=10)
+    axes.margins(**{"x" if across else "y": 0.08})
+    if across:
+        axes.set_yticks(range(len(labels)), labels)
+        axes.invert_yaxis()
+        _label(axes, plot.y_label, "" if len(plot.x_label) > 40 else plot.x_label, grid="x")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+    else:
+        axes.set_xticks(range(len(labels)), labels)
+        _label(axes, plot.x_label, plot.y_label, grid="y")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+
+
+def _line(axes: Any, plot: Any) -> None:
+    moments = plot.x_kind == "temporal" and all(_moment(x) for line in plot.lines.values() for x, _ in line)
+    categories = sorted({x for line in plot.lines.values() for x, _ in line})
+    place = {x: index for index, x in enumerate(categories)}
+    numeric = plot.x_kind == "numeric"
+    for number, (name, line) in enumerate(plot.lines.items()):
+        xs = [_moment(x) if moments else x if numeric else place[x] for x, _ in line]
+        marker = MARKERS[number] if len(line) <= 40 else None
+        style = {"color": COLOURS[number], "linewidth": 2, "marker": marker, "markersize": 5}
+        axes.plot(xs, [y for _, y in line], label=name, **style)
+    _label(axes, plot.x_label, plot.y_label, grid="y")
+    if moments:
+        locator = AutoDateLocator()
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    elif numeric:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        step = -(-len(categories) // 12)
+        axes.set_xticks(range(0, len(categories), step), [_cut(_name(x), 14) for x in categories[::step]])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+
+
+def _scatter(axes: Any, plot: Any) -> None:
+    size = 36 if plot.points <= 300 else 14 if plot.points <= 2000 else 8
+    for number, (name, line) in enumerate(plot.lines.items()):
+        xs, ys = [x for x, _ in line], [y for _, y in line]
+        style = {"s": size, "alpha": 0.7, "linewidths": 0, "marker": MARKERS[number]}
+        axes.scatter(xs, ys, color=COLOURS[number], label=name, **style)
+    _label(axes, plot.x_label, plot.y_label, grid="both")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+
+
+def _histogram(axes: Any, plot: Any) -> None:
+    line = plot.lines[""]
+    style = {"align": "edge", "color": COLOURS[0], "edgecolor": "white", "linewidth": 0.8}
+    axes.bar([x for x, _ in line], [y for _, y in line], width=plot.bin_width, **style)
+    _label(axes, plot.x_label, plot.y_label, grid="y")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
+
+
+def _label(axes: Any, x: str, y: str, *, grid: str) -> None:
+    axes.set_xlabel(_cut(x, 60))
+    axes.set_ylabel(_cut(y, 60))
+    axes.grid(axis=grid, color=GRID, linewidth=0.8)
+    axes.tick_params(length=0)
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=None)
+
+
+def _name(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> str:
+    """Return *value* short enough for an axis.
+
+    >>> [_number(value) for value in (0, 0.25, 12.5, 1234.5, 2_500_000, 7_000_000_000)]
+    ['0', '0.25', '12.5', '1,234', '2.5M', '7B']
+    """
+    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{value / size:,.4g}{letter}"
+    if abs(value) >= 1:
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value:.3g}"
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
