@@ -135,7 +135,11 @@ class RustEngine:
         return check
 
     def violations(self, value: Any, location: Path) -> Iterator[Violation]:
-        return (self._violation(error, value) for error in self._validator(location).iter_errors(value))
+        for error in self._validator(location).iter_errors(value):
+            violation = self._violation(error, value)
+            if violation.keyword == "required" and violation.names[0] in violation.value:
+                continue  # the library also calls a required property missing that additionalProperties forbids
+            yield violation
 
     def _violation(self, error: Any, value: Any) -> Violation:
         kind, path = error.kind, tuple(error.instance_path)
@@ -240,9 +244,11 @@ class ReferenceEngine:
             location = _follow(self._document, start, steps, False)
             yield from (Violation("items", (*path, index), location, False, part[index]) for index in beyond)
             return
-        holder = None if keyword == "propertyNames" else error.schema
-        location = _follow(self._document, start, steps[:-1], holder)
-        schema = error.schema if holder is not None else _lookup(self._document, location or ())[1]
+        if keyword == "propertyNames":
+            location = (_follow(self._document, start, steps, None) or ())[:-1]
+            schema = _lookup(self._document, location)[1]
+        else:
+            location, schema = _follow(self._document, start, steps[:-1], error.schema), error.schema
         if keyword == "minContains" and "minContains" not in schema:
             keyword = "contains"
         branches: tuple[tuple[Violation, ...], ...] = ()

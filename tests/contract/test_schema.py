@@ -1,0 +1,321 @@
+"""One Schema, two engines: what fits, what is wrong and where, and what is refused before it is compiled."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis_jsonschema import from_schema
+
+from skillruntime import InvalidSkillError, Schema
+
+SUITE = Path(__file__).parents[2] / "../shared/data/json-schema-test-suite"
+ENGINES = ["rust", "reference"]
+
+DIGEST = {
+    "type": "object",
+    "required": ["topics"],
+    "additionalProperties": False,
+    "properties": {
+        "topics": {"type": "array", "items": {"type": "string", "minLength": 2}, "minItems": 1, "maxItems": 3},
+        "range": {"enum": ["today", "week"]},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 10},
+        "options": {"$ref": "#/$defs/options"},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    },
+    "$defs": {
+        "options": {
+            "type": "object",
+            "required": ["lang"],
+            "properties": {"lang": {"type": "string", "pattern": "^[a-z]{2}$"}, "since": {"format": "date"}},
+            "dependentRequired": {"since": ["until"]},
+            "propertyNames": {"maxLength": 5},
+        }
+    },
+}
+
+
+def found(schema: Schema, value: Any) -> list[tuple[str, str, Any, tuple[str, ...]]]:
+    """Return what an engine says, in an order of its own."""
+    said = schema.violations(value)
+    return sorted(((v.keyword, v.pointer, v.expected, v.names) for v in said), key=repr)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"topics": ["AI"]}, []),
+        ({}, [("required", "", ["topics"], ("topics",))]),
+        ({"topics": ["AI"], "x": 1, "y": 2}, [("additionalProperties", "", False, ("x", "y"))]),
+        ({"topics": "AI"}, [("type", "/topics", "array", ())]),
+        ({"topics": ["A"]}, [("minLength", "/topics/0", 2, ())]),
+        ({"topics": [], "limit": 11}, [("maximum", "/limit", 10, ()), ("minItems", "/topics", 1, ())]),
+        ({"topics": ["AI"], "range": "year"}, [("enum", "/range", ["today", "week"], ())]),
+        ({"topics": ["AI"], "options": {}}, [("required", "/options", ["lang"], ("lang",))]),
+        ({"topics": ["AI"], "options": {"lang": "EN"}}, [("pattern", "/options/lang", "^[a-z]{2}$", ())]),
+        (
+            {"topics": ["AI"], "options": {"lang": "en", "since": "2026-13-01", "until": 1}},
+            [("format", "/options/since", "date", ())],
+        ),
+        (
+            {"topics": ["AI"], "options": {"lang": "en", "since": "2026-01-01"}},
+            [("dependentRequired", "/options", {"since": ["until"]}, ("until",))],
+        ),
+        (
+            {"topics": ["AI"], "options": {"lang": "en", "too_long": 1}},
+            [("propertyNames", "/options", {"maxLength": 5}, ())],
+        ),
+        (
+            {"topics": ["AI"], "either": "x"},
+            [("anyOf", "/either", [{"type": "integer"}, {"type": "null"}], ())],
+        ),
+    ],
+)
+def test_both_engines_say_the_same(engine: str, value: Any, expected: list[Any]) -> None:
+    """Keyword, JSON Pointer, what was expected, which names: the same from either engine."""
+    assert found(Schema(DIGEST, engine=engine), value) == expected
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_union_tells_what_is_wrong_with_each_branch(engine: str) -> None:
+    """``branches`` has the violations of each alternative, in their order."""
+    [violation] = Schema(DIGEST, engine=engine).violations({"topics": ["AI"], "either": "x"})
+
+    assert [[(each.keyword, each.pointer) for each in branch] for branch in violation.branches] == [
+        [("type", "/either")],
+        [("type", "/either")],
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_violation_knows_its_subschema(engine: str) -> None:
+    """``location`` leads to the subschema, through ``$ref``; ``fits`` judges by it alone."""
+    schema = Schema(DIGEST, engine=engine)
+    [violation] = schema.violations({"topics": ["AI"], "options": {"lang": "EN"}})
+
+    assert violation.location == ("$defs", "options", "properties", "lang")
+    assert schema.fits("en", violation.location)
+    assert not schema.fits("EN", violation.location)
+
+
+def small_schemas() -> st.SearchStrategy[dict[str, Any]]:
+    """Schemas of the kinds that tools use, two levels deep."""
+    leaf = st.sampled_from(
+        [
+            {"type": "string"},
+            {"type": "string", "minLength": 2},
+            {"type": "integer", "minimum": 0},
+            {"type": ["number", "null"]},
+            {"enum": ["a", "b", 3, None]},
+            {"type": "boolean"},
+            {"const": "x"},
+            {"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1}]},
+        ]
+    )
+    names = st.sampled_from(["a", "b", "c"])
+
+    def holder(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+        objects = st.builds(
+            lambda properties, required, closed: {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                **({"additionalProperties": False} if closed else {}),
+            },
+            st.dictionaries(names, inner, max_size=3),
+            st.lists(names, unique=True, max_size=2),
+            st.booleans(),
+        )
+        arrays = st.builds(lambda items, few: {"type": "array", "items": items, "maxItems": few}, inner, st.just(2))
+        return st.one_of(objects, arrays)
+
+    return st.recursive(leaf, holder, max_leaves=6)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "x", "a", "ab", "5"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(document=small_schemas(), value=JSON)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_engines_agree_on_random_schemas(document: dict[str, Any], value: Any) -> None:
+    """The fast engine and the reference judge alike and name the same keywords at the same places."""
+    fast, slow = Schema(document, engine="rust"), Schema(document, engine="reference")
+
+    assert fast.is_valid(value) == slow.is_valid(value)
+    assert found(fast, value) == found(slow, value)
+
+
+@given(data=st.data())
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_generated_values_fit(data: st.DataObject) -> None:
+    """What hypothesis-jsonschema generates from a schema fits it, by both engines."""
+    document = data.draw(small_schemas())
+    value = data.draw(from_schema(document))
+
+    assert Schema(document, engine="rust").is_valid(value)
+    assert Schema(document, engine="reference").is_valid(value)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        "https://json-schema.org/draft/2020-12",
+        "https://json-schema.org/draft/2020-12/schema",
+        "http://json-schema.org/draft-07/schema#",
+        "http://json-schema.org/draft-07/schema",
+    ],
+)
+def test_the_dialect_may_be_written_as_the_chapter_writes_it(engine: str, dialect: str) -> None:
+    """31.1 leaves out ``/schema``; draft 7 is often written without its ``#``."""
+    assert Schema({"$schema": dialect, "type": "integer"}, engine=engine).is_valid(5)
+
+
+def chain(length: int, link: Any) -> dict[str, Any]:
+    """Return definitions of which each is made of the next."""
+    definitions: dict[str, Any] = {f"d{i}": link({"$ref": f"#/$defs/d{i + 1}"}) for i in range(length)}
+    return {"$ref": "#/$defs/d0", "$defs": {**definitions, f"d{length}": {"type": "integer"}}}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Return a schema *levels* deep."""
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(levels):
+        schema = {"properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (chain(30, lambda ref: {"anyOf": [ref, ref]}), "branches into more than"),
+        (chain(30, lambda ref: {"anyOf": [{"properties": {"a": ref}}, {"properties": {"a": ref}}]}), "branches into"),
+        (chain(3000, lambda ref: ref), "chain of references"),
+        ({"$ref": "#"}, "without end"),
+        (chain(1, lambda ref: {"allOf": [{"$ref": "#/$defs/d0"}]}), "without end"),
+        (nested(5000), "levels deep"),
+        ({"enum": ["x" * 10_000_000]}, "larger than"),
+        ({"properties": {f"p{i}": {} for i in range(60_000)}}, "larger than"),
+        ({"type": "strng"}, "strng"),
+        ({"$schema": "http://127.0.0.1/mine"}, r"\$schema is"),
+        ({"minimum": float("nan")}, "not a JSON number"),
+        ({"const": {1: 2}}, "not a text"),
+        ({"const": {1, 2}}, "not a JSON value"),
+        ([], "is list"),
+        ({"$ref": "#/$defs/none"}, "none"),
+    ],
+)
+def test_a_hostile_or_broken_schema_is_refused(engine: str, document: Any, reason: str) -> None:
+    """Size, depth, references and branches are bounded before an engine sees the schema."""
+    with pytest.raises(InvalidSkillError, match=reason):
+        Schema(document, engine=engine)
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "(a{1000}){1000}", "("])
+def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused(pattern: str) -> None:
+    """Look-around, back references and explosions of repeats are none of the fast engine's linear-time patterns."""
+    with pytest.raises(InvalidSkillError, match="regex"):
+        Schema({"pattern": pattern}, engine="rust")
+
+
+def test_a_catastrophic_pattern_is_matched_in_linear_time() -> None:
+    """What would take a backtracking engine years is answered: the test would not end otherwise."""
+    assert not Schema({"pattern": "^(a+)+$"}, engine="rust").is_valid("a" * 5000 + "!")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("reference", ["http://127.0.0.1:{port}/x.json", "file:///etc/hostname", "other.json#/a"])
+def test_a_reference_outside_the_document_is_never_followed(engine: str, reference: str) -> None:
+    """No network, no disk: a listener on loopback is never asked."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        target = reference.format(port=server.getsockname()[1])
+        with pytest.raises(InvalidSkillError):
+            Schema({"$ref": target}, engine=engine)
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_recursive_schema_is_fine(engine: str) -> None:
+    """A tree refers to itself through its children, which ends with the value."""
+    tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "n": {"type": "integer"}}}
+
+    schema = Schema(tree, engine=engine)
+
+    assert schema.is_valid({"left": {"right": {"n": 1}}})
+    assert not schema.is_valid({"left": {"right": {"n": "1"}}})
+    assert schema.value_depth is None
+
+
+def test_a_schema_that_branches_at_every_level_bounds_the_depth_of_values() -> None:
+    """Two branches that both go on into the same child cost twice as much with every level."""
+    branch = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+
+    schema = Schema({"anyOf": [branch, branch]})
+
+    assert schema.value_depth is not None
+    assert 2 <= schema.value_depth <= 20
+
+
+def test_the_same_content_is_compiled_once() -> None:
+    """Compiling is cached by content, not by object."""
+    one, other = Schema({"type": "integer", "title": "once"}), Schema({"type": "integer", "title": "once"})
+
+    assert one._engine is other._engine
+
+
+def suite_cases(draft: str) -> list[Any]:
+    """Return the required groups of the official suite, as parameters; none where it is absent."""
+    paths = sorted((SUITE / "tests" / draft).glob("*.json")) if SUITE.is_dir() else []
+    groups = [(path.name, group) for path in paths for group in json.loads(path.read_text())]
+    return [pytest.param(group, id=f"{draft}-{name}-{group['description']}"[:80]) for name, group in groups]
+
+
+def suite_remotes() -> dict[str, Any]:
+    """Return the documents that the suite's tests refer to."""
+    base = SUITE / "remotes"
+    paths = [path for path in base.rglob("*.json") if "v1" not in path.parts]
+    return {
+        f"http://localhost:1234/{path.relative_to(base).as_posix()}": json.loads(path.read_text()) for path in paths
+    }
+
+
+@pytest.mark.skipif(not SUITE.is_dir(), reason="the official JSON Schema test suite is not beside the project")
+@pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])
+def test_the_official_suite_passes(draft: str) -> None:
+    """All required tests of the draft, with the fast engine: json-schema-org/JSON-Schema-Test-Suite."""
+    remotes = suite_remotes()
+    wrong, total = [], 0
+    for case in suite_cases(draft):
+        [group] = case.values
+        document = group["schema"]
+        if isinstance(document, dict) and draft == "draft7":
+            document = {"$schema": "http://json-schema.org/draft-07/schema#", **document}
+        needs_remotes = "localhost:1234" in json.dumps(document)
+        resources = (
+            {uri: remote for uri, remote in remotes.items() if f"/{draft}/" in uri or "/draft" not in uri}
+            if needs_remotes
+            else None
+        )
+        schema = Schema(document, resources=resources, assert_formats=False, engine="rust")
+        for test in group["tests"]:
+            total += 1
+            if not (schema.is_valid(test["data"]) == (not schema.violations(test["data"])) == test["valid"]):
+                wrong.append((case.id, test["description"]))
+
+    assert wrong == []
+    assert total == {"draft2020-12": 1299, "draft7": 927}[draft]
