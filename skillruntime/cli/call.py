@@ -1,0 +1,103 @@
+"""``skillruntime call``: call a skill and print its answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skillruntime.cli.output import draw_response, exit_code, json_option, print_result
+from skillruntime.cli.roots import catalog_options, open_catalog
+
+__all__ = ["command"]
+
+
+@click.command("call")
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@click.option("--version", "version", metavar="VERSION", help="The version the arguments were written for.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
+@click.option(
+    "--workspace",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    show_default="the current directory",
+    help="The directory its paths lie in.",
+)
+@click.option("--yes", is_flag=True, help="Run an untrusted skill's script without asking.")
+@catalog_options
+@json_option
+def command(
+    name: str,
+    arguments: tuple[str, ...],
+    version: str | None,
+    timeout: float | None,
+    workspace: Path,
+    yes: bool,
+    directories: tuple[str, ...],
+    trust: bool,
+    as_json: bool,
+) -> None:
+    """Call the skill NAME ("skill" or "skill/tool") with ARGUMENTS.
+
+    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. What a model would get wrong is
+    mended or refused here just the same.
+    """
+    from skillruntime.runtime.runtime import Approval, SkillRuntime
+
+    def approve(request: Approval) -> bool:
+        if yes:
+            return True
+        click.echo(f"{request.skill.name!r} comes from an untrusted directory: {request.skill.directory}", err=True)
+        click.echo(f"It would run {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
+        return click.confirm("Run it?", default=False, err=True)
+
+    can_ask = yes or sys.stdin.isatty()
+    catalog = open_catalog(directories, trust=trust)
+    runtime = SkillRuntime(catalog, approve=approve if can_ask else None, workspace=workspace)
+    response = runtime.call_blocking(name, _read(arguments), version=version, timeout=timeout)
+
+    def draw(console: Any) -> None:
+        if response.data is not None:
+            console.print_json(json.dumps(response.data, ensure_ascii=False, default=str))
+
+    if not as_json:
+        from skillruntime.cli.output import console
+
+        draw_response(console(stderr=True), response)
+    print_result(response.to_dict(), draw, as_json=as_json)
+    sys.exit(exit_code(response))
+
+
+def _read(arguments: tuple[str, ...]) -> Any:
+    """The arguments as the runtime takes them: raw text, or a mapping of words."""
+    match arguments:
+        case ():
+            return {}
+        case ("-",):
+            return click.get_text_stream("stdin").read()
+        case (only,) if only.startswith("@"):
+            return _file(only[1:])
+        case (only,) if "=" not in only.partition("{")[0]:
+            return only
+    pairs = [word.partition("=") for word in arguments]
+    if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:
+        raise click.UsageError(f"{wrong[0]!r} is neither key=value nor, alone, a JSON object")
+    collected: dict[str, Any] = {}
+    for key, _, value in pairs:
+        if key in collected:
+            before = collected[key]
+            collected[key] = [*before, value] if isinstance(before, list) else [before, value]
+        else:
+            collected[key] = value
+    return collected
+
+
+def _file(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{path!r} cannot be read: {error}") from error

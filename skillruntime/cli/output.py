@@ -1,0 +1,112 @@
+"""How the command line speaks: one JSON document, or the same drawn for a person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from skillruntime.contract.response import SkillResponse
+from skillruntime.diagnostic import Diagnostic
+from skillruntime.errors import ErrorCode, SkillRuntimeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "draw_response", "exit_code", "fail", "json_option", "print_result"]
+
+EXIT_OK, EXIT_FAILED, EXIT_TRY_AGAIN = 0, 1, 3
+
+_PASSING = {ErrorCode.TOOL_TIMEOUT, ErrorCode.EXECUTION_TIMEOUT, ErrorCode.RATE_LIMIT_EXCEEDED}
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+
+
+def print_result(document: Any, draw: Callable[[Console], None], *, as_json: bool) -> None:
+    """Print *document* as JSON, or let *draw* show it to a person."""
+    if as_json:
+        click.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    else:
+        draw(console())
+
+
+def fail(error: SkillRuntimeError, *, as_json: bool) -> NoReturn:
+    """Tell *error* as the envelope and exit with its code."""
+    response = SkillResponse.failed(*error.to_errors())
+    if as_json:
+        click.echo(json.dumps(response.to_dict(), ensure_ascii=False, indent=2, default=str))
+    else:
+        draw_response(console(stderr=True), response)
+    sys.exit(exit_code(response))
+
+
+def exit_code(response: SkillResponse) -> int:
+    """Return 0 where there is a result, 3 where waiting may be all it needs, else 1.
+
+    >>> exit_code(SkillResponse("partial_success", data=1)), exit_code(SkillResponse.failed())
+    (0, 1)
+    """
+    if response.ok:
+        return EXIT_OK
+    errors = response.errors or []
+    may_pass = bool(errors) and all(error.recoverable and error.code in _PASSING for error in errors)
+    return EXIT_TRY_AGAIN if may_pass else EXIT_FAILED
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the console to draw on."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def draw_response(console: Console, response: SkillResponse) -> None:
+    """Draw an envelope: what became of the call, what was mended, and what to do about each error."""
+    from rich.markup import escape
+
+    metadata = response.metadata or {}
+    colour = {"success": "green", "partial_success": "yellow"}.get(response.status, "red")
+    name = escape(str(metadata.get("skill", "")))
+    version = f" [dim]{escape(str(metadata['version']))}[/]" if "version" in metadata else ""
+    took = f" [dim]{metadata['duration_ms']} ms[/]" if "duration_ms" in metadata else ""
+    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}")
+    for line in notes(metadata):
+        console.print(f"  [cyan]{escape(line)}[/]")
+    for error in response.errors or []:
+        console.print(f"  [bold red]{error.code.value}[/] {escape(error.message)}")
+        if error.suggested_action:
+            console.print(f"    [green]→[/] {escape(error.suggested_action)}")
+
+
+def notes(metadata: dict[str, Any]) -> Iterable[str]:
+    """Yield what the envelope's metadata has to say, one line each."""
+    if "migrated_from" in metadata:
+        yield f"migrated from {metadata['migrated_from']}"
+    for repair in metadata.get("repairs", []):
+        yield f"repaired {repair['path'] or 'the text'}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
+    for warning in metadata.get("warnings", []):
+        yield f"warning: {warning}"
+    for file in metadata.get("files", []):
+        yield f"file: {file['path']} ({file['media_type']}, {file['bytes']:,} bytes)"
+
+
+def short(value: Any, limit: int = 60) -> str:
+    """Return *value* as JSON of at most *limit* characters.
+
+    >>> short({"a": "x" * 100}, 20)
+    '{"a": "xxxxxxxxxxxx…'
+    """
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
+    """Draw findings, one line each."""
+    from rich.markup import escape
+
+    colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
+    for diagnostic in diagnostics:
+        console.print(f"[{colours[diagnostic.severity.value]}]{escape(str(diagnostic))}[/]")

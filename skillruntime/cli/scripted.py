@@ -1,0 +1,57 @@
+"""A chat model that replays what it is told to say, and remembers what it was sent: agents without a key or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+
+__all__ = ["ScriptedChatModel", "call_message"]
+
+
+class ScriptedChatModel(BaseChatModel):
+    """Answers with *replies*, one a turn; ``received`` holds the messages of every turn, ``tools`` what was bound."""
+
+    replies: list[AIMessage]
+    received: list[list[BaseMessage]] = Field(default_factory=list)
+    tools: list[Any] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        """Remember *tools*; the script calls them by name."""
+        self.tools[:] = tools
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        turn = len(self.received)
+        self.received.append(list(messages))
+        if turn >= len(self.replies):
+            raise ValueError(f"The script has {len(self.replies)} replies, and turn {turn + 1} was asked for")
+        return ChatResult(generations=[ChatGeneration(message=self.replies[turn])])
+
+
+def call_message(*calls: tuple[str, dict[str, Any]], turn: int = 1, content: str = "") -> AIMessage:
+    """Return a model's message that calls tools: each of *calls* is a tool's name and its arguments.
+
+    >>> call_message(("load_skill", {"name": "pdf-processing"})).tool_calls[0]["id"]
+    'call_1_1'
+    """
+    tool_calls = [
+        {"name": name, "args": arguments, "id": f"call_{turn}_{number}", "type": "tool_call"}
+        for number, (name, arguments) in enumerate(calls, start=1)
+    ]
+    return AIMessage(content, tool_calls=tool_calls)

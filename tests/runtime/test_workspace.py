@@ -1,0 +1,95 @@
+"""The directory of a session: `skillruntime/runtime/workspace.py`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from skillruntime.runtime import workspace as module
+from skillruntime.runtime.workspace import Workspace
+
+
+def test_a_temporary_workspace_goes_when_it_is_closed() -> None:
+    """Without a directory from the host a fresh one is made, and removed with what is in it."""
+    workspace = Workspace()
+    directory = workspace.directory
+    (directory / "file.txt").write_text("x")
+
+    workspace.close()
+
+    assert not directory.exists()
+
+
+def test_the_hosts_own_directory_stays(tmp_path: Path) -> None:
+    """A directory that the host gave is made where needed and never removed."""
+    workspace = Workspace(tmp_path / "new")
+    assert workspace.directory == tmp_path / "new"
+
+    workspace.close()
+
+    assert (tmp_path / "new").is_dir()
+
+
+@pytest.mark.parametrize("path", ["a.txt", "deep/er/b.txt", "./a.txt", "deep/../a.txt", ""])
+def test_paths_inside_are_made_absolute(tmp_path: Path, path: str) -> None:
+    """A path inside is given back absolute, whether or not there is such a file."""
+    resolved = Workspace(tmp_path).resolve(path)
+
+    assert resolved == (tmp_path / path).resolve()
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "/etc/passwd", "deep/../../x", "a\0b"])
+def test_paths_outside_and_unusable_ones_are_refused(tmp_path: Path, path: str) -> None:
+    """Nothing leads outside, and what no file system takes is refused as well."""
+    assert Workspace(tmp_path / "w").resolve(path) is None
+
+
+def test_a_link_inside_does_not_lead_outside(tmp_path: Path) -> None:
+    """A symbolic link is followed before the decision; one that stays inside is fine."""
+    inside = tmp_path / "w"
+    inside.mkdir()
+    (inside / "file").write_text("x")
+    (inside / "out").symlink_to(tmp_path)
+    (inside / "in").symlink_to(inside / "file")
+    workspace = Workspace(inside)
+
+    assert workspace.resolve("out/secret") is None
+    assert workspace.resolve("in") == inside / "file"
+
+
+def test_new_and_changed_files_are_told(tmp_path: Path) -> None:
+    """What is new or changed is listed with its type and size; what is the same is not."""
+    (tmp_path / "same.txt").write_text("same")
+    (tmp_path / "changed.csv").write_text("a")
+    workspace = Workspace(tmp_path)
+    before = workspace.snapshot()
+    assert before is not None
+
+    (tmp_path / "changed.csv").write_text("a,b")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "new.json").write_text("{}")
+
+    assert workspace.changes(before) == [
+        {"path": "changed.csv", "media_type": "text/csv", "bytes": 3},
+        {"path": "sub/new.json", "media_type": "application/json", "bytes": 2},
+    ]
+
+
+def test_hidden_directories_and_links_are_not_watched(tmp_path: Path) -> None:
+    """A version-control directory or a link out of the workspace is nobody's result."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("x")
+    os.symlink("/etc", tmp_path / "link")
+
+    assert Workspace(tmp_path).snapshot() == {}
+
+
+def test_too_many_files_are_not_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home directory as the workspace costs a bounded look, not a walk."""
+    monkeypatch.setattr(module, "FILE_LIMIT", 3)
+    for number in range(5):
+        (tmp_path / str(number)).write_text("x")
+
+    assert Workspace(tmp_path).snapshot() is None
