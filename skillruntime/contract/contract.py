@@ -130,7 +130,8 @@ class Contract:
         *raw* is a mapping, or the text a model wrote. *version* is the one it was written for, where that is known.
         *policy* is ``"strict"``, ``"safe"``, ``"lenient"`` or a ``Policy``; by default the contract's own, which is
         safe. *finish_reason* is what the provider said of why the model stopped. A mapping that fits comes back
-        untouched: the same object, unless a default was filled in.
+        untouched: the same object, unless a default was filled in. What is no JSON (NaN, a set, a cycle, a number of
+        thousands of digits) is refused; half of a surrogate pair is looked for in a text, not in a mapping.
 
         Raises:
             SkillInputError: it does not fit; ``skill_errors`` has one error per offending parameter.
@@ -140,8 +141,8 @@ class Contract:
         if version is None and finish_reason is None:
             parsed = parse_arguments(raw) if isinstance(raw, str) else None
             arguments = parsed.value if parsed else raw
-            if type(arguments) is dict and self._fits(arguments):
-                return self._accepted(arguments, _syntax_repairs(raw, parsed), None, fill_defaults)
+            if type(arguments) is dict and not (parsed and parsed.mends) and self._fits(arguments):
+                return self._accepted(arguments, (), None, fill_defaults)
         return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
 
     def check(self, output: Any) -> None:
