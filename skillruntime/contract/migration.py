@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.contract.steps import Step, StepRefused, copy_json, parse_step, parse_steps
+from skillruntime.contract.places import StepRefused, copy_json
+from skillruntime.contract.steps import Step, parse_step, parse_steps
 from skillruntime.contract.versions import Version, VersionRange, read_version
 from skillruntime.errors import InvalidSkillError, SkillError, SkillInputError
 

@@ -1,0 +1,114 @@
+"""One value as another type, exactly or not at all: what a step of a migration may do to text and numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+__all__ = [
+    "CONVERSIONS",
+    "EXACT",
+    "TYPES",
+    "exact_number",
+    "is_type",
+    "same_as",
+    "show",
+    "type_of",
+    "with_article",
+]
+
+TYPES = ("string", "integer", "number", "boolean")
+
+
+def same_as(value: Any) -> Any:
+    """Return what is equal for equal JSON values and for no others: 1 is 1.0 and not true."""
+    if isinstance(value, dict):
+        return ("object", frozenset((key, same_as(child)) for key, child in value.items()))
+    if isinstance(value, list):
+        return ("array", tuple(map(same_as, value)))
+    return (isinstance(value, bool), value)
+
+
+def exact_number(value: float | Decimal) -> Fraction:
+    """Return the number that *value* writes: 0.1 is a tenth."""
+    return Fraction(Decimal(repr(value))) if isinstance(value, float) else Fraction(value)
+
+
+def type_of(value: Any) -> str:
+    """Return the JSON type of *value*; a number without a fraction is an integer, however it is written."""
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case Decimal():
+            return "integer" if value == value.to_integral_value() else "number"
+        case str():
+            return "string"
+        case None:
+            return "null"
+    return "array" if isinstance(value, list) else "object"
+
+
+def is_type(kind: str, wanted: str) -> bool:
+    """Whether a value of the JSON type *kind* is of the type *wanted*: an integer is a number too."""
+    return kind == wanted or (kind == "integer" and wanted == "number")
+
+
+def _read_number(text: str) -> int | float | None:
+    try:
+        value = json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return value if type_of(value) in ("integer", "number") and isfinite(value) else None
+
+
+def _read_integer(text: str) -> int | None:
+    value = _read_number(text)
+    return int(value) if value is not None and type_of(value) == "integer" else None
+
+
+def _write_number(value: float) -> str | None:
+    try:
+        return str(int(value)) if type_of(value) == "integer" and abs(value) < 1e15 else str(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return None
+
+
+CONVERSIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("string", "integer"): _read_integer,
+    ("string", "number"): _read_number,
+    ("string", "boolean"): {"true": True, "false": False}.get,
+    ("integer", "string"): _write_number,
+    ("number", "string"): _write_number,
+    ("boolean", "string"): {True: "true", False: "false"}.get,
+    ("boolean", "integer"): int,
+    ("boolean", "number"): int,
+    ("integer", "boolean"): {0: False, 1: True}.get,
+}
+EXACT = {
+    ("integer", "string"),
+    ("number", "string"),
+    ("boolean", "string"),
+    ("string", "boolean"),
+    ("boolean", "integer"),
+    ("integer", "boolean"),
+}
+"""The conversions that lose nothing: text becomes a number by more than one spelling, so that one does."""
+
+
+def show(value: Any) -> str:
+    """Return *value* as JSON, shortened to 40 characters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def with_article(kind: str) -> str:
+    """Return the name of a type as it stands in a sentence."""
+    return f"an {kind}" if kind[0] in "aio" else f"a {kind}"

@@ -1,0 +1,137 @@
+"""The places inside a JSON value that a step of a migration reads and changes.
+
+A place is the tokens of a JSON Pointer, of which ``*`` stands for each item where an array stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from skillruntime.contract.pointer import Path, format_pointer
+
+__all__ = [
+    "Change",
+    "StepRefused",
+    "Tokens",
+    "common_prefix",
+    "copy_json",
+    "each",
+    "items_at",
+    "objects_at",
+    "put",
+    "put_down",
+]
+
+Change: TypeAlias = Callable[[dict[str, Any]], None]
+Tokens: TypeAlias = tuple[str, ...]
+
+
+class StepRefused(Exception):  # noqa: N818 - it never leaves a migration; named for what happened
+    """A step cannot be taken on this value: where, and why."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def copy_json(value: Any) -> Any:
+    """Return a copy of *value* that shares no array or object with it."""
+    if isinstance(value, dict):
+        return {key: copy_json(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [copy_json(child) for child in value]
+    return value
+
+
+def common_prefix(tokens: Tokens) -> Tokens:
+    """Return the beginning of a place up to its last ``*``."""
+    last = max((index for index, token in enumerate(tokens) if token == "*"), default=-1)
+    return tokens[: last + 1]
+
+
+def each(tokens: Tokens, new: Callable[[Any, str], Any]) -> Change:
+    """Return the change that replaces every value at *tokens* by ``new(value, pointer)``."""
+
+    def change(arguments: dict[str, Any]) -> None:
+        for holder, path in _holders(arguments, tokens):
+            keys: Any = _indexes(holder, tokens[-1]) if isinstance(holder, list) else (tokens[-1],)
+            for key in keys:
+                if isinstance(holder, list) or key in holder:
+                    holder[key] = new(holder[key], format_pointer((*path, key)))
+
+    return change
+
+
+def objects_at(tokens: Tokens) -> Callable[[dict[str, Any]], Iterator[tuple[dict[str, Any], Path]]]:
+    """Return what yields every object in which the last of *tokens* is or could be a member."""
+
+    def found(arguments: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path]]:
+        for holder, path in _holders(arguments, tokens):
+            if isinstance(holder, dict):
+                yield holder, path
+            elif _indexes(holder, tokens[-1]):
+                raise StepRefused(format_pointer((*path, tokens[-1])), "an array's item cannot be added or removed")
+
+    return found
+
+
+def items_at(arguments: dict[str, Any], shared: Tokens) -> Iterator[tuple[dict[str, Any], Path]]:
+    """Yield every object at the place *shared*, and its path."""
+    if not shared:
+        yield arguments, ()
+        return
+    for holder, path in _holders(arguments, shared):
+        keys: Any = range(len(holder)) if isinstance(holder, list) else [key for key in holder if key == shared[-1]]
+        for key in keys:
+            if isinstance(holder[key], dict):
+                yield holder[key], (*path, key)
+
+
+def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
+    """Set a member that must not be there yet."""
+    if key in holder:
+        where = format_pointer((*path, key))
+        raise StepRefused(where, f"{where} is there already, and would be overwritten")
+    holder[key] = value
+
+
+def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> None:
+    """Set a value some levels down; objects on the way are made where there are none."""
+    for token in tokens[:-1]:
+        path = (*path, token)
+        holder = holder.setdefault(token, {})
+        if not isinstance(holder, dict):
+            raise StepRefused(
+                format_pointer(path), f"{format_pointer(path)} is no object, so nothing can be put into it"
+            )
+    put(holder, tokens[-1], value, path)
+
+
+def _holders(value: Any, tokens: Tokens, path: Path = ()) -> Iterator[tuple[Any, Path]]:
+    """Yield every container in which the last of *tokens* may stand, and its path; where there is none, nothing."""
+    if len(tokens) == 1:
+        if isinstance(value, dict | list):
+            yield value, path
+        return
+    yield from (
+        (found, where)
+        for child, at in _children(value, tokens[0], path)
+        for found, where in _holders(child, tokens[1:], at)
+    )
+
+
+def _children(value: Any, token: str, path: Path) -> Iterator[tuple[Any, Path]]:
+    if isinstance(value, list):
+        for index in _indexes(value, token):
+            yield value[index], (*path, index)
+    elif isinstance(value, dict) and token in value:
+        yield value[token], (*path, token)
+
+
+def _indexes(items: list[Any], token: str) -> range:
+    if token == "*":
+        return range(len(items))
+    if token.isdecimal() and token.isascii() and int(token[:9]) < len(items) and len(token) < 10:
+        return range(int(token), int(token) + 1)
+    return range(0)
