@@ -1,0 +1,53 @@
+"""The README and the pages under docs are executed: what they show is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every ``>>>`` of the page gives what stands below it, run from the project's directory."""
+    monkeypatch.chdir(ROOT)
+
+    result = doctest.testfile(
+        str(page), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
+
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    """A relative link names a file that is there."""
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_dependency_is_explained_in_the_readme() -> None:
+    """Each core dependency earns its line in the README's table."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    for requirement in project["dependencies"]:
+        name = re.split(r"[\[<>=!~]", requirement)[0]
+        assert f"| `{name}`" in readme or f"`{name}`" in readme.split("## Dependencies")[1], name
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """``__version__``, pyproject.toml and the changelog agree."""
+    from skillruntime import __version__
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert project["version"] == __version__
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
