@@ -1,0 +1,136 @@
+"""Reads the contracts that lie beside a SKILL.md: lazily, safely, each on its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from skillruntime.catalog.resources import read_bytes
+from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+from skillruntime.contract.contract import Contract
+from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+
+__all__ = ["ContractFiles", "read_contract_files"]
+
+MAX_CONTRACT_BYTES = 1024 * 1024
+
+_SUFFIXES = (".json", ".yaml", ".yml")
+_TOOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(slots=True)
+class ContractFiles:
+    """The contracts of one skill by callable name, those that are broken, and the descriptor's version."""
+
+    contracts: dict[str, Contract] = field(default_factory=dict)
+    broken: dict[str, InvalidSkillError] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    descriptor_version: str | None = None
+
+
+def read_contract_files(directory: str, name: str) -> ContractFiles:
+    """Return the contracts in *directory*, the directory of the skill *name*."""
+    found = ContractFiles()
+    try:
+        present = sorted(os.listdir(directory))  # noqa: PTH208
+    except OSError:
+        return found
+    own = [f"contract{suffix}" for suffix in _SUFFIXES if f"contract{suffix}" in present]
+    for path in own[:1]:
+        _read(found, directory, path, name)
+    for path in own[1:]:
+        _tell(found, directory, path, "contract-twice", f"{own[0]} is read instead", Severity.WARNING)
+    if "contracts" in present:
+        _read_tools(found, directory, name)
+    if "descriptor.json" in present:
+        found.descriptor_version = _descriptor_version(found, directory)
+    return found
+
+
+def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
+    try:
+        files = sorted(os.listdir(os.path.join(directory, "contracts")))  # noqa: PTH118, PTH208
+    except OSError:
+        return
+    for file in files:
+        tool, suffix = os.path.splitext(file)  # noqa: PTH122
+        if suffix not in _SUFFIXES:
+            continue
+        path = f"contracts/{file}"
+        if not _TOOL.fullmatch(tool):
+            what = "its name cannot be called; use letters, digits, - and _"
+            _tell(found, directory, path, "contract-name", what, Severity.ERROR)
+            continue
+        callable_name = f"{name}/{tool}"
+        if callable_name in found.contracts or callable_name in found.broken:
+            _tell(found, directory, path, "contract-twice", f"{callable_name} is read already", Severity.WARNING)
+            continue
+        _read(found, directory, path, callable_name)
+
+
+def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
+    try:
+        found.contracts[name] = Contract.from_dict(_document(directory, path), name=name)
+    except InvalidSkillError as error:
+        found.broken[name] = error
+        _tell(found, directory, path, "contract-invalid", str(error), Severity.ERROR)
+
+
+def _document(directory: str, path: str) -> Any:
+    """Return the JSON value that the file writes, as JSON or as YAML.
+
+    Raises:
+        InvalidSkillError: it cannot be read.
+    """
+    try:
+        data = read_bytes(directory, path, MAX_CONTRACT_BYTES)
+        text = data.decode("utf-8-sig")
+        if path.endswith(".json"):
+            return json.loads(text, parse_constant=_refuse)
+        return _parse_yaml(text)
+    except ResourceNotFoundError as error:
+        raise InvalidSkillError(f"{path} cannot be read: {error}") from None
+    except YamlFault as error:
+        where = f" - at line {error.line}" if error.line else ""
+        raise InvalidSkillError(f"{path} is no YAML: {error}{where}") from None
+    except RecursionError:
+        raise InvalidSkillError(f"{path} is nested too deep") from None
+    except json.JSONDecodeError as error:
+        raise InvalidSkillError(f"{path} is no JSON: {error}") from None
+    except ValueError as error:
+        raise InvalidSkillError(f"{path} is no JSON: {' '.join(str(error).split())[:200]}") from None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _parse_yaml(text: str) -> Any:
+    """Return the value of a YAML document that keeps to JSON's types: a date stays text."""
+    import yaml
+
+    read_yaml(text, max_depth=200)  # its bounds hold for what comes now
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        value = yaml.load(text, Loader=loader)
+    except (yaml.YAMLError, ValueError) as error:
+        raise YamlFault(" ".join(str(error).split())[:200]) from None
+    return json.loads(json.dumps(value, default=str))
+
+
+def _descriptor_version(found: ContractFiles, directory: str) -> str | None:
+    try:
+        document = _document(directory, "descriptor.json")
+    except InvalidSkillError as error:
+        _tell(found, directory, "descriptor.json", "descriptor-invalid", str(error), Severity.ERROR)
+        return None
+    version = document.get("version") if isinstance(document, dict) else None
+    return version if isinstance(version, str) else None
+
+
+def _tell(found: ContractFiles, directory: str, path: str, rule: str, message: str, severity: Severity) -> None:
+    found.diagnostics.append(Diagnostic(rule, severity, f"{directory}/{path}", message))

@@ -1,0 +1,307 @@
+"""Directories -> SkillCatalog. Reads of each SKILL.md only its frontmatter, and of an unchanged one nothing.
+
+One bad file never costs another: whatever a directory holds, each skill is either read or told of in a diagnostic.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, cut, read_frontmatter
+from skillruntime.catalog.snapshot import Entry, Root, Snapshot, Stamp
+from skillruntime.catalog.summary import Summary, judge, scan, summarize
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["MAX_DEPTH", "discover"]
+
+MAX_DEPTH = 5
+"""How many levels below its root a skill's directory may lie; what is inside a skill belongs to the skill."""
+
+MAX_DIRECTORIES = 20_000
+"""Directories without a SKILL.md that are looked into, for one root."""
+
+_HEAD = 4096
+_SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
+_KIND, _REGULAR, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+def discover(*roots: str | os.PathLike[str] | Root, trusted: bool = False) -> SkillCatalog:
+    """Return the catalog of all skills under *roots*; of two skills of one name, that of the earlier root counts.
+
+    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`. *trusted* goes for every root
+    that is not itself a `Root`. Nothing is raised for what the file system holds: ``catalog.diagnostics`` tells it.
+    """
+    return _discover([_as_root(root, trusted) for root in roots])
+
+
+def _discover(roots: Sequence[Root], known: Sequence[Snapshot] = ()) -> SkillCatalog:
+    by_root = {snapshot.root: snapshot for snapshot in known}
+    snapshots = [read_root(root, by_root.get(root)) for root in dict.fromkeys(roots)]
+    return SkillCatalog(snapshots, rescan=lambda catalog: _refreshed(catalog, roots))
+
+
+def _refreshed(catalog: SkillCatalog, roots: Sequence[Root]) -> SkillCatalog:
+    """Return the catalog of *roots* as they are now: *catalog* itself, where nothing has changed."""
+    fresh = _discover(roots, catalog.snapshots)
+    return catalog if fresh.snapshots == catalog.snapshots else fresh
+
+
+def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
+    if isinstance(root, Root):
+        return Root(_absolute(root.path), root.trusted, root.scope)
+    return Root(_absolute(root), trusted)
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111 - pathlib costs the start
+
+
+def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
+    """Return what *root* holds now; what is unchanged since *known* is taken from there, its files unopened."""
+    reading = _Reading(root, known)
+    try:
+        reading.read()
+    except (OSError, ValueError) as error:
+        reading.tell("directory-unreadable", root.path, _reason(error))
+    return reading.finish()
+
+
+class _Read(NamedTuple):
+    entry: Entry
+    stamp: Stamp
+    notes: tuple[Diagnostic, ...]
+
+
+class _Reading:
+    """One walk over one root."""
+
+    def __init__(self, root: Root, known: Snapshot | None) -> None:
+        self.root = root
+        self.read_files: list[_Read] = []
+        self.problems: list[Diagnostic] = []
+        self.directories = 0
+        self.known = _by_file(known) if known else {}
+
+    def read(self) -> None:
+        path = self.root.path
+        if "\0" in path:
+            self.tell("directory-unreadable", path.replace("\0", "\\0"), "a path cannot hold a NUL")
+            return
+        if not os.path.isdir(path):  # noqa: PTH112
+            what = "it is a file; give the directory that holds it" if os.path.lexists(path) else "it is not there"
+            self.tell("root-missing", path, what)
+            return
+        if not self.take(path, os.path.basename(path), "SKILL.md"):  # noqa: PTH119
+            self.descend([path])
+
+    def descend(self, directories: Iterable[str]) -> None:
+        """Take every skill below *directories*, level by level."""
+        level = list(directories)
+        for depth in range(MAX_DEPTH + 1):
+            deeper: list[str] = []
+            for directory in level:
+                self.directories += 1
+                if self.directories > MAX_DIRECTORIES:
+                    self.tell("too-many-directories", self.root.path, f"only {MAX_DIRECTORIES:,} are looked into")
+                    return
+                self.look_into(directory, deeper, is_last=depth == MAX_DEPTH)
+            level = deeper
+
+    def look_into(self, directory: str, deeper: list[str], *, is_last: bool) -> None:
+        """Take the skills that lie directly in *directory*, and note in *deeper* where else to look."""
+        take = self.take
+        try:
+            with os.scandir(directory) as children:
+                listed = list(children)
+        except OSError as error:
+            self.tell("directory-unreadable", directory, _reason(error))
+            return
+        other_cases = sorted(child.name for child in listed if len(child.name) == 8 and _is_other_case(child.name))
+        if other_cases and self.take(directory, os.path.basename(directory), other_cases[-1]):  # noqa: PTH119
+            return
+        if is_last:
+            return
+        prefix = directory.rstrip("/") + "/"
+        for child in listed:
+            name = child.name
+            if name in _SKIPPED:
+                continue
+            try:
+                if not child.is_dir():
+                    continue
+                is_link = child.is_symlink()
+            except OSError:
+                continue
+            path = prefix + name
+            if not take(path, name, "SKILL.md") and not (is_link and _is_loop(path)):
+                deeper.append(path)
+
+    def take(self, directory: str, name: str, file_name: str) -> bool:
+        """Take the skill in *directory*; return whether there is a file for one, good or bad."""
+        path = f"{directory}/{file_name}"
+        try:
+            stat = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            self.tell("skill-unreadable", path, _reason(error))
+            return True
+        flags = _FLAGS | _NO_FOLLOW
+        kind = stat.st_mode & _KIND
+        if kind == _LINK:
+            target = self.follow(path)
+            if target is None:
+                return True
+            stat, flags = target, _FLAGS
+            kind = stat.st_mode & _KIND
+        if kind != _REGULAR:
+            self.tell("not-a-file", path, f"it is {_KINDS.get(kind, 'no regular file')}: skipped")
+            return kind != _DIRECTORY
+        stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        known = self.known.get(path)
+        if known is not None and known.stamp == stamp:
+            self.read_files.append(known)
+            return True
+        found: list[Diagnostic] = []
+        if file_name != "SKILL.md":
+            message = f"the file is named {file_name}, not SKILL.md"
+            found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
+        summary = _read_summary(path, flags, name, found)
+        entry = _entry(summary, path, self.root)
+        self.read_files.append(_Read(entry, stamp, tuple(found)))
+        return True
+
+    def follow(self, path: str) -> os.stat_result | None:
+        """Return the state of what the link *path* leads to, if that lies inside the root."""
+        try:
+            target = os.path.realpath(path, strict=True)
+            inside = os.path.realpath(self.root.path)
+            if target.startswith(inside.rstrip(os.sep) + os.sep):
+                return os.stat(target)  # noqa: PTH116
+            self.tell("link-outside", path, "it is a link that leads out of its root: skipped")
+        except OSError as error:
+            self.tell("skill-unreadable", path, _reason(error))
+        return None
+
+    def tell(self, rule: str, path: str, message: str) -> None:
+        severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
+        self.problems.append(Diagnostic(rule, severity, path, message))
+
+    def finish(self) -> Snapshot:
+        entries = [read.entry for read in self.read_files]
+        numbers = [number for read in self.read_files for number in read.stamp]
+        stamps = struct.pack(f"={len(numbers)}q", *(min(number, 2**63 - 1) for number in numbers))
+        notes = {position: read.notes for position, read in enumerate(self.read_files) if read.notes}
+        return Snapshot(self.root, entries, stamps, notes, tuple(self.problems))
+
+
+def _by_file(snapshot: Snapshot) -> dict[str, _Read]:
+    stamps = struct.iter_unpack("=3q", snapshot.stamps)
+    notes = snapshot.notes
+    return {
+        entry.file: _Read(entry, stamp, notes.get(position, ()))
+        for position, (entry, stamp) in enumerate(zip(snapshot.entries, stamps, strict=True))
+    }
+
+
+def _entry(summary: Summary | None, path: str, root: Root) -> Entry:
+    if summary is None:
+        return Entry(path, "", "", None, 0, root)
+    name, description, version, flags = summary
+    usual = path == f"{root.path}/{name}/SKILL.md"
+    return Entry(None if usual else path, name, description, version and sys.intern(version), flags, root)
+
+
+def _read_summary(path: str, flags: int, directory: str, found: list[Diagnostic]) -> Summary | None:
+    """Return what the catalog must know of the SKILL.md at *path*, reading as little of it as can be."""
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, _reason(error)))
+        return None
+    try:
+        data = os.read(descriptor, _HEAD)
+        if data.startswith(b"---\n"):
+            end = data.find(b"\n---\n", 3)
+            if end > 0:
+                summary = _scan(data[4:end])
+                if summary is not None:
+                    return judge(summary, directory, path, found)
+        data, is_whole = _read_on(descriptor, data)
+    except OSError as error:
+        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, _reason(error)))
+        return None
+    finally:
+        os.close(descriptor)
+    return summary_of(data, path, directory, found, is_whole=is_whole)
+
+
+def summary_of(
+    data: bytes, path: str, directory: str, found: list[Diagnostic], *, is_whole: bool = True
+) -> Summary | None:
+    """Return what *data*, a SKILL.md or its beginning, tells a catalog, or ``None`` where there is no skill in it."""
+    parts = cut(data, path, is_whole=is_whole)
+    summary = scan(parts.block) if parts.block is not None else None
+    if summary is not None:
+        found.extend(parts.diagnostics)
+        return judge(summary, directory, path, found)
+    frontmatter = read_frontmatter(data, path, is_whole=is_whole)
+    found.extend(frontmatter.diagnostics)
+    if frontmatter.fields is None:
+        return None
+    return judge(summarize(frontmatter.fields, path, found), directory, path, found)
+
+
+def _scan(block: bytes) -> Summary | None:
+    try:
+        return scan(block.decode())
+    except UnicodeDecodeError:
+        return None
+
+
+def _read_on(descriptor: int, data: bytes) -> tuple[bytes, bool]:
+    """Read on until the frontmatter is closed, the file ends, or the bound is reached."""
+    chunk = data
+    while len(chunk) == _HEAD and len(data) <= MAX_FRONTMATTER:
+        opening = data.find(b"---", 0, _HEAD)
+        if opening < 0 and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data, False
+        if opening >= 0 and any(
+            mark in data[opening + 3 :] for mark in (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
+        ):
+            return data, False
+        chunk = os.read(descriptor, _HEAD)
+        data += chunk
+    return data, len(chunk) < _HEAD
+
+
+def _is_other_case(name: str) -> bool:
+    return name != "SKILL.md" and name.lower() == "skill.md"
+
+
+def _is_loop(path: str) -> bool:
+    """Whether the linked directory *path* leads back to one above it."""
+    target = os.path.realpath(path)
+    return (os.path.realpath(os.path.dirname(path)) + os.sep).startswith(target.rstrip(os.sep) + os.sep)  # noqa: PTH120
+
+
+_KINDS = {
+    _DIRECTORY: "a directory",
+    0o010000: "a FIFO",
+    0o140000: "a socket",
+    0o020000: "a device",
+    0o060000: "a device",
+}
+_CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return f"it cannot be read: {text}"

@@ -1,0 +1,200 @@
+"""SKILL.md bytes -> the frontmatter's fields, the body, and what there is to say about both. Pure.
+
+A law: any bytes give an answer, never an exception. Fields keep the text that was written; nobody's quote, backslash
+or continuation line is lost on the way.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.catalog.repair import repair_block
+from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "read_frontmatter"]
+
+MAX_FRONTMATTER = 64 * 1024
+"""Bytes within which the closing ``---`` must come; the longest of 34,434 real ones is far below."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+_PREAMBLE = re.compile(
+    r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)", re.DOTALL
+)
+_OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
+_CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """The fields of one SKILL.md, and its body.
+
+    ``fields`` is ``None`` where there is no frontmatter that can be read; ``diagnostics`` then say why. ``document``
+    is the YAML as it was parsed, with its places; ``None`` where it had to be repaired. ``first_line`` is the line of
+    the file on which the YAML begins. ``text`` is the YAML itself.
+    """
+
+    fields: dict[str, Any] | None
+    body: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    document: YamlDocument | None = None
+    text: str = ""
+    first_line: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A file cut at its two lines of dashes; ``block`` is ``None`` where they are not there."""
+
+    block: str | None
+    body: str
+    first_line: int
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Frontmatter:
+    """Return what *data*, the bytes of the SKILL.md at *path*, says.
+
+    *is_whole* is ``False`` where *data* is only the beginning of the file: then the body is too.
+
+    >>> read_frontmatter(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF").fields
+    {'name': 'pdf', 'description': 'Use when: a PDF comes'}
+    """
+    parts = cut(data, path, is_whole=is_whole)
+    if parts.block is None:
+        return Frontmatter(None, parts.body, parts.diagnostics, first_line=parts.first_line)
+    found = list(parts.diagnostics)
+    above = parts.first_line - 1
+    block = _without_controls(parts.block, path, parts.first_line, found)
+    document: YamlDocument | None = None
+    fields: dict[str, Any] | None
+    try:
+        document = read_yaml(block)
+        fields = document.value if isinstance(document.value, dict) else None
+        if fields is None:
+            kind = "empty" if document.value is None else "a list" if isinstance(document.value, list) else "a text"
+            found.append(_finding("frontmatter-not-mapping", path, f"the frontmatter is {kind}, not a mapping"))
+        for key, line, column in document.duplicates:
+            message = f"the key {key!r} stands twice; the last one counts"
+            found.append(_warning("duplicate-key", path, message, line + above, column))
+        found.extend(_cut_by_comments(document, block, path, above))
+    except YamlFault as fault:
+        repaired = repair_block(block)
+        fields = repaired.fields or None
+        place = (fault.line + above if fault.line else None, fault.column)
+        if fields is None:
+            found.append(_finding("yaml-invalid", path, f"the frontmatter is no YAML: {fault}", *place))
+        else:
+            message = f"the frontmatter is no YAML: {fault}; read as {_listed(repaired.mended, repaired.dropped)}"
+            found.append(_warning("yaml-repaired", path, message, *place, hint="put the value in quotes"))
+    return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line)
+
+
+def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
+    """Decode *data* and cut it where ``---`` stands as a line of its own, first and second."""
+    found: list[Diagnostic] = []
+    text = _decode(data, path, is_whole, found)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    first_line = 1
+    if not _OPENING.match(text):
+        preamble = _PREAMBLE.match(text)
+        if not preamble:
+            found.append(_no_frontmatter(text, path))
+            return Cut(None, text.strip(), 1, tuple(found))
+        message = "the frontmatter does not stand at the very start; what comes before it is skipped"
+        found.append(_warning("text-before-frontmatter", path, message, 1, hint="remove the lines above ---"))
+        first_line += preamble.group().count("\n")
+        text = text[preamble.end() :]
+    start = text.index("\n") + 1 if "\n" in text else len(text)
+    closing = _CLOSING.search(text, start)
+    if closing is None or len(text[:start].encode()) + closing.start() - start > MAX_FRONTMATTER:
+        message = "the frontmatter is never closed"
+        if not is_whole or len(data) > MAX_FRONTMATTER:
+            message += f" within {MAX_FRONTMATTER // 1024} KiB"
+        hint = "end it with a line that holds nothing but ---"
+        found.append(_finding("frontmatter-unclosed", path, message, first_line, hint=hint))
+        return Cut(None, text[start:].strip(), first_line, tuple(found))
+    if closing.group(1) == "...":
+        line = first_line + text.count("\n", 0, closing.start())
+        found.append(_warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line))
+    return Cut(text[start : closing.start()], text[closing.end() :].strip(), first_line + 1, tuple(found))
+
+
+def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
+    """Return the text of *data*: UTF-8, or UTF-16 where a byte-order mark says so."""
+    for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if data.startswith(mark):
+            found.append(_warning("not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1))
+            return data[2:].decode(encoding, "replace")
+    if data.startswith(b"\xef\xbb\xbf"):
+        found.append(_warning("byte-order-mark", path, "the file begins with a byte-order mark", 1))
+        data = data[3:]
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if not is_whole and error.start >= len(data) - 3:
+            return data[: error.start].decode()
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}; shown as \N{REPLACEMENT CHARACTER}"
+        found.append(_warning("not-utf-8", path, message, line, hint="save the file as UTF-8"))
+        return data.decode(errors="replace")
+
+
+def _without_controls(block: str, path: str, first_line: int, found: list[Diagnostic]) -> str:
+    """Return *block* without the characters that YAML forbids (YAML 1.2.2, section 5.1)."""
+    forbidden = _CONTROL.search(block)
+    if forbidden is None:
+        return block
+    line = first_line + block.count("\n", 0, forbidden.start())
+    message = f"the character U+{ord(forbidden.group()):04X} is not allowed in the frontmatter; it is left out"
+    found.append(_warning("control-character", path, message, line))
+    return _CONTROL.sub("", block)
+
+
+def _cut_by_comments(document: YamlDocument, block: str, path: str, above: int) -> list[Diagnostic]:
+    """Tell of the texts that end where `` #`` begins a comment, which few authors mean."""
+    lines = block.split("\n")
+    found: list[Diagnostic] = []
+    for key in ("name", "description"):
+        if (key,) not in document.plain:
+            continue
+        line, column = document.values[key,]
+        comment = lines[line - 1].find(" #", column - 1) if line <= len(lines) else -1
+        if comment >= 0:
+            message = f"the {key} ends before ' #', which begins a comment"
+            hint = "put the value in quotes if the rest belongs to it"
+            found.append(_warning("cut-by-comment", path, message, line + above, comment + 2, hint))
+    return found
+
+
+def _no_frontmatter(text: str, path: str) -> Diagnostic:
+    first = text.lstrip().split("\n", 1)[0].strip()
+    hint = "begin the file with a line --- and then name: and description:"
+    if not first:
+        return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
+    if first == "+++":
+        return _finding("frontmatter-missing", path, "the frontmatter is TOML, not YAML", 1, hint=hint)
+    if re.fullmatch(r"-{4,}", first) or (first == "---" and text.startswith((" ", "\t"))):
+        message = f"the first line must be exactly --- and is {text.split(chr(10), 1)[0].rstrip()!r}"
+        return _finding("frontmatter-missing", path, message, 1)
+    return _finding("frontmatter-missing", path, "there is no frontmatter", 1, hint=hint)
+
+
+def _listed(mended: tuple[str, ...], dropped: tuple[str, ...]) -> str:
+    text = f"plain text: {', '.join(mended)}" if mended else "far as it goes"
+    return text + (f"; left out: {', '.join(dropped)}" if dropped else "")
+
+
+def _finding(
+    rule: str, path: str, message: str, line: int | None = None, column: int | None = None, hint: str | None = None
+) -> Diagnostic:
+    return Diagnostic(rule, Severity.ERROR, path, message, line, column, hint)
+
+
+def _warning(
+    rule: str, path: str, message: str, line: int | None = None, column: int | None = None, hint: str | None = None
+) -> Diagnostic:
+    return Diagnostic(rule, Severity.WARNING, path, message, line, column, hint)

@@ -1,0 +1,275 @@
+"""Metadata -> the text that tells a model which skills there are, inside a token budget, and a report. Pure.
+
+Laws: never above the budget; the same skills give the same bytes; no metadata can close a tag or open a section.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from skillruntime.catalog.skill import SkillMetadata
+
+__all__ = ["STYLES", "Rendered", "estimate_tokens", "render"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The ``text``, its ``tokens`` beside the ``budget`` (``None``: there was none), and what became of each skill.
+
+    ``included`` are told of in full, ``shortened`` up to the end of a sentence, ``name_only`` by name, ``omitted`` not
+    at all; each holds names, in their order. ``estimated`` says that the tokens were estimated, not counted.
+    """
+
+    text: str
+    tokens: int
+    budget: int | None
+    included: tuple[str, ...]
+    shortened: tuple[str, ...] = ()
+    name_only: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """One form of the catalog: what stands before, between and after the skills, and how one of them is written."""
+
+    before: str
+    after: str
+    between: str
+    write: Callable[[str, str, str], str]
+    more: Callable[[int], str]
+    location: bool = False
+
+
+_ESSENTIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]+"
+)
+_SENTENCE = re.compile(r"[.!?](?=\s)|[。!?]")
+_MORE = "{} more skills are not listed; find them with search_skills."
+
+
+def _line(text: str) -> str:
+    """Return *text* on one line, without characters that cannot be seen."""
+    return " ".join(_INVISIBLE.sub(" ", text).split())
+
+
+def _without_tags(text: str) -> str:
+    """Return *text* on one line in which no tag can begin or end."""
+    text = _line(text)
+    return text.replace("<", "&lt;") if "<" in text else text
+
+
+def _xml(text: str) -> str:
+    text = _line(text)
+    for character, entity in _ESSENTIAL.items():
+        text = text.replace(character, entity)
+    return text
+
+
+def _html(text: str) -> str:
+    """Return *text* as Python's ``html.escape`` gives it, which the reference uses."""
+    for character, entity in (*_ESSENTIAL.items(), ('"', "&quot;"), ("'", "&#x27;")):
+        text = text.replace(character, entity)
+    return text
+
+
+def _compact_entry(name: str, description: str, path: str) -> str:
+    return f"- {_without_tags(name)}: {_without_tags(description)}" if description else f"- {_without_tags(name)}"
+
+
+def _markdown_entry(name: str, description: str, path: str) -> str:
+    shown = f"- **{_without_tags(name)}**"
+    return f"{shown}: {_without_tags(description)}" if description else shown
+
+
+def _xml_entry(name: str, description: str, path: str) -> str:
+    inside = f"<name>{_xml(name)}</name>"
+    if description:
+        inside += f"<description>{_xml(description)}</description>"
+    return f"<skill>{inside}</skill>"
+
+
+def _json_entry(name: str, description: str, path: str) -> str:
+    document = {"name": _line(name), **({"description": _line(description)} if description else {})}
+    return json.dumps(document, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _reference_entry(name: str, description: str, path: str) -> str:
+    lines = ["<skill>", "<name>", _html(name), "</name>"]
+    if description:
+        lines += ["<description>", _html(description), "</description>"]
+    return "\n".join([*lines, "<location>", path, "</location>", "</skill>"])
+
+
+STYLES = {
+    "compact": Style("Skills (load one by name before using it):\n", "", "\n", _compact_entry, _MORE.format),
+    "markdown": Style("## Skills\n\n", "", "\n", _markdown_entry, ("\n" + _MORE).format),
+    "xml": Style(
+        "<available_skills>\n", "\n</available_skills>", "\n", _xml_entry, lambda n: f"<more>{_MORE.format(n)}</more>"
+    ),
+    "json": Style('{"skills": [', "]}", ",\n", _json_entry, lambda n: json.dumps({"more": n, "find": "search_skills"})),
+    "reference": Style(
+        "<available_skills>\n",
+        "\n</available_skills>",
+        "\n",
+        _reference_entry,
+        lambda n: f"<more>\n{_MORE.format(n)}\n</more>",
+        location=True,
+    ),
+}
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens *text* has, on the high side: for want of a counter.
+
+    One for every three ASCII characters, one and a half for any other.
+
+    >>> estimate_tokens("Read PDF files")
+    5
+    """
+    others = sum(map(len, re.findall(r"[^\x00-\x7f]+", text)))
+    return -(-(len(text) - others) // 3) + -(-others * 3 // 2)
+
+
+def render(
+    skills: Iterable[SkillMetadata],
+    budget_tokens: int | None = None,
+    style: str = "compact",
+    *,
+    pins: Sequence[str] = (),
+    count: Callable[[str], int] | None = None,
+) -> Rendered:
+    """Return the text that tells of *skills* in at most *budget_tokens*, and what became of each.
+
+    Where not all fit in full: first every name is told, *pins* before the others; then each gets the first sentence of
+    its description, then all of it, as far as the budget reaches. The text says how many are not in it.
+
+    Raises:
+        ValueError: there is no such style, or the budget is below nothing.
+    """
+    form = STYLES.get(style)
+    if form is None:
+        raise ValueError(f"there is no style {style!r}; use one of {', '.join(STYLES)}")
+    if budget_tokens is not None and budget_tokens < 0:
+        raise ValueError(f"a budget of {budget_tokens} tokens is below nothing")
+    counted = count or estimate_tokens
+    ordered = sorted(skills, key=lambda skill: skill.name)
+    everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
+    tokens = counted(everything)
+    if budget_tokens is None or tokens <= budget_tokens:
+        names = tuple(skill.name for skill in ordered)
+        return Rendered(everything, tokens, budget_tokens, names, estimated=count is None)
+    layout = _fit(form, ordered, budget_tokens, frozenset(pins), counted)
+    text = layout.text()
+    tokens = counted(text)
+    included, shortened, name_only, omitted = map(layout.names, (_FULL, _SHORT, _NAME, _OMITTED))
+    return Rendered(text, tokens, budget_tokens, included, shortened, name_only, omitted, count is None)
+
+
+_OMITTED, _NAME, _SHORT, _FULL = range(4)
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Which skill is told of at which level."""
+
+    form: Style
+    skills: list[SkillMetadata]
+    levels: list[int]
+
+    def entry(self, position: int, level: int) -> str:
+        """Return one skill as it is written at *level*."""
+        skill = self.skills[position]
+        form = self.form
+        name, path = skill.name, ""
+        if form.location:
+            path, name = os.path.realpath(skill.path), _reference_name(skill)
+        text = skill.description if form.location else _line(skill.description)
+        if level == _SHORT:
+            text = first_sentence(text)
+        return form.write(name, text if level > _NAME else "", path)
+
+    def text(self) -> str:
+        """Return the whole text; empty where not one skill is told of."""
+        entries = [self.entry(position, level) for position, level in enumerate(self.levels) if level]
+        omitted = len(self.levels) - len(entries)
+        if omitted:
+            entries.append(self.form.more(omitted))
+        if not self.levels:
+            return (self.form.before + self.form.after.lstrip("\n")).strip() if self.form.after else ""
+        return self.form.before + self.form.between.join(entries) + self.form.after
+
+    def names(self, level: int) -> tuple[str, ...]:
+        return tuple(skill.name for skill, own in zip(self.skills, self.levels, strict=True) if own == level)
+
+
+def _fit(
+    form: Style, skills: list[SkillMetadata], budget: int, pins: frozenset[str], count: Callable[[str], int]
+) -> _Layout:
+    """Return the layout that tells the most within *budget*: by the sum of its parts first, then as it really is."""
+    order = sorted(range(len(skills)), key=lambda position: (skills[position].name not in pins, position))
+    pinned = [position for position in order if skills[position].name in pins]
+    allowance = budget
+    while True:
+        layout = _Layout(form, skills, [_OMITTED] * len(skills))
+        left = allowance - count(form.before) - count(form.between + form.more(len(skills)) + form.after)
+        costs: dict[tuple[int, int], int] = {}
+
+        def cost(position: int, level: int, layout: _Layout = layout, costs: dict[tuple[int, int], int] = costs) -> int:
+            key = position, level
+            if level == _OMITTED:
+                return 0
+            if key not in costs:
+                costs[key] = count(form.between + layout.entry(position, level))
+            return costs[key]
+
+        for level, positions in ((_FULL, pinned), (_NAME, order), (_SHORT, order), (_FULL, order)):
+            for position in positions:
+                if layout.levels[position] >= level:
+                    continue
+                step = cost(position, level) - cost(position, layout.levels[position])
+                if step <= left:
+                    layout.levels[position] = level
+                    left -= step
+                elif level == _NAME:
+                    break
+        for position, own in enumerate(layout.levels):
+            if own == _SHORT and layout.entry(position, _SHORT) == layout.entry(position, _FULL):
+                layout.levels[position] = _FULL
+        excess = count(layout.text()) - budget
+        if excess <= 0:
+            return layout
+        if not any(layout.levels):
+            return _Layout(_NOTHING, skills, layout.levels)
+        allowance -= max(excess, 1)
+
+
+_NOTHING = Style("", "", "", _compact_entry, lambda n: "")
+
+
+def first_sentence(text: str) -> str:
+    """Return *text* up to the end of its first sentence, in English or Chinese; whole where there is but one.
+
+    >>> first_sentence("Read PDF files, v1.5 too. Use when a PDF comes.")
+    'Read PDF files, v1.5 too.'
+    """
+    end = _SENTENCE.search(text)
+    return text[: end.end()] if end else text
+
+
+def _reference_name(skill: SkillMetadata) -> str:
+    """Return the name as it is written: the reference does not normalise it."""
+    if skill.name.isascii():
+        return skill.name
+    written = skill.frontmatter.get("name")
+    if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == skill.name:
+        return written.strip()
+    return skill.name

@@ -1,0 +1,104 @@
+"""Reads frontmatter that is no YAML, field by field: what is YAML stays as it is, the rest is the text that was meant.
+
+The usual fault is a colon in an unquoted sentence (``description: Use when: ...``). The field is then taken as text:
+its quotes, backslashes and continuation lines intact. A fault in one field never costs another.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+
+__all__ = ["Repaired", "repair_block"]
+
+_FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
+_COMMENT = re.compile(r"\s*#")
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The fields, and the names of those that were taken as text or had to be left out."""
+
+    fields: dict[str, Any]
+    mended: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+def repair_block(block: str) -> Repaired:
+    """Return the fields of *block*, each read on its own.
+
+    >>> repair_block("name: pdf\\ndescription: Say \\"hi\\" when: C:\\\\Users\\n  comes up").fields
+    {'name': 'pdf', 'description': 'Say "hi" when: C:\\\\Users comes up'}
+    """
+    fields: dict[str, Any] = {}
+    mended: list[str] = []
+    dropped: list[str] = []
+    for key, lines in _fields(block):
+        try:
+            value = read_yaml("\n".join(lines)).value
+        except YamlFault:
+            value = None
+        if isinstance(value, dict) and list(value) == [key]:
+            fields[key] = value[key]
+            continue
+        text = _as_text(lines)
+        if text is None:
+            dropped.append(key)
+        else:
+            fields[key] = text
+            mended.append(key)
+    return Repaired(fields, tuple(mended), tuple(dropped))
+
+
+def _fields(block: str) -> list[tuple[str, list[str]]]:
+    """Return the top-level keys of *block*, each with its own lines: the key's, and all below it that belong to it."""
+    fields: list[tuple[str, list[str]]] = []
+    for line in block.split("\n"):
+        start = _FIELD.match(line)
+        if start:
+            fields.append((start.group(1), [line]))
+        elif fields and not (_COMMENT.match(line) and not line.startswith((" ", "\t"))):
+            fields[-1][1].append(line)
+    return fields
+
+
+def _as_text(lines: list[str]) -> str | None:
+    """Return the value of one field as the sentence that was meant; ``None`` where it holds a structure.
+
+    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break.
+    """
+    start = _FIELD.match(lines[0])
+    first = (start.group(2) or "").strip() if start else ""
+    rest = [line.strip() for line in lines[1:]]
+    if re.fullmatch(r"[|>][+-]?\d?[+-]?", first):
+        return "\n".join(rest).strip() if first[0] == "|" else _folded(rest)
+    if not first and any(re.match(r"(- |[\w.-]+:(\s|$))", line) for line in rest):
+        return None
+    return _unquoted(_folded([first, *rest])) or None
+
+
+def _folded(lines: list[str]) -> str:
+    paragraphs: list[list[str]] = [[]]
+    for line in lines:
+        if line:
+            paragraphs[-1].append(line)
+        elif paragraphs[-1]:
+            paragraphs.append([])
+    return "\n".join(" ".join(paragraph) for paragraph in paragraphs if paragraph)
+
+
+def _unquoted(text: str) -> str:
+    """Take off the quotes that were meant to hold the whole value; one that was never closed goes too."""
+    quote = text[:1]
+    if quote not in ("'", '"'):
+        return text
+    if len(text) > 1 and text.endswith(quote):
+        inside = text[1:-1]
+    elif quote not in text[1:]:
+        inside = text[1:]
+    else:
+        return text
+    return inside.replace('\\"', '"') if quote == '"' else inside.replace("''", "'")

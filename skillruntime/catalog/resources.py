@@ -1,0 +1,193 @@
+"""Reads a skill's own files, and nothing else.
+
+A law: whatever the path and whatever links the skill contains, no byte from outside its directory is ever given.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+
+from skillruntime.errors import ResourceNotFoundError
+
+__all__ = ["MAX_RESOURCES", "MAX_RESOURCE_BYTES", "Resource", "list_resources", "read_bytes", "read_text"]
+
+MAX_RESOURCES = 2_000
+"""Files that are listed for one skill."""
+
+MAX_RESOURCE_BYTES = 10 * 1024 * 1024
+"""Bytes of one file that can be read; a script may open larger ones itself."""
+
+_OWN = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
+_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
+_MAX_DEPTH = 8
+_MEDIA_TYPES = {
+    ".md": "text/markdown",
+    ".txt": "text/plain",
+    ".py": "text/x-python",
+    ".sh": "application/x-sh",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".ts": "text/typescript",
+    ".json": "application/json",
+    ".jsonl": "application/jsonl",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".toml": "application/toml",
+    ".xml": "application/xml",
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    ".html": "text/html",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".pdf": "application/pdf",
+    ".zip": "application/zip",
+    ".parquet": "application/vnd.apache.parquet",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A file of a skill: its path from the skill's directory, with ``/``, its size, and its media type."""
+
+    path: str
+    bytes: int
+    media_type: str
+
+
+def list_resources(directory: str) -> list[Resource]:
+    """Return the regular files below *directory*, by path, but for SKILL.md, contracts and version control.
+
+    Links are listed where they lead to a file inside. At most `MAX_RESOURCES` are listed.
+    """
+    inside = os.path.realpath(directory)
+    found: list[Resource] = []
+    level = [("", inside)]
+    for depth in range(_MAX_DEPTH):
+        deeper: list[tuple[str, str]] = []
+        for prefix, path in level:
+            try:
+                children = sorted(os.scandir(path), key=lambda child: child.name)
+            except OSError:
+                continue
+            for child in children:
+                name = child.name
+                if name in _SKIPPED or (not prefix and (name in _OWN or name.lower() == "skill.md")):
+                    continue
+                relative = prefix + name
+                try:
+                    if child.is_dir(follow_symlinks=False):
+                        deeper.append((relative + "/", child.path))
+                    elif child.is_file() and (not child.is_symlink() or _is_inside(inside, child.path)):
+                        found.append(Resource(relative, child.stat().st_size, media_type(name)))
+                except OSError:
+                    continue
+        level = deeper
+        if not level or len(found) >= MAX_RESOURCES or depth == _MAX_DEPTH:
+            break
+    return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
+
+
+def read_text(directory: str, path: str) -> str:
+    """Return the text of the file *path* in *directory*.
+
+    Raises:
+        ResourceNotFoundError: there is no such file inside, or it is no UTF-8 text.
+    """
+    data = read_bytes(directory, path)
+    try:
+        if b"\0" not in data:
+            return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        pass
+    raise ResourceNotFoundError(
+        f"{path!r} is no text ({media_type(path)}, {len(data):,} bytes)",
+        suggested_action="Give its path to a tool that can read such files",
+        recoverable=False,
+    )
+
+
+def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> bytes:
+    """Return the bytes of the file *path* in *directory*, at most *limit* of them.
+
+    Raises:
+        ResourceNotFoundError: there is no such regular file inside, or it is larger.
+    """
+    target = resolve_inside(directory, path)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(target, flags)
+    except OSError as error:
+        raise _not_found(directory, path, error.strerror or "it cannot be opened") from None
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _not_found(directory, path, "it is no regular file")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise ResourceNotFoundError(
+            f"{path!r} has {status.st_size:,} bytes; at most {limit:,} can be read",
+            suggested_action="Give its path to a tool that can read such files",
+            recoverable=False,
+        )
+    return data
+
+
+def resolve_inside(directory: str, path: str) -> str:
+    """Return the real path of the file *path* in *directory*.
+
+    Raises:
+        ResourceNotFoundError: it is not there, or not inside.
+    """
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise _not_found(directory, str(path).replace("\0", "\\0"), "this is no path")
+    asked = path.replace("\\", "/") if os.sep == "\\" else path
+    if asked.startswith(("/", "~")) or os.path.isabs(path) or os.path.splitdrive(path)[0]:  # noqa: PTH117
+        raise _not_found(directory, path, "paths are relative to the skill's directory")
+    if ".." in asked.split("/"):
+        raise _not_found(directory, path, "it lies outside the skill's directory")
+    try:
+        inside = os.path.realpath(directory)
+        target = os.path.realpath(os.path.join(inside, asked), strict=True)  # noqa: PTH118
+    except (OSError, ValueError, RuntimeError):
+        raise _not_found(directory, path, "there is no such file") from None
+    if not target.startswith(inside.rstrip(os.sep) + os.sep):
+        raise _not_found(directory, path, "it lies outside the skill's directory")
+    if os.path.isdir(target):  # noqa: PTH112
+        raise _not_found(directory, path, "it is a directory")
+    return target
+
+
+def media_type(path: str) -> str:
+    """Return the media type that the suffix of *path* stands for; unknown ones are plain bytes.
+
+    >>> media_type("references/forms.md")
+    'text/markdown'
+    """
+    return _MEDIA_TYPES.get(os.path.splitext(path)[1].lower(), "application/octet-stream")  # noqa: PTH122
+
+
+def _is_inside(inside: str, path: str) -> bool:
+    return os.path.realpath(path).startswith(inside.rstrip(os.sep) + os.sep)
+
+
+def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
+    from difflib import get_close_matches  # only on this road, which no start takes
+
+    names = [resource.path for resource in list_resources(directory)]
+    shown = path if len(path) <= 120 else path[:119] + "…"
+    close = get_close_matches(shown, names, 3, 0.4)
+    if not close:
+        last = shown.rsplit("/", 1)[-1].lower()
+        close = [name for name in names if name.rsplit("/", 1)[-1].lower() == last][:3] or names[:3]
+    action = f"Read one of: {', '.join(close)}" if close else "This skill has no files to read"
+    return ResourceNotFoundError(f"No file {shown!r} in the skill: {reason}", suggested_action=action)

@@ -1,0 +1,301 @@
+"""A skill at its three stages: what is known at start, what activation adds, and its files on demand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from skillruntime.catalog.frontmatter import Frontmatter, read_frontmatter
+from skillruntime.catalog.resources import Resource, list_resources, read_bytes, read_text
+from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from skillruntime.catalog.contract_files import ContractFiles
+    from skillruntime.contract.contract import Contract
+
+__all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
+
+MAX_SKILL_BYTES = 4 * 1024 * 1024
+"""Bytes of a SKILL.md that can be activated: some eight hundred times what the format advises."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillMetadata:
+    """What is read at start of one skill; the rest of its frontmatter is read when it is asked for.
+
+    ``path`` is that of the SKILL.md; ``version`` what its frontmatter says. ``scope`` is that of the root.
+    """
+
+    name: str
+    description: str
+    path: str
+    version: str | None = None
+    trusted: bool = False
+    model_invocable: bool = True
+    user_invocable: bool = True
+    scope: str = ""
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the skill."""
+        from pathlib import Path  # as all that a bare discovery does not need: importing it takes a third of a start
+
+        return Path(self.path).parent
+
+    @property
+    def frontmatter(self) -> Mapping[str, Any]:
+        """All fields, as text: read from the file now; empty where it is gone or cannot be read any more."""
+        return MappingProxyType(_frontmatter(self.path).fields or {})
+
+    @property
+    def license(self) -> str | None:
+        """The licence's name, or that of a file that holds it."""
+        return _text(self.frontmatter.get("license"))
+
+    @property
+    def compatibility(self) -> str | None:
+        """What the skill needs around it, in its author's words."""
+        return _text(self.frontmatter.get("compatibility"))
+
+    @property
+    def allowed_tools(self) -> tuple[str, ...]:
+        """The tools that the skill asks to have pre-approved: ``("Bash(git:*)", "Read")``."""
+        return split_tools(self.frontmatter.get("allowed-tools", self.frontmatter.get("allowed_tools")))
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The free map of the frontmatter; a value that is no text is given as JSON."""
+        return MappingProxyType(_text_map(self.frontmatter.get("metadata")))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Keywords, from ``tags`` or ``metadata.tags``, a list or words with commas between."""
+        return split_tags(self.frontmatter)
+
+
+class Skill:
+    """An activated skill: its instructions are read, its contracts and files are not until they are asked for."""
+
+    __slots__ = ("_contracts", "_frontmatter", "body", "metadata")
+
+    def __init__(self, metadata: SkillMetadata, frontmatter: Frontmatter) -> None:
+        self.metadata = metadata
+        self.body = frontmatter.body
+        self._frontmatter = frontmatter
+        self._contracts: ContractFiles | None = None
+
+    @classmethod
+    def read(cls, metadata: SkillMetadata) -> Skill:
+        """Read the SKILL.md that *metadata* came from.
+
+        Raises:
+            SkillNotFoundError: the file is gone.
+            InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
+        """
+        return cls(metadata, read_frontmatter(_read_file(metadata), metadata.path))
+
+    def __repr__(self) -> str:
+        return f"Skill({self.name!r}, {self.metadata.path!r})"
+
+    @property
+    def name(self) -> str:
+        """The name under which the catalog knows it."""
+        return self.metadata.name
+
+    @property
+    def description(self) -> str:
+        """What it does and when to use it."""
+        return self.metadata.description
+
+    @property
+    def directory(self) -> Path:
+        """The directory that holds it."""
+        return self.metadata.directory
+
+    @property
+    def trusted(self) -> bool:
+        """Whether its scripts may run without asking."""
+        return self.metadata.trusted
+
+    @property
+    def frontmatter(self) -> Mapping[str, Any]:
+        """All fields of the frontmatter, as text."""
+        return MappingProxyType(self._frontmatter.fields or {})
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """The contracts by callable name: ``pdf`` for contract.json, ``pdf/extract`` for contracts/extract.json.
+
+        Read at the first access. A broken file is left out: see ``diagnostics``, and `contract`.
+        """
+        return MappingProxyType(self._read_contracts().contracts)
+
+    def contract(self, name: str) -> Contract:
+        """Return the contract of the callable *name*, ``skill`` or ``skill/tool``.
+
+        Raises:
+            InvalidSkillError: its file is broken.
+            SkillNotFoundError: there is none of this name.
+        """
+        files = self._read_contracts()
+        if name in files.contracts:
+            return files.contracts[name]
+        if name in files.broken:
+            raise files.broken[name]
+        callables = sorted(files.contracts)
+        if not callables:
+            raise SkillNotFoundError(
+                f"The skill {self.name!r} has no contract: it is instructions to read, not a tool to call",
+                suggested_action=f"Load the skill {self.name!r} and follow its instructions",
+            )
+        raise SkillNotFoundError(
+            f"The skill {self.name!r} has no callable {name!r}",
+            suggested_action=f"Call one of: {', '.join(callables[:5])}",
+        )
+
+    @property
+    def version(self) -> str | None:
+        """Its version: the contract's, else the descriptor's, ``metadata.version``, a top-level ``version``."""
+        versions = self._versions()
+        return versions[0][1] if versions else None
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What there is to say about its frontmatter, its contracts and its versions."""
+        found = [*self._frontmatter.diagnostics, *self._read_contracts().diagnostics]
+        versions = self._versions()
+        if len({version for _, version in versions}) > 1:
+            stated = ", ".join(f"{version} ({where})" for where, version in versions)
+            message = f"the versions disagree: {stated}; the first one counts"
+            found.append(Diagnostic("version-disagreement", Severity.WARNING, self.metadata.path, message))
+        return tuple(found)
+
+    def resources(self) -> list[Resource]:
+        """Return the files of the skill beside SKILL.md and its contracts, by path."""
+        return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120 - as everywhere here, no pathlib
+
+    def read_resource(self, path: str) -> str:
+        """Return the text of the file *path*, relative to the skill's directory.
+
+        Raises:
+            ResourceNotFoundError: there is no such file in the skill, or it is no text.
+        """
+        return read_text(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
+
+    def read_resource_bytes(self, path: str) -> bytes:
+        """Return the bytes of the file *path*, relative to the skill's directory.
+
+        Raises:
+            ResourceNotFoundError: there is no such file in the skill.
+        """
+        return read_bytes(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
+
+    def _read_contracts(self) -> ContractFiles:
+        if self._contracts is None:
+            # Here, not at the top: contracts bring the schema engines, and a start must not wait for those.
+            from skillruntime.catalog.contract_files import read_contract_files
+
+            self._contracts = read_contract_files(os.path.dirname(self.metadata.path), self.name)  # noqa: PTH120
+        return self._contracts
+
+    def _versions(self) -> list[tuple[str, str]]:
+        files = self._read_contracts()
+        own = files.contracts.get(self.name)
+        fields = self._frontmatter.fields or {}
+        inner = fields.get("metadata")
+        stated = (
+            ("contract", own.version if own else None),
+            ("descriptor", files.descriptor_version),
+            ("metadata.version", _text(inner.get("version")) if isinstance(inner, dict) else None),
+            ("version", _text(fields.get("version"))),
+        )
+        return [(where, version) for where, version in stated if version]
+
+
+def split_tools(value: Any) -> tuple[str, ...]:
+    """Return the tools of an ``allowed-tools`` field: words, words with commas between, or a list.
+
+    >>> split_tools("Bash(git add:*, git commit:*), Read Write")
+    ('Bash(git add:*, git commit:*)', 'Read', 'Write')
+    """
+    if isinstance(value, list):
+        return tuple(tool for item in value for tool in split_tools(item))
+    if not isinstance(value, str):
+        return ()
+    tools: list[str] = []
+    word = ""
+    depth = 0
+    for character in value:
+        depth += (character == "(") - (character == ")" and depth > 0)
+        if depth == 0 and (character.isspace() or character == ","):
+            tools.append(word)
+            word = ""
+        else:
+            word += character
+    return tuple(tool for tool in (*tools, word) if tool)
+
+
+def split_tags(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keywords of a skill's *fields*, in lower case."""
+    inner = fields.get("metadata")
+    value = fields.get("tags") or (inner.get("tags") if isinstance(inner, dict) else None) or fields.get("keywords")
+    words = value if isinstance(value, list) else value.strip("[]").split(",") if isinstance(value, str) else []
+    return tuple(word.strip().strip("\"'").lower() for word in words if isinstance(word, str) and word.strip())
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return (value or "").strip() or None
+    return _json(value)
+
+
+def _text_map(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: each if isinstance(each, str) else _json(each) for key, each in value.items()}
+
+
+def _json(value: Any) -> str:
+    import json  # rarely needed: real metadata are strings
+
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _read_file(metadata: SkillMetadata) -> bytes:
+    try:
+        with open(metadata.path, "rb", buffering=0) as file:  # noqa: PTH123
+            data = file.read(MAX_SKILL_BYTES + 1)
+    except FileNotFoundError:
+        raise SkillNotFoundError(
+            f"The skill {metadata.name!r} is not there any more", suggested_action="Go on without this skill"
+        ) from None
+    except OSError as error:
+        raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} cannot be read: {error.strerror}") from None
+    if data is None or len(data) > MAX_SKILL_BYTES:
+        raise InvalidSkillError(
+            f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",
+            suggested_action="Go on without this skill",
+        )
+    return data
+
+
+def _frontmatter(path: str) -> Frontmatter:
+    try:
+        stat = os.stat(path)  # noqa: PTH116
+        return _cached_frontmatter(path, stat.st_size, stat.st_mtime_ns)
+    except (OSError, ValueError):
+        return Frontmatter(None, "")
+
+
+@lru_cache(maxsize=64)
+def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
+    """Return the frontmatter of the file in the state that *size* and *modified* name."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        return read_frontmatter(file.read(2 * 64 * 1024), path, is_whole=size <= 2 * 64 * 1024)

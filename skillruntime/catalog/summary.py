@@ -1,0 +1,312 @@
+"""What a catalog must know of a skill at start: name, description, version, who may use it. Pure.
+
+Two readers give it. `scan` reads plain frontmatter, the kind that 96 of 100 real skills have, without YAML, and answers
+``None`` at the first thing it is not sure of. `summarize` reads any fields that YAML (or its repair) gave.
+A law: where `scan` answers and the text is YAML, `summarize` gives the same.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "Summary", "judge", "scan", "summarize"]
+
+HIDDEN_FROM_MODEL = 1
+HIDDEN_FROM_USER = 2
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+MAX_USABLE_NAME = 256
+"""Characters past which a name is no name any more, and the directory's is taken instead."""
+
+
+class Summary(NamedTuple):
+    """The fields of one skill that are read at start. An empty ``name`` or ``description`` is one that is missing."""
+
+    name: str
+    description: str
+    version: str | None
+    flags: int
+
+
+_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?$", re.ASCII)
+# A value, or the rest of a line, that cannot change where the next line belongs.
+_CLOSED = re.compile(
+    r"""(?:"(?:[^"\\]|\\.)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|[^\s"'\[\]{}>|*&!%#`@,?:-][^\t]*)? *$"""
+)
+_CLOSED_LINE = re.compile(
+    r"""(?: *|(?: +(?:- +)?|- +)(?:[A-Za-z_][\w.-]*: *(?=\s|$))?"""
+    r"""(?:"(?:[^"\\]|\\.)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|[^\s"'\[\]{}>|*&!%#`@,?:-][^\t]*)? *)$""",
+    re.ASCII,
+)
+_PLAIN = re.compile(r"[^\W\d_][^\t\x00-\x1f\x7f\x85\u2028\u2029\ufeff]*$")
+_VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
+_METADATA_VERSION = re.compile(r" +version: +(.*)$")
+_ESCAPE = re.compile(r"\\(.)")
+_YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
+_FLAGS = {"disable-model-invocation": ("true", HIDDEN_FROM_MODEL), "user-invocable": ("false", HIDDEN_FROM_USER)}
+_WANTED = frozenset({"name", "description", "version", "metadata", *_FLAGS})
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
+
+
+def scan(block: str) -> Summary | None:
+    """Return what plain frontmatter says, or ``None`` where only YAML can tell.
+
+    >>> scan("name: pdf\\ndescription: Read PDFs\\nmetadata:\\n  version: '1.0'")
+    Summary(name='pdf', description='Read PDFs', version='1.0', flags=0)
+    >>> scan("name: pdf\\ndescription: *alias")
+    """
+    if not block.isprintable() and _UNPRINTABLE.search(block):
+        return None
+    found: dict[str, str] = {}
+    lines = block.split("\n")
+    position, count = 0, len(lines)
+    while position < count:
+        line = lines[position]
+        position += 1
+        if not line or line[0] == "#":
+            continue
+        field = _FIELD.match(line)
+        if field is None:
+            return None
+        key, value = field.groups()
+        first = position
+        while position < count and (not lines[position] or lines[position][0] in " -"):
+            position += 1
+        below = lines[first:position]
+        if key not in _WANTED:
+            if not _is_closed(value, below):
+                return None
+            continue
+        if key in found:
+            return None
+        if key == "metadata":
+            version = _metadata_version(value, below)
+            if version is None:
+                return None
+            found[key] = version
+            continue
+        text = _text(value, below)
+        if text is None:
+            return None
+        found[key] = text
+    name, description = found.get("name"), found.get("description")
+    if not name or not description:
+        return None
+    flags = 0
+    if len(found) > 2:
+        for key, (word, flag) in _FLAGS.items():
+            if found.get(key, "").lower() == word:
+                flags |= flag
+    return Summary(name, description, found.get("metadata") or found.get("version") or None, flags)
+
+
+def _is_closed(value: str | None, below: list[str]) -> bool:
+    """Whether a field that nobody asked for ends where it seems to end."""
+    if value and value[0] in "|>":
+        return not any(line[:1] == "-" for line in below)
+    if value and not _CLOSED.match(value):
+        return False
+    return all(map(_CLOSED_LINE.match, below))
+
+
+def _metadata_version(value: str | None, below: list[str]) -> str | None:
+    """Return ``metadata.version``, or ``""`` where there is none; ``None`` where YAML must decide."""
+    if value or any(line[:1] == "-" for line in below) or not all(map(_CLOSED_LINE.match, below)):
+        return None
+    found = ""
+    indent = 0
+    for line in below:
+        if not line.strip():
+            continue
+        depth = len(line) - len(line.lstrip(" "))
+        indent = indent or depth
+        if depth < indent:
+            return None
+        version = _METADATA_VERSION.match(line)
+        if version and depth == indent:
+            stated = _VERSION.match(version.group(1))
+            if found or stated is None:
+                return None
+            found = stated.group(stated.lastindex or 0)
+    return found
+
+
+def _text(value: str | None, below: list[str]) -> str | None:
+    """Return the text of a scalar that is plain, quoted on one line, or a block of even indentation."""
+    while below and not below[-1].strip(" "):
+        below.pop()
+    if not value:
+        return None
+    if value[0] in "|>":
+        return _block_text(value, below)
+    if value[0] in "\"'":
+        return None if below else _quoted_text(value.rstrip(" "))
+    for line in (value, *below):
+        line = line.strip(" ")
+        if not line or ": " in line or " #" in line or line[-1] == ":":
+            return None
+    if not _PLAIN.match(value) and not _VERSION.match(value):
+        return None
+    if below:
+        if any(line[0] == "-" or line.lstrip(" ")[0] == "#" for line in below):
+            return None
+        return " ".join(line.strip(" ") for line in (value, *below))
+    return value.rstrip(" ")
+
+
+def _quoted_text(value: str) -> str | None:
+    if not _CLOSED.match(value) or len(value) < 2:
+        return None
+    inside = value[1:-1]
+    if value[0] == "'":
+        return inside.replace("''", "'")
+    if "\\" not in inside:
+        return inside
+    if any(escape not in _YAML_ESCAPES for escape in _ESCAPE.findall(inside)):
+        return None
+    return _ESCAPE.sub(lambda escape: _YAML_ESCAPES[escape.group(1)], inside)
+
+
+def _block_text(header: str, below: list[str]) -> str | None:
+    """Return a block scalar whose lines are all indented alike (YAML 1.2.2, sections 8.1.2 and 8.1.3).
+
+    How it ends is of no matter: name and description are stripped.
+    """
+    if header.rstrip(" ") not in ("|", ">", "|-", ">-", "|+", ">+") or not below:
+        return None
+    first = below[0]
+    indent = len(first) - len(first.lstrip(" "))
+    if indent == 0 or not first.strip(" "):
+        return None
+    margin = first[:indent]
+    lines: list[str] = []
+    for line in below:
+        if not line:
+            lines.append("")
+        elif line.startswith(margin) and line[indent : indent + 1] not in (" ", "\t", ""):
+            lines.append(line[indent:])
+        else:
+            return None
+    if header[0] == "|":
+        return "\n".join(lines)
+    text = lines[0]
+    breaks = 0
+    for line in lines[1:]:
+        if not line:
+            breaks += 1
+            continue
+        text += ("\n" * breaks or " ") + line
+        breaks = 0
+    return text
+
+
+def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> Summary:
+    """Return what *fields* say, as leniently as can be, adding to *found* what had to be bent."""
+    version: str | None = None
+    metadata = fields.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("version"), str):
+        version = metadata["version"].strip() or None
+    if version is None and isinstance(fields.get("version"), str):
+        version = fields["version"].strip() or None
+    flags = 0
+    for key, (word, flag) in _FLAGS.items():
+        value = fields.get(key)
+        if isinstance(value, str) and value.strip().lower() == word:
+            flags |= flag
+    name = _field(fields, "name", path, found)
+    if not isinstance(name, str):
+        if name is not None:
+            found.append(_warning("name-not-text", path, "the name is no text; the directory's is taken"))
+        name = ""
+    description = _field(fields, "description", path, found)
+    if isinstance(description, list) and all(isinstance(each, str) for each in description):
+        found.append(_warning("description-not-text", path, "the description is a list; its items are joined"))
+        description = " ".join(description)
+    if not isinstance(description, str):
+        if description is not None:
+            found.append(_warning("description-not-text", path, "the description is no text"))
+        description = ""
+    return Summary(name, description, version, flags)
+
+
+def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]) -> Any:
+    """Return a field by its name, or by its name in other case where that is the only one."""
+    if key in fields:
+        return fields[key]
+    others = [other for other in fields if other.lower() == key]
+    if len(others) != 1:
+        return None
+    found.append(_warning("key-case", path, f"the key is written {others[0]!r}, not {key!r}"))
+    return fields[others[0]]
+
+
+def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) -> Summary | None:
+    """Return *summary* with a name that can be used, or ``None`` where there is no skill in it.
+
+    *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide for clients says: a name that
+    is long, badly formed or not the directory's is loaded and said; without a description there is no skill.
+    """
+    name, description, version, flags = summary
+    description = description.strip()
+    if not description:
+        hint = "say what the skill does and when to use it"
+        found.append(
+            Diagnostic("description-missing", Severity.ERROR, path, "there is no description: skipped", hint=hint)
+        )
+        return None
+    name = name.strip()
+    if name == directory and _is_well_formed(name) and len(description) <= MAX_DESCRIPTION:
+        return summary if description is summary.description else Summary(name, description, version, flags)
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)
+    if not is_usable(name):
+        fallback = unicodedata.normalize("NFKC", directory)
+        what = "there is no name" if not name else f"the name {name[:80]!r} cannot be used"
+        if not is_usable(fallback):
+            found.append(Diagnostic("name-missing", Severity.ERROR, path, f"{what}: skipped"))
+            return None
+        found.append(_warning("name-missing" if not name else "name-form", path, f"{what}; the directory's is taken"))
+        name = fallback
+    elif not _is_well_formed(name):
+        what = "only lowercase letters, digits and single hyphens between them"
+        found.append(_warning("name-form", path, f"the name {name!r} is badly formed", hint=f"use {what}"))
+    if len(name) > MAX_NAME:
+        found.append(_warning("name-length", path, f"the name has {len(name)} characters; {MAX_NAME} are allowed"))
+    if name != unicodedata.normalize("NFKC", directory):
+        message = f"the name {name!r} is not that of the directory, {directory!r}"
+        found.append(_warning("name-mismatch", path, message))
+    if len(description) > MAX_DESCRIPTION:
+        message = f"the description has {len(description)} characters; {MAX_DESCRIPTION} are allowed"
+        found.append(_warning("description-length", path, message))
+    return Summary(name, description, version, flags)
+
+
+def is_usable(name: str) -> bool:
+    """Whether a model could call a skill by this name: one line of printable text, without a slash."""
+    return 0 < len(name) <= MAX_USABLE_NAME and name.isprintable() and "/" not in name and "\\" not in name
+
+
+_ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def _is_well_formed(name: str) -> bool:
+    if len(name) > MAX_NAME:
+        return False
+    if _ASCII_NAME.fullmatch(name):
+        return True
+    return (
+        not name.isascii()
+        and name == name.lower()
+        and all(part and part.isalnum() for part in name.split("-"))
+        and unicodedata.is_normalized("NFKC", name)
+    )
+
+
+def _warning(rule: str, path: str, message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(rule, Severity.WARNING, path, message, hint=hint)

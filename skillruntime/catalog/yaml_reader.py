@@ -1,0 +1,201 @@
+"""Reads YAML as text in mappings, lists and strings: bounded, without types, and with the place of every key.
+
+A scalar is the text that was written: ``1.10`` stays ``"1.10"`` and an impossible date is no crash. Tags are ignored,
+so nothing is ever constructed. The parser is asked for one event at a time and stopped at the first bound, so a
+document nested 3,000 deep or a bomb of aliases costs no more than an honest one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["MAX_DEPTH", "MAX_NODES", "Mark", "YamlDocument", "YamlFault", "read_yaml"]
+
+MAX_DEPTH = 32
+"""Levels of nesting; the deepest honest frontmatter we have met has four."""
+
+MAX_NODES = 20_000
+"""Scalars and collections in one document, every alias counted as all that it stands for."""
+
+Mark = tuple[int, int]
+"""Line and column, both from 1."""
+
+
+class YamlFault(ValueError):  # noqa: N818 - a finding that the reader of frontmatter turns into a Diagnostic
+    """The text is no YAML, or goes past a bound; ``line`` and ``column`` count from 1."""
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """One document: its ``value``, where each key stands, which keys came twice, and what is not plain YAML in it.
+
+    ``keys`` and ``values`` go by path: ``("metadata", "version")``. ``plain`` holds the paths of unquoted scalars.
+    ``oddities`` are ``(kind, line, column)``; the kind is ``anchor``, ``tag`` or ``flow``.
+    """
+
+    value: Any
+    keys: dict[tuple[str, ...], Mark] = field(default_factory=dict)
+    values: dict[tuple[str, ...], Mark] = field(default_factory=dict)
+    plain: set[tuple[str, ...]] = field(default_factory=set)
+    duplicates: list[tuple[str, int, int]] = field(default_factory=list)
+    oddities: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+def read_yaml(text: str, *, max_depth: int = MAX_DEPTH) -> YamlDocument:
+    """Return the first document of *text*; the value of an empty one is ``None``.
+
+    >>> read_yaml("name: 2024-02-31\\nmetadata: {version: 1.10}").value
+    {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
+
+    Raises:
+        YamlFault: it is no YAML, nests deeper than *max_depth*, or holds more than `MAX_NODES` nodes.
+    """
+    import yaml  # here, not at the top: it costs as much as starting Python, and a plain catalog never needs it
+
+    composer = _Composer(max_depth)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if composer.take(event):
+                break
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (None, None)
+        raise YamlFault(error.problem or error.context or "not YAML", *place) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        if isinstance(error, YamlFault):
+            raise
+        raise YamlFault(_one_line(error)) from None
+    return composer.document
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection whose end has not come yet."""
+
+    container: dict[str, Any] | list[Any]
+    anchor: str | None
+    path: tuple[str, ...]
+    first_node: int
+    key: str | None = None
+
+
+class _Composer:
+    """Builds the value from events, on a stack of its own."""
+
+    def __init__(self, max_depth: int) -> None:
+        self.max_depth = max_depth
+        self.document = YamlDocument(None)
+        self._open: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._nodes = 0
+
+    def take(self, event: Any) -> bool:
+        """Take one event, and return whether the document ends with it."""
+        match type(event).__name__:
+            case "ScalarEvent":
+                self._note_oddities(event)
+                self._count(1, event)
+                if event.anchor:
+                    self._anchors[event.anchor] = (event.value, 1)
+                self._place(event.value, event, is_plain=event.style is None)
+            case "MappingStartEvent":
+                self._start({}, event)
+            case "SequenceStartEvent":
+                self._start([], event)
+            case "MappingEndEvent" | "SequenceEndEvent":
+                self._finish()
+            case "AliasEvent":
+                self._alias(event)
+            case "DocumentEndEvent":
+                return True
+        return False
+
+    def _start(self, container: dict[str, Any] | list[Any], event: Any) -> None:
+        self._note_oddities(event)
+        self._count(1, event)
+        if len(self._open) >= self.max_depth:
+            raise _fault(f"nested deeper than {self.max_depth} levels", event)
+        is_key = bool(self._open) and isinstance(self._open[-1].container, dict) and self._open[-1].key is None
+        if is_key:
+            raise _fault("a mapping or list cannot be a key", event)
+        path = self._path()
+        self._place(container, event)
+        self._open.append(_Open(container, event.anchor, path, self._nodes))
+
+    def _finish(self) -> None:
+        closed = self._open.pop()
+        if closed.anchor:
+            self._anchors[closed.anchor] = (closed.container, self._nodes - closed.first_node + 1)
+        if isinstance(closed.container, dict) and isinstance(closed.container.get("<<"), dict):
+            merged = closed.container.pop("<<")
+            for key, value in merged.items():
+                closed.container.setdefault(key, value)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            raise _fault(f"the alias *{event.anchor} stands for nothing that has ended before it", event)
+        value, nodes = self._anchors[event.anchor]
+        self._count(nodes, event)
+        self._place(value, event)
+
+    def _path(self) -> tuple[str, ...]:
+        if not self._open:
+            return ()
+        parent = self._open[-1]
+        return (*parent.path, parent.key if parent.key is not None else "-")
+
+    def _place(self, value: Any, event: Any, *, is_plain: bool = False) -> None:
+        if not self._open:
+            self.document = YamlDocument(value, oddities=self.document.oddities)
+            return
+        parent = self._open[-1]
+        mark = _mark(event)
+        if isinstance(parent.container, list):
+            parent.container.append(value)
+        elif parent.key is None:
+            if not isinstance(value, str):
+                raise _fault("a mapping or list cannot be a key", event)
+            parent.key = value
+            if value in parent.container:
+                self.document.duplicates.append((value, *mark))
+            if len(parent.path) < 2:
+                self.document.keys[(*parent.path, value)] = mark
+        else:
+            path = (*parent.path, parent.key)
+            if len(path) <= 2:
+                self.document.values[path] = mark
+                (self.document.plain.add if is_plain else self.document.plain.discard)(path)
+            parent.container[parent.key] = value
+            parent.key = None
+
+    def _note_oddities(self, event: Any) -> None:
+        if event.anchor:
+            self.document.oddities.append(("anchor", *_mark(event)))
+        if event.tag:
+            self.document.oddities.append(("tag", *_mark(event)))
+        if getattr(event, "flow_style", False):
+            self.document.oddities.append(("flow", *_mark(event)))
+
+    def _count(self, nodes: int, event: Any) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            raise _fault(f"more than {MAX_NODES} nodes, aliases counted as what they stand for", event)
+
+
+def _mark(event: Any) -> Mark:
+    return event.start_mark.line + 1, event.start_mark.column + 1
+
+
+def _fault(message: str, event: Any) -> YamlFault:
+    return YamlFault(message, *_mark(event))
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
