@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
-from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_envelope_text, to_tool_result
+from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
@@ -138,7 +138,7 @@ class EnforcedTool(BaseTool):
     def _run(self, tool_call_id: Any) -> Any:
         response = _refusal.get()
         assert response is not None
-        return to_tool_result(to_envelope_text(response), response, self.name, tool_call_id)
+        return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)
 
     async def _arun(self, tool_call_id: Any) -> Any:
         return self._run(tool_call_id)
@@ -150,11 +150,19 @@ class EnforcedTool(BaseTool):
             raise error
         errors = _own_words(error, self._inner) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
-        return to_tool_result(to_envelope_text(response), response, self.name, tool_call_id)[0]
+        return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
+
+
+# What LangChain tells providers of its oldest kind of tool, which takes one text and has no schema.
+_ONE_TEXT = {
+    "type": "object",
+    "required": ["__arg1"],
+    "properties": {"__arg1": {"title": "__arg1", "type": "string"}},
+}
 
 
 def _contract_of(tool: BaseTool) -> Contract:
-    visible = tool.tool_call_schema
+    visible = _ONE_TEXT if isinstance(tool, Tool) and tool.args_schema is None else tool.tool_call_schema
     if isinstance(visible, dict):
         schema = visible
     else:

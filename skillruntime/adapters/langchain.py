@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
 
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
-from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_envelope_text, to_tool_result
+from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
@@ -64,7 +64,7 @@ class SkillTool(BaseTool):
         self._runtime = runtime
         self._skill = skill
         self._session = session
-        self._to_content = to_content or to_envelope_text
+        self._to_content = to_content or SkillResponse.to_json
 
     # A call's shape is a model's to get wrong too: LangChain's own reading raises on it.
 
@@ -87,14 +87,14 @@ class SkillTool(BaseTool):
         response = self._runtime.call_blocking(
             self._skill, tool_input, session=self._session, config=config, let_through=is_control_flow
         )
-        return to_tool_result(self._to_content(response), response, self.name, tool_call_id)
+        return to_tool_result(response, self._to_content, self.name, tool_call_id)
 
     async def _arun(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # as above
         config = var_child_runnable_config.get()
         response = await self._runtime.call(
             self._skill, tool_input, session=self._session, config=config, let_through=is_control_flow
         )
-        return to_tool_result(self._to_content(response), response, self.name, tool_call_id)
+        return to_tool_result(response, self._to_content, self.name, tool_call_id)
 
 
 class SkillToolkit(BaseToolkit):
@@ -149,7 +149,7 @@ _HOW_TO = (
 
 def _to_text(response: SkillResponse) -> str:
     """A success that is a text to read, not data, is given plain: JSON would only wrap it."""
-    return str(response.data) if isinstance(response.data, str) else to_envelope_text(response)
+    return str(response.data) if isinstance(response.data, str) else response.to_json()
 
 
 def _conversation_runtime(session: SkillSession) -> SkillRuntime:

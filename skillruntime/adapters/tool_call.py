@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -13,7 +13,7 @@ from langchain_core.runnables.config import ensure_config
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["is_control_flow", "read_tool_call", "to_envelope_text", "to_tool_result"]
+__all__ = ["is_control_flow", "read_tool_call", "to_tool_result"]
 
 
 def is_control_flow(error: BaseException) -> bool:
@@ -45,23 +45,27 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     }
 
 
-def to_envelope_text(response: SkillResponse) -> str:
-    """Return the envelope as the compact JSON that a model reads; a result that is no JSON is told as such."""
+def to_tool_result(
+    response: SkillResponse, to_content: Callable[[SkillResponse], str], name: str, tool_call_id: str | None
+) -> tuple[Any, SkillResponse]:
+    """Return content and artifact as ``BaseTool.run`` takes them; a failed call's content is the finished message.
+
+    A result that cannot be written as JSON is a failure too: nobody could have read it.
+    """
     try:
-        return response.to_json()
+        content = to_content(response)
     except (TypeError, ValueError, RecursionError):
-        error = SkillError(
-            ErrorCode.INVALID_OUTPUT,
-            "The skill returned a value that cannot be written as JSON",
-            recoverable=False,
-            suggested_action="Tell the user that the skill is at fault; the same call will give the same",
-        )
-        return SkillResponse.failed(error).to_json()
-
-
-def to_tool_result(content: str, response: SkillResponse, name: str, tool_call_id: str | None) -> tuple[Any, Any]:
-    """Return content and artifact as ``BaseTool.run`` takes them; a failed call's content is the finished message."""
+        response = SkillResponse.failed(_NOT_JSON, metadata=response.metadata)
+        content = to_content(response)
     if response.ok or tool_call_id is None:
         return content, response
     message = ToolMessage(content, artifact=response, tool_call_id=tool_call_id, name=name, status="error")
     return message, response
+
+
+_NOT_JSON = SkillError(
+    ErrorCode.INVALID_OUTPUT,
+    "The skill returned a value that cannot be written as JSON",
+    recoverable=False,
+    suggested_action="Tell the user that the skill is at fault; the same call will give the same",
+)

@@ -57,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if os.environ.get("SKILLRUNTIME_DEBUG"):
             raise
-        click.echo(f"skillruntime failed inside ({type(error).__name__}); set SKILLRUNTIME_DEBUG=1 to see where", err=True)
+        click.echo(
+            f"skillruntime failed inside ({type(error).__name__}); set SKILLRUNTIME_DEBUG=1 to see where", err=True
+        )
         sys.exit(1)
     sys.exit(0)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import draw_response, exit_code, json_option, print_result
+from skillruntime.cli.output import console, draw_response, exit_code, json_option, print_result
 from skillruntime.cli.roots import catalog_options, open_catalog
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["command"]
 
@@ -60,13 +63,11 @@ def command(
     runtime = SkillRuntime(catalog, approve=approve if can_ask else None, workspace=workspace)
     response = runtime.call_blocking(name, _read(arguments), version=version, timeout=timeout)
 
-    def draw(console: Any) -> None:
-        if response.data is not None:
-            console.print_json(json.dumps(response.data, ensure_ascii=False, default=str))
+    def draw(out: Console) -> None:
+        if response.ok and response.data is not None:
+            out.print_json(json.dumps(response.data, ensure_ascii=False, default=str))
 
     if not as_json:
-        from skillruntime.cli.output import console
-
         draw_response(console(stderr=True), response)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))
@@ -74,14 +75,15 @@ def command(
 
 def _read(arguments: tuple[str, ...]) -> Any:
     """The arguments as the runtime takes them: raw text, or a mapping of words."""
-    match arguments:
-        case ():
-            return {}
-        case ("-",):
+    if not arguments:
+        return {}
+    if len(arguments) == 1:
+        only = arguments[0]
+        if only == "-":
             return click.get_text_stream("stdin").read()
-        case (only,) if only.startswith("@"):
+        if only.startswith("@"):
             return _file(only[1:])
-        case (only,) if "=" not in only.partition("{")[0]:
+        if "=" not in only.partition("{")[0]:
             return only
     pairs = [word.partition("=") for word in arguments]
     if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:

@@ -16,11 +16,24 @@ from skillruntime.errors import ErrorCode, SkillRuntimeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "draw_response", "exit_code", "fail", "json_option", "print_result"]
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_OK",
+    "EXIT_TRY_AGAIN",
+    "draw_response",
+    "exit_code",
+    "fail",
+    "json_option",
+    "print_result",
+]
 
 EXIT_OK, EXIT_FAILED, EXIT_TRY_AGAIN = 0, 1, 3
 
-_PASSING = {ErrorCode.TOOL_TIMEOUT, ErrorCode.EXECUTION_TIMEOUT, ErrorCode.RATE_LIMIT_EXCEEDED}
+_PASSING = {
+    *(ErrorCode.TOOL_TIMEOUT, ErrorCode.EXECUTION_TIMEOUT, ErrorCode.RATE_LIMIT_EXCEEDED),
+    *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR),
+}
+_MOST_ERRORS = 5  # drawn for a person; --json has them all
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -75,10 +88,13 @@ def draw_response(console: Console, response: SkillResponse) -> None:
     console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}")
     for line in notes(metadata):
         console.print(f"  [cyan]{escape(line)}[/]")
-    for error in response.errors or []:
+    errors = response.errors or []
+    for error in errors[:_MOST_ERRORS]:
         console.print(f"  [bold red]{error.code.value}[/] {escape(error.message)}")
         if error.suggested_action:
             console.print(f"    [green]→[/] {escape(error.suggested_action)}")
+    if len(errors) > _MOST_ERRORS:
+        console.print(f"  [dim]and {len(errors) - _MOST_ERRORS} more errors (--json shows all)[/]")
 
 
 def notes(metadata: dict[str, Any]) -> Iterable[str]:
@@ -86,7 +102,8 @@ def notes(metadata: dict[str, Any]) -> Iterable[str]:
     if "migrated_from" in metadata:
         yield f"migrated from {metadata['migrated_from']}"
     for repair in metadata.get("repairs", []):
-        yield f"repaired {repair['path'] or 'the text'}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
+        where = repair["path"] or "the text"
+        yield f"repaired {where}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
     for warning in metadata.get("warnings", []):
         yield f"warning: {warning}"
     for file in metadata.get("files", []):

@@ -1,4 +1,4 @@
-"""A chat model that replays what it is told to say, and remembers what it was sent: agents without a key or a network."""
+"""A chat model that replays a script and remembers what it was sent: agents without a key or a network."""
 
 from __future__ import annotations
 

@@ -94,12 +94,12 @@ def _show(report: TokenReport, console: Console, activations: Iterable[int], sor
         skills.sort(key=lambda skill: -getattr(skill, sort))
     shown = skills if everything else skills[:_SHOWN]
     table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold", footer_style="bold")
-    table.add_column("skill", footer=f"{len(skills):,} skills", overflow="fold")
-    for title, tier in (("name +\ndescription", "metadata"), ("body", "body")):
+    table.add_column("skill", footer=f"{len(skills):,} skills", no_wrap=True, overflow="ellipsis", min_width=18)
+    for title, tier in (("entry", "metadata"), ("body", "body")):
         table.add_column(title, justify="right", footer=f"{report.total(tier):,}")
-    table.add_column("largest section of the body", overflow="ellipsis", max_width=38, no_wrap=True)
-    table.add_column("files", justify="right", footer=f"{report.total('resource'):,}")
-    table.add_column("tools", justify="right", footer=f"{report.total('schema'):,}")
+    table.add_column("largest section", overflow="ellipsis", max_width=32, no_wrap=True)
+    table.add_column("files", justify="right", footer=f"{report.total('resource'):,}", no_wrap=True)
+    table.add_column("tools", justify="right", footer=f"{report.total('schema'):,}", no_wrap=True)
     for skill in shown:
         table.add_row(
             skill.name,
@@ -117,7 +117,7 @@ def _show(report: TokenReport, console: Console, activations: Iterable[int], sor
     console.print(
         f"catalog ({report.style}): [bold]{report.catalog:,}[/] tokens, {above:+.1f} a skill above name and description"
     )
-    for number in activations:
+    for number in sorted({min(number, len(skills)) for number in activations}):
         cost = report.session(number)
         share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
         console.print(f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] tokens{share}")

@@ -101,7 +101,7 @@ class SkillRuntime:
         timeout: float | None = DEFAULT_TIMEOUT,
         environment: Sequence[str] = (),
     ) -> None:
-        self._catalog = catalog
+        self._catalog = SkillCatalog() if catalog is None else catalog
         self._policy = policy
         self._approve = approve
         self._factories = tuple(runners)
@@ -109,6 +109,7 @@ class SkillRuntime:
         self._timeout = timeout
         self._environment = tuple(environment)
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
+        self._found: dict[str, tuple[Skill | None, Contract]] = {}
         self._targets: dict[str, _Target] = {}
 
     def implements(self, name: str, *, contract: Contract | None = None) -> Callable[[_Function], _Function]:
@@ -120,6 +121,7 @@ class SkillRuntime:
 
         def register(function: _Function) -> _Function:
             self._functions[name] = (FunctionRunner.around(function), contract)
+            self._found.pop(name, None)
             self._targets.pop(name, None)
             return function
 
@@ -127,10 +129,17 @@ class SkillRuntime:
 
     @property
     def catalog(self) -> SkillCatalog:
-        """The catalog whose skills are called; an empty one where none was given."""
-        if self._catalog is None:
-            self._catalog = SkillCatalog()
+        """The catalog whose skills are called. A contract is read at its first call, and kept.
+
+        Give a new one (``runtime.catalog = runtime.catalog.refresh()``) to have changed skills seen.
+        """
         return self._catalog
+
+    @catalog.setter
+    def catalog(self, catalog: SkillCatalog) -> None:
+        self._catalog = catalog
+        self._found.clear()
+        self._targets.clear()
 
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*.
@@ -261,9 +270,9 @@ class SkillRuntime:
 
     def _target(self, name: str) -> _Target:
         """What *name* stands for: its contract and what runs it."""
-        skill, contract = self._find(name)
-        known = self._targets.get(name)
-        if known is None or known.contract is not contract:
+        known = self._targets.get(name) if isinstance(name, str) else None
+        if known is None:
+            skill, contract = self._find(name)
             _check_runtime(contract, name)
             function, _ = self._functions.get(name, (None, None))
             known = self._targets[name] = _target(name, skill, contract, function or self._runner(skill, contract))
@@ -272,8 +281,12 @@ class SkillRuntime:
     def _find(self, name: str) -> tuple[Skill | None, Contract]:
         if not isinstance(name, str):
             raise SkillNotFoundError(f"A skill's name is a string, not {type(name).__name__}")
-        _, own_contract = self._functions.get(name, (None, None))
-        return (None, own_contract) if own_contract is not None else self.catalog.contract(name)
+        found = self._found.get(name)
+        if found is None:
+            _, own_contract = self._functions.get(name, (None, None))
+            found = (None, own_contract) if own_contract is not None else self.catalog.contract(name)
+            self._found[name] = found
+        return found
 
     def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
         if skill is not None:

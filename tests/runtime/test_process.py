@@ -120,6 +120,4 @@ async def test_what_a_finished_process_leaves_running_is_killed_and_not_waited_f
 async def test_a_command_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
     """The caller decides what a missing command means."""
     with pytest.raises(FileNotFoundError):
-        await run_process(
-            ["/no/such/command"], stdin=b"", directory=tmp_path, environment={}, stdout_limit=10
-        )
+        await run_process(["/no/such/command"], stdin=b"", directory=tmp_path, environment={}, stdout_limit=10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -81,7 +80,7 @@ def test_hidden_directories_and_links_are_not_watched(tmp_path: Path) -> None:
     """A version-control directory or a link out of the workspace is nobody's result."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text("x")
-    os.symlink("/etc", tmp_path / "link")
+    (tmp_path / "link").symlink_to("/etc")
 
     assert Workspace(tmp_path).snapshot() == {}
 
