@@ -186,7 +186,7 @@ def form_pdf() -> bytes:
 
 
 def _make_pdf(pages: Sequence[str] = (), *, tables: bool = False, objects: Sequence[str] = ()) -> bytes:
-    """Return a PDF with one line of text a page, and with *tables* a ruled table of two rows on each."""
+    """Return a PDF with one line of text a page, and with *tables* a ruled table of three rows on each."""
     if not objects:
         kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(pages)))
         listed = [
@@ -217,8 +217,9 @@ def _stream(content: str, keys: str = "") -> str:
 
 
 TABLE = (
-    "72 600 m 372 600 l S 72 570 m 372 570 l S 72 540 m 372 540 l S\n"
-    "72 540 m 72 600 l S 222 540 m 222 600 l S 372 540 m 372 600 l S\n"
+    "72 600 m 372 600 l S 72 570 m 372 570 l S 72 540 m 372 540 l S 72 510 m 372 510 l S\n"
+    "72 510 m 72 600 l S 222 510 m 222 600 l S 372 510 m 372 600 l S\n"
     "BT /F1 12 Tf 80 580 Td (Region) Tj 150 0 Td (Sales) Tj ET\n"
     "BT /F1 12 Tf 80 550 Td (North) Tj 150 0 Td (1,200) Tj ET\n"
+    "BT /F1 12 Tf 80 520 Td (South) Tj 150 0 Td (950) Tj ET\n"
 )

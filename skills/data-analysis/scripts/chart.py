@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drawing import draw
 from script_call import Failure, answer, check_output, inside_workspace, shown_path, write_output
 from tables import Column, Table, open_table, plain
 
@@ -53,6 +52,8 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
         plot = _plot(table, arguments)
     if not plot.points:
         raise Failure("INVALID_INPUT", "there is nothing to draw: no row has all values", "Send other columns.")
+    from drawing import draw  # half a second of matplotlib, which a call that cannot be drawn need not wait for
+
     image, (width, height), warnings = draw(plot)
     write_output(target, image, "/output_path", overwrite=arguments["overwrite"])
     rows = [

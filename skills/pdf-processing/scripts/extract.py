@@ -12,10 +12,10 @@ Reads one JSON object on standard input (the contract's ``input``), prints one J
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import pdfplumber
 from documents import form_fields, open_pdf, parse_pages
 from pypdf import PdfReader
 from script_call import answer, shown_path
@@ -35,7 +35,7 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     silent: list[int] = []
     next_page = None
     is_cut = False
-    with pdfplumber.open(file, password=password or "") as plumber:
+    with _plumber(file, password) if content != "text" else nullcontext() as plumber:
         for number in numbers:
             if left <= 0:
                 next_page = number
@@ -77,12 +77,21 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     return result | ({"errors": errors} if errors else {})
 
 
-def _tables(plumber: pdfplumber.PDF, number: int, strategy: str) -> list[list[list[str]]]:
+def _plumber(file: Path, password: str | None) -> Any:
+    """Open the file for its tables. pdfplumber is slow to import, and text alone does not need it."""
+    import pdfplumber
+
+    return pdfplumber.open(file, password=password or "")
+
+
+def _tables(plumber: Any, number: int, strategy: str) -> list[list[list[str]]]:
     """Return each table as rows of cells; an empty cell is an empty string."""
     page = plumber.pages[number - 1]
     found = page.extract_tables({"vertical_strategy": strategy, "horizontal_strategy": strategy})
     page.close()
-    return [[[(cell or "").strip() for cell in row] for row in table] for table in found if any(map(any, table))]
+    cells = [[[(cell or "").strip() for cell in row] for row in table] for table in found]
+    tables = [[row for row in table if any(row)] for table in cells]  # words far apart leave empty rows between them
+    return [table for table in tables if table]
 
 
 def _size(page: dict[str, Any]) -> int:
