@@ -1,0 +1,50 @@
+"""A LangChain agent with skills: ``create_agent`` and a toolkit, and no bad call ends the run.
+
+Without arguments a scripted model plays the part, so that no key is needed. With one, for example
+``python examples/langchain_agent.py openai:gpt-4o``, the model of that provider does (its package and key given).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+
+from skillruntime import SkillRuntime, discover
+from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.cli.scripted import ScriptedChatModel, call_message
+
+HERE = Path(__file__).parent
+
+
+def scripted_model() -> ScriptedChatModel:
+    """Return a model that forgets a parameter, reads what to do, and then calls rightly."""
+    return ScriptedChatModel(
+        replies=[
+            call_message(("load_skill", {"name": "unit-converter"}), turn=1),
+            call_message(("unit-converter", {"value": "26.2", "from": "mi"}), turn=2),
+            call_message(("unit-converter", {"value": "26.2", "from": "mi", "to": "KM"}), turn=3),
+            AIMessage("A marathon is about 42.16 km."),
+        ]
+    )
+
+
+def main() -> None:
+    runtime = SkillRuntime(discover(HERE / "skills", trusted=True))
+    toolkit = SkillToolkit(runtime)
+    model: Any = sys.argv[1] if len(sys.argv) > 1 else scripted_model()
+    agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
+
+    result = agent.invoke(
+        {"messages": [{"role": "user", "content": "How many kilometres is a marathon of 26.2 miles?"}]}
+    )
+
+    for message in result["messages"]:
+        message.pretty_print()
+
+
+if __name__ == "__main__":
+    main()
