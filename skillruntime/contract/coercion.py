@@ -7,43 +7,69 @@ of the table in the docs page "What is repaired and what is refused".
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
 
 from skillruntime.contract.arguments import parse_container
-from skillruntime.contract.keys import (
+from skillruntime.contract.declarations import (
     ABSENT,
     declared_default,
     declared_properties,
-    is_schema_echo,
-    is_wrapper,
-    renames,
+    is_hidden,
+    subschemas,
 )
-from skillruntime.contract.pointer import Path, format_pointer, value_at
-from skillruntime.contract.readings import booleans, is_listing, is_nothing, matches, number_in, number_text
+from skillruntime.contract.edit import Edit
+from skillruntime.contract.explanation import AMBIGUOUS
+from skillruntime.contract.keys import is_schema_echo, is_wrapper, renames
+from skillruntime.contract.pointer import Path, format_pointer, parse_pointer, value_at
+from skillruntime.contract.readings import (
+    booleans,
+    is_nothing,
+    is_same,
+    matches,
+    number_in,
+    number_text,
+    pieces,
+    unquoted,
+)
 from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
 MAX_STEPS = 20_000
 MAX_NESTED_MENDS = 12
+MAX_ROUNDS = 6
+MISSPELT = 0.75
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """One mend: where (a JSON Pointer into what was sent), by which rule, from what, to what."""
+    """One mend: where (a JSON Pointer into what was sent), by which rule, from what, to what.
+
+    A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its text.
+    """
 
     path: str
     rule: str
     before: Any
     after: Any
+    secret: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the mend as a JSON object; ``after`` is null where something was left out."""
-        return {"path": self.path, "rule": self.rule, "before": self.before, "after": self.after}
+        """Return the mend as a JSON object; ``after`` is null where something was left out.
+
+        >>> Repair("/key", "number-for-text", 123, "123", secret=True).to_dict()
+        {'path': '/key', 'rule': 'number-for-text', 'before': '(secret)', 'after': '(secret)'}
+        """
+        before, after = ("(secret)", "(secret)") if self.secret else (self.before, self.after)
+        return {"path": self.path, "rule": self.rule, "before": before, "after": after}
+
+    def __repr__(self) -> str:
+        return f"Repair({', '.join(f'{key}={value!r}' for key, value in self.to_dict().items())})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +85,10 @@ class Policy:
     on_unknown: Literal["refuse", "drop"] = "refuse"
     more_words: bool = False
 
+    def __post_init__(self) -> None:
+        if self.on_unknown not in ("refuse", "drop"):
+            raise ValueError(f"on_unknown is {self.on_unknown!r}; it is 'refuse' or 'drop'")
+
 
 STRICT = Policy(mend=False)
 SAFE = Policy()
@@ -66,16 +96,25 @@ LENIENT = Policy(on_unknown="drop", more_words=True)
 _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 
-def policy_named(policy: str | Policy) -> Policy:
-    """Return the policy of that name; a ``Policy`` is returned as it is.
+def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
+    """Return the policy of that name, or that the record of switches describes; a ``Policy`` is returned as it is.
+
+    >>> policy_named({"on_unknown": "drop"})
+    Policy(mend=True, on_unknown='drop', more_words=False)
 
     Raises:
-        ValueError: there is no policy of that name.
+        ValueError: there is no policy of that name, or no such switch.
     """
     if isinstance(policy, Policy):
         return policy
+    if isinstance(policy, Mapping):
+        try:
+            return Policy(**policy)
+        except TypeError:
+            switches = ", ".join(each.name for each in fields(Policy))
+            raise ValueError(f"policy has the switches {', '.join(map(str, policy))}; known are {switches}") from None
     if policy not in _POLICIES:
-        raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a Policy")
+        raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches")
     return _POLICIES[policy]
 
 
@@ -111,20 +150,31 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE) -> Coerced:
     mender = _Mender(schema, policy)
     mended = mender.mend(value, (), (), 0)
     if mended is None:
-        return Coerced(value, (), tuple(_still_wrong(value, mender.best, schema)))
-    return Coerced(mended.value, mended.repairs)
+        return Coerced(value, (), _still_wrong(value, mender))
+    return Coerced(mended.value, _marked(mended.repairs, schema))
+
+
+def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
+    """Return *repairs*, those of secrets marked as such."""
+    if not schema.may_hold_secrets:
+        return repairs
+    return tuple(
+        replace(
+            each, secret=each.rule != "key-name" and is_hidden(schema.document, parse_pointer(each.path), each.after)
+        )
+        for each in repairs
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Mended:
-    """A value on its way, the mends so far, and the rank of the boldest: 0 converts, 1 wraps, 2 leaves out."""
+    """A value on its way, and the mends so far."""
 
     value: Any
     repairs: tuple[Repair, ...] = ()
-    rank: int = 0
 
     def then(self, other: _Mended) -> _Mended:
-        return _Mended(other.value, self.repairs + other.repairs, max(self.rank, other.rank))
+        return _Mended(other.value, self.repairs + other.repairs)
 
 
 class _Mender:
@@ -132,21 +182,24 @@ class _Mender:
 
     def __init__(self, schema: Schema, policy: Policy) -> None:
         self.schema = schema
+        self.document = schema.document
         self.policy = policy
         self.steps = MAX_STEPS
         self.best: _Mended | None = None
+        self.unclear: dict[Path, list[Any]] = {}
 
     def mend(self, value: Any, location: Path, path: Path, depth: int) -> _Mended | None:
         """Return *value*, which stands at *path*, mended to fit the subschema at *location*; ``None`` if it cannot."""
         current = _Mended(value)
-        for _ in range(6):
+        violations: list[Violation] = []
+        for _ in range(MAX_ROUNDS):
             if self.schema.fits(current.value, location):
                 return current
             self.steps -= 1
             if self.steps < 0 or depth > MAX_NESTED_MENDS:
                 return None
             violations = self.schema.violations(current.value, location)
-            step = self.members(current.value, violations, path, depth)
+            step = self.members(current.value, violations, location, path, depth)
             if step is None:
                 break
             current = current.then(step)
@@ -158,85 +211,95 @@ class _Mender:
 
     # The members of an object or array: each is mended by the subschema that refuses it.
 
-    def members(self, value: Any, violations: list[Violation], path: Path, depth: int) -> _Mended | None:
+    def members(
+        self, value: Any, violations: list[Violation], location: Path, path: Path, depth: int
+    ) -> _Mended | None:
         """Return *value* with what can be mended inside it; ``None`` if nothing can."""
         if not isinstance(value, dict | list):
             return None
-        edit = _Edit(value)
-        done: dict[Path, set[Path | None]] = {}
+        edit = Edit(value)
+        repairs: list[Repair] = []
+        done: set[tuple[Path, Path]] = set()
         for violation in violations:
-            if violation.path and violation.location not in done.setdefault(violation.path, set()):
-                done[violation.path].add(violation.location)
-                self.member(edit, violation, path, depth)
+            if violation.path and violation.location is not None and (violation.path, violation.location) not in done:
+                done.add((violation.path, violation.location))
+                repairs += self.member(edit, violation.path, violation.location, path, depth)
         if isinstance(value, dict):
-            self.keys(edit, [violation for violation in violations if not violation.path], path)
-        return edit.result()
+            here = [violation for violation in violations if not violation.path]
+            repairs += self.keys(edit, here, location, path)
+        return _Mended(edit.value, tuple(repairs)) if repairs else None
 
-    def member(self, edit: _Edit, violation: Violation, path: Path, depth: int) -> None:
-        where = violation.path
+    def member(self, edit: Edit, where: Path, location: Path, path: Path, depth: int) -> tuple[Repair, ...]:
         try:
             part = value_at(edit.value, where)
         except LookupError:
-            return  # left out by an earlier mend
-        if violation.location is None:
-            return
-        mended = self.mend(part, violation.location, (*path, *where), depth + 1)
+            return ()  # left out by an earlier mend
+        whole = (*path, *where)
+        mended = self.mend(part, location, whole, depth + 1)
         if mended is not None:
             if mended.repairs:
-                edit.put(where, mended)
-        elif isinstance(where[-1], str) and self.is_nothing(part):
-            edit.leave_out(where, Repair(format_pointer((*path, *where)), "null-optional", part, None))
+                edit.put(where, mended.value)
+            return mended.repairs
+        if is_nothing(part, more_words=self.policy.more_words) and self.is_property(whole):
+            edit.leave_out(where)
+            return (Repair(format_pointer(whole), "null-optional", part, None),)
+        return ()
 
-    def is_nothing(self, value: Any) -> bool:
-        return is_nothing(value, more_words=self.policy.more_words)
+    def is_property(self, path: Path) -> bool:
+        """Whether *path* leads to a declared property: not to an item, or a key that is itself something said."""
+        return any(path[-1] in schema.get("properties", ()) for schema in subschemas(self.document, path[:-1]))
 
-    def keys(self, edit: _Edit, here: list[Violation], path: Path) -> None:
+    def keys(self, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
         """Mend the keys of an object: renamed, left out, filled by a default."""
-        value = edit.value
-        assert isinstance(value, dict)
         unknown = {name for violation in here if violation.keyword in _UNKNOWN for name in violation.names}
-        missing = {
-            name: violation
-            for violation in here
-            if violation.keyword in ("required", "dependentRequired", "dependencies")
-            for name in violation.names
-        }
+        missing = {name for violation in here if violation.keyword in _NEEDED for name in violation.names}
         if not unknown and not missing:
             return
-        declared: dict[str, Any] = {}
-        for violation in here:
-            declared |= declared_properties(self.schema.document, violation.location)
+        value = edit.value
+        locations = [location, *(violation.location for violation in here)]
+        declared = declared_properties(self.document, locations)
         strangers = unknown or {name for name in value if name not in declared}
-        meant = renames(strangers, [name for name in declared if name not in value])
+        meant = renames(strangers, declared, value)
         for old, new in meant.items():
             if old in unknown or new in missing:
-                repair = Repair(format_pointer((*path, old)), "key-name", old, new)
-                edit.rename(old, new, repair)
-        for name in unknown - meant.keys():
+                edit.rename(old, new)
+                yield Repair(format_pointer((*path, old)), "key-name", old, new)
+        for name in sorted(unknown - meant.keys()):
             if name == "" and value[name] in ("", None, {}, []):
-                edit.leave_out((name,), Repair(format_pointer((*path, name)), "empty-key", value[name], None))
-            elif self.policy.on_unknown == "drop" and not is_wrapper(value, name):
-                edit.leave_out((name,), Repair(format_pointer((*path, name)), "unknown-key", value[name], None))
-        for name, violation in missing.items():
-            if name in edit.value:
-                continue
-            default = declared_default(self.schema.document, violation.location, name)
-            if default is not ABSENT and not any(is_wrapper(value, key) for key in strangers):
-                edit.fill(name, default, Repair(format_pointer((*path, name)), "default", None, default))
+                edit.leave_out((name,))
+                yield Repair(format_pointer((*path, name)), "empty-key", value[name], None)
+            elif self.may_drop(value, name, declared):
+                edit.leave_out((name,))
+                yield Repair(format_pointer((*path, name)), "unknown-key", value[name], None)
+        if any(is_wrapper(value, name, declared) for name in strangers):
+            return
+        for name in sorted(missing - edit.value.keys()):
+            default = declared_default(self.document, locations, name)
+            if default is not ABSENT:
+                edit.put((name,), default)
+                yield Repair(format_pointer((*path, name)), "default", None, default)
+
+    def may_drop(self, value: dict[str, Any], name: str, declared: dict[str, Any]) -> bool:
+        """Whether an unknown key may be left out: it wraps nothing, and is no misspelt name of an absent property."""
+        if self.policy.on_unknown != "drop" or is_wrapper(value, name, declared):
+            return False
+        absent = [known for known in declared if known not in value]
+        return not difflib.get_close_matches(name, absent, n=1, cutoff=MISSPELT)
 
     # The value as a whole: converted, wrapped, unwrapped, or mended by one branch of a union.
 
     def whole(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> _Mended | None:
-        """Return what *value* as a whole becomes: the one result of the gentlest kind of mend that gives any."""
-        for tier in (self.converted, self.reshaped):
-            results: list[_Mended] = []
-            for candidate in tier(value, here, path, depth):
-                mended = self.mend(candidate.value, location, path, depth + 1)
-                if mended is not None:
-                    results.append(candidate.then(mended))
-            if results:
-                return _the_one(results)
-        return None
+        """Return what *value* as a whole becomes, if there is one thing it can become."""
+        results: list[_Mended] = []
+        for candidate in (*self.converted(value, here, path, depth), *self.reshaped(value, here, location, path)):
+            mended = self.mend(candidate.value, location, path, depth + 1)
+            if mended is not None:
+                results.append(candidate.then(mended))
+        least = _least(results)
+        if len(least) > 1:
+            self.unclear[path] = [result.value for result in least]
+            return None
+        return least[0] if least else None
 
     def converted(self, value: Any, here: list[Violation], path: Path, depth: int) -> Iterator[_Mended]:
         """Yield *value* read as another type, as a member of an enum, or mended by one branch of a union."""
@@ -244,15 +307,24 @@ class _Mender:
         for violation in here:
             match violation.keyword:
                 case "anyOf" | "oneOf" if violation.branches:
-                    yield from self.branches(value, violation, path, depth)
+                    assert violation.location is not None
+                    for index in range(len(violation.expected or ())):
+                        branch = (*violation.location, violation.keyword, index)
+                        mended = self.mend(value, branch, path, depth + 1)
+                        if mended is not None and mended.repairs:
+                            yield mended
                 case "enum" | "const":
                     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
                     for after in matches(value, allowed):
-                        yield _Mended(after, (Repair(pointer, "enum-value", value, after),))
+                        yield _Mended(after, (Repair(pointer, "enum-value", _plain(value), after),))
                 case "type":
                     for wanted in _types(violation):
                         for rule, after in self.read_as(wanted, value):
                             yield _Mended(after, (Repair(pointer, rule, _plain(value), after),))
+        if isinstance(value, str) and any(violation.keyword in _UNQUOTED for violation in here):
+            inside = unquoted(value)
+            if inside is not None:
+                yield _Mended(inside, (Repair(pointer, "quoted-text", value, inside),))
 
     def read_as(self, wanted: str, value: Any) -> Iterator[tuple[str, Any]]:
         match wanted, value:
@@ -265,129 +337,70 @@ class _Mender:
                 words = booleans(more_words=self.policy.more_words)
                 if word in words:
                     yield "boolean-text", words[word]
-            case "boolean", bool():
-                pass
-            case "boolean", int() | float() | Decimal() if value in (0, 1):
+            case "boolean", int() | float() | Decimal() if value in (0, 1) and not isinstance(value, bool):
                 yield "boolean-number", bool(value)
             case "string", int() | float() | Decimal() if not isinstance(value, bool):
                 text = number_text(value)
                 if text is not None:
                     yield "number-for-text", text
-            case "null", str() if self.is_nothing(value):
+            case "null", str() if is_nothing(value, more_words=self.policy.more_words):
                 yield "null-text", None
             case (("array" | "object"), str()):
                 parsed = parse_container(value)
                 if parsed is not None and isinstance(parsed.value, list if wanted == "array" else dict):
                     yield "container-text", parsed.value
 
-    def branches(self, value: Any, violation: Violation, path: Path, depth: int) -> Iterator[_Mended]:
-        results: list[_Mended] = []
-        assert violation.location is not None
-        for index in range(len(violation.expected or ())):
-            branch = (*violation.location, violation.keyword, index)
-            mended = self.mend(value, branch, path, depth + 1)
-            if mended is not None and mended.repairs:
-                results.append(mended)
-        gentlest = min((result.rank for result in results), default=0)
-        yield from (result for result in results if result.rank == gentlest)
-
-    def reshaped(self, value: Any, here: list[Violation], path: Path, depth: int) -> Iterator[_Mended]:
+    def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path) -> Iterator[_Mended]:
         """Yield *value* in a container or out of one: wrapped into an array, taken out of an array or an object."""
         pointer = format_pointer(path)
-        wanted = {name for violation in here if violation.keyword == "type" for name in _types(violation)}
+        arrays = [each for each in here if each.keyword == "type" and "array" in _types(each)]
+        wanted = {name for each in here if each.keyword == "type" for name in _types(each)}
         narrowed = any(violation.keyword in ("enum", "const") for violation in here)
         match value:
-            case list() if len(value) == 1 and (wanted - {"array"} or narrowed):
-                yield _Mended(value[0], (Repair(pointer, "array-of-one", value, value[0]),), 1)
+            case [] if not path and "object" in wanted:
+                yield _Mended({}, (Repair(pointer, "empty-arguments", value, {}),))
+            case [item] if wanted - {"array"} or narrowed:
+                yield _Mended(item, (Repair(pointer, "array-of-one", value, item),))
             case dict() if is_schema_echo(value) and (wanted or narrowed):
-                yield _Mended(value["value"], (Repair(pointer, "schema-echo", value, value["value"]),), 1)
+                yield _Mended(value["value"], (Repair(pointer, "schema-echo", value, value["value"]),))
             case dict():
-                for name in value:
-                    inside = value[name]
-                    if isinstance(inside, str):
-                        parsed = parse_container(inside)
-                        inside = parsed.value if parsed else inside
-                    if not isinstance(inside, dict) or not is_wrapper(value, name):
-                        continue
-                    if any(name in declared_properties(self.schema.document, violation.location) for violation in here):
-                        continue
-                    yield _Mended(inside, (Repair(pointer, "wrapper-object", {name: "…"}, inside),), 1)
-        if "array" in wanted and not isinstance(value, list) and self.may_be_item(value, here):
-            yield _Mended([value], (Repair(pointer, "scalar-for-array", _plain(value), [value]),), 1)
+                declared = declared_properties(self.document, [location, *(each.location for each in here)])
+                for name, inside in value.items():
+                    if is_wrapper(value, name, declared):
+                        parsed = parse_container(inside) if isinstance(inside, str) else None
+                        content = parsed.value if parsed else inside
+                        if isinstance(content, dict):
+                            yield _Mended(content, (Repair(pointer, "wrapper-object", {**value, name: "…"}, content),))
+        if not isinstance(value, list) and any(self.is_item(value, violation) for violation in arrays):
+            yield _Mended([value], (Repair(pointer, "scalar-for-array", _plain(value), [_plain(value)]),))
 
-    def may_be_item(self, value: Any, here: list[Violation]) -> bool:
-        """Whether *value* is one item and nothing else: not nothing, not a container in a text, not a list in prose."""
-        if value is None or self.is_nothing(value):
+    def is_item(self, value: Any, violation: Violation) -> bool:
+        """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a text."""
+        assert violation.location is not None
+        if len(violation.schema.get("prefixItems", ())) > 1 or is_nothing(value, more_words=self.policy.more_words):
             return False
-        if not isinstance(value, str):
-            return True
-        if value.lstrip()[:1] in ("[", "{", "(") or value.rstrip()[-1:] in ("]", "}"):
-            return False
-        if not is_listing(value):
-            return True
-        items = (violation.schema.get("items") for violation in here if isinstance(violation.schema, dict))
-        return any(isinstance(item, dict) and value in item.get("enum", ()) for item in items)
-
-
-class _Edit:
-    """A copy of an object or array under repair: copied only where it is changed."""
-
-    def __init__(self, value: dict[str, Any] | list[Any]) -> None:
-        self.value: Any = value
-        self.copied: set[Path] = set()
-        self.repairs: list[Repair] = []
-        self.rank = 0
-
-    def result(self) -> _Mended | None:
-        return _Mended(self.value, tuple(self.repairs), self.rank) if self.repairs else None
-
-    def parent(self, where: Path) -> Any:
-        """Return the container of *where*, copied with all that leads to it."""
-        if () not in self.copied:
-            self.value = self.value.copy()
-            self.copied.add(())
-        container = self.value
-        for length, token in enumerate(where[:-1], start=1):
-            if where[:length] not in self.copied:
-                container[token] = container[token].copy()
-                self.copied.add(where[:length])
-            container = container[token]
-        return container
-
-    def put(self, where: Path, mended: _Mended) -> None:
-        self.parent(where)[where[-1]] = mended.value
-        self.copied = {path for path in self.copied if path[: len(where)] != where}
-        self.repairs += mended.repairs
-        self.rank = max(self.rank, mended.rank)
-
-    def leave_out(self, where: Path, repair: Repair) -> None:
-        del self.parent(where)[where[-1]]
-        self.repairs.append(repair)
-        self.rank = 2
-
-    def rename(self, old: str, new: str, repair: Repair) -> None:
-        self.parent((old,))
-        self.value = {new if key == old else key: value for key, value in self.value.items()}
-        self.repairs.append(repair)
-
-    def fill(self, name: str, default: Any, repair: Repair) -> None:
-        self.parent((name,))[name] = default
-        self.repairs.append(repair)
-        self.rank = 2
-
-
-def _still_wrong(value: Any, best: _Mended | None, schema: Schema) -> list[Violation]:
-    """Return what could not be mended, of the value as far as it was; what was left out counts as it was sent."""
-    original = schema.violations(value)
-    if best is None:
-        return original
-    rest = schema.violations(best.value)
-    sent = {violation.path: violation for violation in original}
-    told = [sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest]
-    return told or original
+        match value:
+            case dict():
+                is_array = any(
+                    isinstance(each, list) and self.schema.fits(each, violation.location) for each in value.values()
+                )
+                return bool(value) and not is_array and not all(map(str.isdecimal, value))
+            case str() if value.lstrip()[:1] in ("[", "{", "(") or value.rstrip()[-1:] in ("]", "}"):
+                return False
+            case str() if unquoted(value) is not None:
+                return False
+            case str():
+                items = (*violation.location, "items")
+                parts = pieces(value)
+                return len(parts) == 1 or (
+                    "items" in violation.schema and not all(self.schema.fits(part, items) for part in parts)
+                )
+        return True
 
 
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
+_NEEDED = ("required", "dependentRequired", "dependencies")
+_UNQUOTED = ("type", "enum", "const", "format")
 
 
 def _types(violation: Violation) -> list[str]:
@@ -395,16 +408,41 @@ def _types(violation: Violation) -> list[str]:
     return expected if isinstance(expected, list) else [expected]
 
 
-def _the_one(results: list[_Mended]) -> _Mended | None:
-    """Return the result if there is but one value among *results*, by the gentlest mends; else ``None``."""
-    gentlest = min(result.rank for result in results)
-    best = [result for result in results if result.rank == gentlest]
-    return best[0] if all(_same(result.value, best[0].value) for result in best[1:]) else None
+def _least(results: list[_Mended]) -> list[_Mended]:
+    """Return those of *results* that differ and do not merely do more of the same; more than one is a doubt.
+
+    Of ``5`` by reading ``"5"``, and ``[5]`` by reading it and wrapping it, only the first is left.
+    """
+    if len(results) < 2:
+        return results
+    done = [
+        Counter((repair.rule, repr(repair.before), repr(repair.after)) for repair in each.repairs) for each in results
+    ]
+    least = [each for each, mine in zip(results, done, strict=True) if not any(other < mine for other in done)]
+    distinct: list[_Mended] = []
+    for result in least:
+        if not any(is_same(result.value, other.value) for other in distinct):
+            distinct.append(result)
+    return distinct
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal, with ``true`` apart from 1."""
-    return json.dumps(one, sort_keys=True, default=str) == json.dumps(other, sort_keys=True, default=str)
+def _still_wrong(value: Any, mender: _Mender) -> tuple[Violation, ...]:
+    """Return what could not be mended, of the value as far as it was; what was left out counts as it was sent."""
+    schema, best = mender.schema, mender.best
+    told = original = schema.violations(value)
+    if best is not None:
+        sent = {violation.path: violation for violation in original}
+        rest = schema.violations(best.value)
+        told = [sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest]
+    return tuple(_unclear(each, mender.unclear) for each in told or original)
+
+
+def _unclear(violation: Violation, unclear: dict[Path, list[Any]]) -> Violation:
+    """Return *violation*, or that its value could mean several things."""
+    if violation.path not in unclear or violation.keyword not in ("type", "enum", "anyOf", "oneOf"):
+        return violation
+    options = [without_decimals(option) for option in unclear[violation.path]]
+    return replace(violation, keyword=AMBIGUOUS, schema={**violation.schema, AMBIGUOUS: options}, branches=())
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,10 @@ from skillruntime.contract.engines import Violation
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["explain"]
+__all__ = ["AMBIGUOUS", "explain"]
+
+AMBIGUOUS = "ambiguous"
+"""A keyword of our own: the value could mean several things, which the schema of the violation lists under it."""
 
 MAX_ERRORS = 12
 MAX_QUOTED = 60

@@ -1,90 +1,102 @@
-"""The keys of an object against the properties its schema declares: renames, wrappers, defaults."""
+"""The keys of an object against the properties its schema declares: renames, wrappers, schema echoes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable
 from typing import Any
 
-from skillruntime.contract.bounds import resolve
-from skillruntime.contract.pointer import Path, value_at
-from skillruntime.contract.readings import fold
+from skillruntime.contract.readings import fold_name
 
-__all__ = ["ABSENT", "declared_default", "declared_properties", "is_schema_echo", "is_wrapper", "renames"]
+__all__ = ["is_schema_echo", "is_wrapper", "renames"]
 
-ABSENT = object()
-"""Stands for a default that is not declared; ``None`` is one that is null."""
-
-_ECHO = frozenset({"type", "value", "description", "title"})
-_WRAPPERS = frozenset(
+_CALL = frozenset(
     {
-        *("input", "inputs", "properties", "property"),
         *("arguments", "argument", "args", "arg", "kwargs", "kwarg", "parameters", "parameter", "params", "param"),
-        *("data", "body", "payload", "request", "json", "object"),
+        *("input", "inputs", "tool_input", "action_input"),
     }
 )
-_BESIDE_WRAPPER = frozenset({"name", "type", "id", "function", "tool", "required", "title", "description", "$schema"})
+_SCHEMA = frozenset({"properties", "property", "parameters"})
+_WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "tool_call"}
+_NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "action", "id", "call_id"})
+_KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
+_IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")
+_TYPES = frozenset(
+    {
+        *("string", "integer", "number", "boolean", "array", "object", "null"),
+        *("str", "int", "float", "bool", "list", "dict"),
+    }
+)
+_ECHO = frozenset({"type", "value", "description", "title", "enum", "format", "default", "items", "required"})
 
 
-def renames(strangers: Iterable[str], free: Iterable[str]) -> dict[str, str]:
+def renames(strangers: Iterable[str], declared: Iterable[str], present: Container[str]) -> dict[str, str]:
     """Return which unknown key means which absent property: the same but for case and separators, and unique.
 
-    >>> renames(["foodType", "type_"], ["food_type", "type", "size"])
+    >>> renames(["foodType", "type_"], ["food_type", "type", "size"], {"foodType", "type_"})
     {'foodType': 'food_type', 'type_': 'type'}
+    >>> renames(["a_"], ["a", "A"], {"a", "a_"})
+    {}
     """
     targets: dict[str, list[str]] = {}
-    for name in free:
-        targets.setdefault(fold(name), []).append(name)
+    for name in declared:
+        targets.setdefault(fold_name(name), []).append(name)
     sources: dict[str, list[str]] = {}
     for name in strangers:
-        sources.setdefault(fold(name), []).append(name)
-    return {
-        names[0]: targets[folded][0]
-        for folded, names in sources.items()
-        if folded and len(names) == 1 and len(targets.get(folded, ())) == 1
-    }
+        sources.setdefault(fold_name(name), []).append(name)
+    found: dict[str, str] = {}
+    for folded, names in sources.items():
+        meant = targets.get(folded, [])
+        if folded and len(names) == len(meant) == 1 and meant[0] not in present:
+            found[names[0]] = meant[0]
+    return found
 
 
-def is_wrapper(value: dict[str, Any], name: str) -> bool:
-    """Whether all that *value* says stands under *name*, beside nothing but what names the call or the schema."""
-    if name.casefold() not in _WRAPPERS or not isinstance(value[name], dict | str):
+def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bool:
+    """Whether all that *value* says stands under *name*, beside nothing but what names the call or the schema.
+
+    >>> is_wrapper({"name": "get_weather", "arguments": {"city": "Paris"}}, "arguments", {"city"})
+    True
+    >>> is_wrapper({"name": "Bob", "arguments": {"age": 5}}, "arguments", {"name", "age"})
+    False
+    """
+    if name.casefold() not in _WRAPPERS or any(key in declared for key in value):
         return False
-    return all(key in _BESIDE_WRAPPER for key in value if key != name)
+    if not all(_says_nothing(key, beside, name.casefold()) for key, beside in value.items() if key != name):
+        return False
+    inside = value[name]
+    return not (name.casefold() in _SCHEMA and isinstance(inside, dict) and any(map(_is_schema, inside.values())))
+
+
+def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
+    """Whether the member *key* of a wrapper object tells nothing but the name of the call, or the form of a schema."""
+    if key in _NAMES:
+        return wrapper in _CALL and isinstance(beside, str) and _IDENTIFIER.fullmatch(beside) is not None
+    match key:
+        case "type":
+            return isinstance(beside, str) and beside in _KINDS
+        case "title" | "description" | "$schema":
+            return wrapper in _SCHEMA and isinstance(beside, str)
+        case "required" | "additionalProperties":
+            return wrapper in _SCHEMA and isinstance(beside, list | bool)
+    return key.casefold() in _WRAPPERS and beside in ("", None, {}, [])
+
+
+def _is_schema(value: Any) -> bool:
+    """Whether *value* describes a value and holds none: ``{"type": "string"}``."""
+    return isinstance(value, dict) and "value" not in value and _names_type(value.get("type"))
+
+
+def _names_type(value: Any) -> bool:
+    return isinstance(value, str) and value in _TYPES
 
 
 def is_schema_echo(value: dict[str, Any]) -> bool:
-    """Whether *value* repeats the form of a schema around one value: ``{"type": "string", "value": "Paris"}``."""
-    return "value" in value and len(value) > 1 and value.keys() <= _ECHO
+    """Whether *value* repeats the form of a schema around one value.
 
-
-def declared_properties(document: Any, location: Path | None, depth: int = 0) -> dict[str, Any]:
-    """Return the properties that the subschema at *location* declares, by itself or by what it refers to."""
-    if location is None or depth > 8:
-        return {}
-    try:
-        schema = value_at(document, location)
-    except LookupError:
-        return {}
-    if not isinstance(schema, dict):
-        return {}
-    found: dict[str, Any] = {}
-    target = resolve(document, schema.get("$ref"))
-    if target is not None:
-        found |= declared_properties(document, target, depth + 1)
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        for index in range(len(schema.get(keyword) or ())):
-            found |= declared_properties(document, (*location, keyword, index), depth + 1)
-    properties = schema.get("properties")
-    return found | (properties if isinstance(properties, dict) else {})
-
-
-def declared_default(document: Any, location: Path | None, name: str) -> Any:
-    """Return the declared default of the property *name* of the subschema at *location*, or ``ABSENT``."""
-    schema = declared_properties(document, location).get(name)
-    for _ in range(8):
-        if not isinstance(schema, dict):
-            return ABSENT
-        if "default" in schema:
-            return schema["default"]
-        target = resolve(document, schema.get("$ref"))
-        schema = value_at(document, target) if target is not None else None
-    return ABSENT
+    >>> is_schema_echo({"type": "string", "value": "Paris"}), is_schema_echo({"value": "Paris"})
+    (True, True)
+    >>> is_schema_echo({"type": "USD", "value": 5}), is_schema_echo({"value": 5, "title": "Dr"})
+    (False, False)
+    """
+    return "value" in value and value.keys() <= _ECHO and (len(value) == 1 or _names_type(value.get("type")))

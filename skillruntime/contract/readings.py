@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["booleans", "fold", "is_listing", "is_nothing", "matches", "number_in", "number_text"]
+__all__ = [
+    *("booleans", "fold", "fold_name", "is_nothing", "is_same", "matches", "number_in", "number_text"),
+    *("pieces", "unquoted"),
+]
 
 MAX_DIGITS = 400
 
@@ -19,9 +22,13 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 _MORE_WORDS = {"on": True, "y": True, "t": True, "off": False, "n": False, "f": False}
 _LISTING = re.compile(r"[,;|\n、]")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_SEPARATORS = re.compile(r"[\s_\-]+")
+_CODE = re.compile(r"[+-]?0[0-9].+")
+_QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=[^\W_])|(?<=\d)[\s_\-]+(?=[^\W\d_])")
+_AROUND = re.compile(r"^[\s_\-]+|[\s_\-]+$")
 
 
 def is_nothing(value: Any, *, more_words: bool = False) -> bool:
@@ -44,13 +51,18 @@ def booleans(*, more_words: bool = False) -> dict[str, bool]:
 def number_in(text: str, *, whole: bool) -> int | float | None:
     """Return the number that *text* writes, with nothing beside it; with *whole* only one without a fraction.
 
-    >>> number_in("1,234", whole=True), number_in("5.0", whole=True), number_in("5 kg", whole=False)
-    (1234, 5, None)
+    A zero before it is how a calendar writes a number below ten; more than that is how a code is written, whose zeros
+    no number can hold.
+
+    >>> number_in("1,234", whole=True), number_in("5.0", whole=True), number_in("05", whole=True)
+    (1234, 5, 5)
+    >>> number_in("5 kg", whole=False), number_in("0,123", whole=False), number_in("007", whole=True)
+    (None, None, None)
     """
     text = text.strip()
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
-    if len(text) > MAX_DIGITS:
+    if len(text) > MAX_DIGITS or _CODE.fullmatch(text):
         return None
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -66,29 +78,79 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
 def number_text(value: int | float | Decimal) -> str | None:
     """Return *value* as it was written, else as JSON writes it; ``None`` where that may not be how it was written.
 
-    >>> number_text(Decimal("1.50")), number_text(7), number_text(1e30)
-    ('1.50', '7', None)
+    A float without a fraction may have been written with or without a point, so it has no text.
+
+    >>> number_text(Decimal("1.50")), number_text(7), number_text(1e30), number_text(5.0)
+    ('1.50', '7', None, None)
     """
+    if isinstance(value, float) and value.is_integer():
+        return None
     text = str(value) if isinstance(value, Decimal) else json.dumps(value)
     return None if "e" in text.lower() or not math.isfinite(value) else text
 
 
-def is_listing(text: str) -> bool:
-    """Whether *text* may be several items in one: it has a separator in it."""
-    return _LISTING.search(text) is not None
+def unquoted(text: str) -> str | None:
+    """Return what stands inside *text* where all of it is in quotes, and ``None`` where it is not.
+
+    >>> unquoted("'celsius'"), unquoted("celsius"), unquoted("'a' or 'b'")
+    ('celsius', None, None)
+    """
+    match = _QUOTED.fullmatch(text.strip())
+    return match[2] if match else None
+
+
+def pieces(text: str) -> list[str]:
+    """Return the items that *text* may list: one if there is no separator in it.
+
+    >>> pieces("red, green"), pieces("red")
+    (['red', 'green'], ['red'])
+    """
+    return [piece.strip() for piece in _LISTING.split(text)]
 
 
 def fold(text: str) -> str:
-    """Return *text* without what models get wrong in names: letter case and separators.
+    """Return *text* without what models get wrong in values of an enum: letter case and separators.
 
-    >>> fold("maxArticles") == fold("max_articles") == fold("Max-Articles ")
+    Separators count only between words: ``A-`` is not ``A``. Between digits one may stand for another, but is never
+    left out: ``1-2`` is not ``12``.
+
+    >>> fold("This week") == fold("this_week") == fold("thisWeek")
+    True
+    >>> fold("A-") == fold("A"), fold("1-2") == fold("12"), fold("1-2") == fold("1_2")
+    (False, False, True)
+    """
+    text = _BETWEEN_DIGITS.sub("-", text.strip())
+    return _BETWEEN_WORDS.sub("", text).casefold()
+
+
+def fold_name(text: str) -> str:
+    """Return *text* without what models get wrong in names: what `fold` takes away, and separators around it.
+
+    >>> fold_name("maxArticles") == fold_name("max_articles") == fold_name("Max-Articles_")
     True
     """
-    return _SEPARATORS.sub("", text).casefold()
+    return fold(_AROUND.sub("", text))
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal: 5 equals 5.0, and ``true`` never equals 1.
+
+    >>> is_same({"a": [5]}, {"a": [5.0]}), is_same([True], [1])
+    (True, False)
+    """
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    return bool(one == other)
 
 
 def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:
     """Return the members of an enum that *value* means: equal but for type, letter case or separators.
+
+    More than one is a choice that is not ours to make.
 
     >>> matches("this week", ["today", "this_week"]), matches("5", [1, 5]), matches("red", ["green"])
     (['this_week'], [5], [])
@@ -102,12 +164,17 @@ def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:
             written = number_text(value)
             return [option for option in texts if option == written]
         case str():
-            found = _other_types(value.strip(), options)
-            for folded in (lambda text: text.strip().casefold(), fold):
-                if not found:
-                    found = [option for option in texts if folded(option) == folded(value)]
-            return found
+            return (
+                _alike(value, texts, str.strip)
+                or _other_types(value.strip(), options) + _alike(value, texts, lambda text: text.strip().casefold())
+                or _alike(value, texts, fold)
+            )
     return []
+
+
+def _alike(text: str, options: list[str], reading: Callable[[str], str]) -> list[Any]:
+    wanted = reading(text)
+    return [option for option in options if reading(option) == wanted]
 
 
 def _other_types(text: str, options: list[Any]) -> list[Any]:

@@ -37,7 +37,7 @@ class Schema:
         InvalidSkillError: the document is no schema, or too costly, or refers to what is not there.
     """
 
-    __slots__ = ("_checkers", "_engine", "document", "guarded", "is_valid", "value_depth", "where")
+    __slots__ = ("_checkers", "_engine", "document", "guarded", "is_valid", "may_hold_secrets", "value_depth", "where")
 
     document: Mapping[str, Any] | bool
     is_valid: Callable[[Any], bool]
@@ -58,10 +58,12 @@ class Schema:
         try:
             bounds = measure(document)
             self.value_depth, self.guarded = bounds.value_depth, bounds.guarded or bounds.value_depth is not None
+            text = json.dumps(document, ensure_ascii=False)
+            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text
             if resources:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:
-                self._engine = _compile_once(json.dumps(document, ensure_ascii=False), assert_formats, engine)
+                self._engine = _compile_once(text, assert_formats, engine)
         except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
             raise InvalidSkillError(f"{where} is no usable JSON Schema: {error}") from None
         self._checkers: dict[Path, Callable[[Any], bool]] = {}
