@@ -6,6 +6,7 @@ import doctest
 import importlib.util
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -110,6 +111,20 @@ def test_script_declares_what_its_contract_requires(path: Path) -> None:
     assert block
     declared = tomllib.loads("\n".join(line[2:] for line in block[1].splitlines()))
     assert sorted(declared["dependencies"]) == sorted(contract["requires"]["packages"])
+
+
+@pytest.mark.parametrize("path", CONTRACTS, ids=_label)
+def test_missing_package_is_named(path: Path, tmp_path: Path) -> None:
+    """Without its packages a script ends with ModuleNotFoundError, which a runtime turns into TOOL_NOT_AVAILABLE."""
+    contract = _contract(path)
+    skill = path.parent if path.name == "contract.json" else path.parent.parent
+    command = [sys.executable, "-S", "-B", str(skill / contract["run"]["script"])]  # -S: nothing that was installed
+
+    done = subprocess.run(command, input=b"{}", capture_output=True, cwd=tmp_path, timeout=60, check=False)
+
+    last = done.stderr.decode().splitlines()[-1]
+    names = "|".join(re.split("[<>=]", package)[0] for package in contract["requires"]["packages"])
+    assert done.returncode == 1 and re.fullmatch(f"ModuleNotFoundError: No module named '({names})'", last)
 
 
 def test_what_scripts_share_is_the_same_in_every_skill() -> None:
