@@ -16,6 +16,7 @@ _COMMANDS = {
     "list": "List the skills that are found.",
     "show": "Show one skill: what it is, what it accepts, what is in it.",
     "validate": "Say everything that is wrong with skills.",
+    "tokens": "Show what skills cost in tokens, and where the tokens go.",
     "call": "Call a skill and print its answer.",
     "demo": "See an agent's slips repaired, migrated and refused, offline.",
 }

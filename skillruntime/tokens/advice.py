@@ -169,7 +169,8 @@ def _whole_sections(body: str) -> list[Section]:
     """Return the sections at the level that divides the body, with all that stands below each."""
     parts = sections(body)
     levels = sorted({part.level for part in parts if part.level})
-    level = next((at for at in levels if sum(part.level == at for part in parts) > 1), levels[0] if levels else 1)
+    # A single heading above all others is the body's title and divides nothing.
+    level = next((at for at in levels if sum(part.level == at for part in parts) > 1), (levels[1:] or levels or [1])[0])
     whole: list[Section] = []
     for part in parts:
         if part.level > level and whole and whole[-1].level == level:
