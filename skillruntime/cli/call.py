@@ -80,7 +80,7 @@ def _read(arguments: tuple[str, ...]) -> Any:
     if len(arguments) == 1:
         only = arguments[0]
         if only == "-":
-            return click.get_text_stream("stdin").read()
+            return sys.stdin.read()
         if only.startswith("@"):
             return _file(only[1:])
         if "=" not in only.partition("{")[0]:

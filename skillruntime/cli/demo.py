@@ -131,7 +131,9 @@ def play(catalog: SkillCatalog) -> Iterator[Step]:
         toolkit = SkillToolkit(runtime, session=runtime.session(workspace=workspace))
         model = ScriptedChatModel(replies=[*replies, AIMessage("Here is your digest.")])
         agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
-        question: Any = {"messages": [HumanMessage("What is new about AI regulation, quantum computing and harbour seals?")]}
+        question: Any = {
+            "messages": [HumanMessage("What is new about AI regulation, quantum computing and harbour seals?")]
+        }
         scenes = iter(SCENES)
         for update in agent.stream(question, stream_mode="updates"):
             for message in update.get("tools", {}).get("messages", []):

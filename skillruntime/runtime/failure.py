@@ -21,16 +21,14 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
     """
     match unwrapped(error):
         case SkillRuntimeError() as ours:
-            return list(ours.to_errors())
+            return [_with_next_step(item) for item in ours.to_errors()]
         case TimeoutError():
             # It was raised by work that has ended, not by our deadline: nothing of it goes on.
             action = "Try again, or ask for less at once"
             return [SkillError(ErrorCode.TOOL_TIMEOUT, "Something the skill waited for timed out", True, None, action)]
         case unforeseen:
             _log.error("%s failed with an unexpected exception", name, exc_info=unforeseen)
-            action = "Tell the user that the skill failed inside; the same call will most likely fail again"
-            told = handle_skill_error(unforeseen, {}).errors or []
-            return [dataclasses.replace(item, suggested_action=action) for item in told]
+            return [_with_next_step(item) for item in handle_skill_error(unforeseen, {}).errors or []]
 
 
 def unwrapped(error: Exception) -> Exception:
@@ -38,3 +36,22 @@ def unwrapped(error: Exception) -> Exception:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+_AT_FAULT = "Tell the user that the skill is at fault; other arguments will not help"
+_NEXT_STEPS = {
+    ErrorCode.INVALID_SKILL: _AT_FAULT,
+    ErrorCode.INVALID_OUTPUT: _AT_FAULT,
+    ErrorCode.INTERNAL_ERROR: "Tell the user that the skill failed inside; the same call will most likely fail again",
+    ErrorCode.ACCESS_DENIED: "Tell the user that this was not allowed; do not repeat the call",
+    ErrorCode.TOOL_NOT_AVAILABLE: "Tell the user what is missing",
+    ErrorCode.TOOL_EXECUTION_FAILED: "If the message names an argument, change that; else tell the user what it says",
+}
+
+
+def _with_next_step(error: SkillError) -> SkillError:
+    """*error* with something to do about it, where whoever raised it said nothing."""
+    if error.suggested_action:
+        return error
+    otherwise = "Change what the message names, and call again" if error.recoverable else "Tell the user what it says"
+    return dataclasses.replace(error, suggested_action=_NEXT_STEPS.get(error.code, otherwise))

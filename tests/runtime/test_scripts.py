@@ -1,0 +1,353 @@
+"""Running a skill's script, and every way in which it can go wrong: `skillruntime/runtime/scripts.py`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.runtime import SkillRuntime
+
+WriteSkill = Callable[..., SkillCatalog]
+
+ECHO = """
+import json, os, sys
+arguments = json.load(sys.stdin)
+print(json.dumps({"arguments": arguments, "cwd": os.getcwd(), "environment": sorted(os.environ)}))
+"""
+
+
+def call(catalog: SkillCatalog, arguments: Any = None, **options: Any) -> SkillResponse:
+    """Call the sample skill."""
+    runtime = SkillRuntime(catalog, **{key: options.pop(key) for key in ("workspace", "environment") if key in options})
+    return runtime.call_blocking("sample", arguments or {}, **options)
+
+
+def only_error(response: SkillResponse) -> SkillError:
+    """The one error of a failed call, which has a next step for the model."""
+    assert response.status == "failed"
+    assert response.errors is not None
+    (error,) = response.errors
+    assert error.suggested_action
+    json.dumps(response.to_dict())
+    return error
+
+
+def test_a_script_gets_its_arguments_and_its_output_is_the_data(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """One JSON object on stdin, one JSON value on stdout, started in the workspace."""
+    response = call(write_skill(ECHO), {"text": "héllo ☃"}, workspace=tmp_path / "w")
+
+    assert response.status == "success"
+    assert response.data["arguments"] == {"text": "héllo ☃"}
+    assert response.data["cwd"] == str(tmp_path / "w")
+    assert response.metadata is not None
+    assert response.metadata["version"] == "1.2.0"
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_script_runs_on_either_event_loop(write_skill: WriteSkill, backend: str) -> None:
+    """The runtime is written against anyio."""
+    if backend == "trio":
+        pytest.importorskip("trio")
+    runtime = SkillRuntime(write_skill(ECHO))
+
+    async def main() -> SkillResponse:
+        return await runtime.call("sample", {"text": "x"})
+
+    assert anyio.run(main, backend=backend).status == "success"
+
+
+def test_the_environment_is_an_allow_list(write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret of the host does not reach a script, unless the contract requires it or the host adds it."""
+    for name in ("HOST_SECRET", "REQUIRED_KEY", "ADDED_BY_HOST"):
+        monkeypatch.setenv(name, "value")
+
+    catalog = write_skill(ECHO, requires={"environment": ["REQUIRED_KEY"]})
+    response = call(catalog, environment=["ADDED_BY_HOST"])
+
+    assert "HOST_SECRET" not in response.data["environment"]
+    assert {"PATH", "REQUIRED_KEY", "ADDED_BY_HOST"} <= set(response.data["environment"])
+
+
+def test_a_required_variable_that_is_not_set_is_named(write_skill: WriteSkill) -> None:
+    """The script is not even started."""
+    error = only_error(call(write_skill(ECHO, requires={"environment": ["NO_SUCH_KEY"]})))
+
+    assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
+    assert "NO_SUCH_KEY" in (error.suggested_action or "")
+
+
+def test_new_files_are_told(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """What the script wrote into the workspace stands in the metadata."""
+    source = "import pathlib; pathlib.Path('out').mkdir(); pathlib.Path('out/report.md').write_text('hi'); print('{}')"
+
+    response = call(write_skill(source), workspace=tmp_path / "w")
+
+    assert response.metadata is not None
+    assert response.metadata["files"] == [{"path": "out/report.md", "media_type": "text/markdown", "bytes": 2}]
+
+
+def test_a_path_reaches_the_script_absolute_and_one_outside_is_refused(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """`format: path` is resolved inside the workspace; nothing runs when it leads outside."""
+    schema = {"properties": {"file": {"type": "string", "format": "path"}}}
+    catalog = write_skill(ECHO, input=schema)
+
+    inside = call(catalog, {"file": "a/b.txt"}, workspace=tmp_path / "w")
+    outside = only_error(call(catalog, {"file": "../../etc/passwd"}, workspace=tmp_path / "w"))
+
+    assert inside.data["arguments"] == {"file": str(tmp_path / "w" / "a" / "b.txt")}
+    assert (outside.code, outside.recoverable) == (ErrorCode.INVALID_INPUT, True)
+    assert outside.details is not None
+    assert outside.details["path"] == "/file"
+
+
+def test_a_script_that_crashes_is_quoted_without_host_paths(write_skill: WriteSkill) -> None:
+    """The last line of its stderr, its exit code, and the tail of the traceback with short paths."""
+    error = only_error(call(write_skill("import json\n\ndef work():\n    raise KeyError('topic')\n\nwork()\n")))
+
+    assert error.code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert error.message == "The script failed with exit code 1: KeyError: 'topic'"
+    assert error.details is not None
+    assert "sample/scripts/run.py" in error.details["stderr"]
+    assert "/tmp" not in error.details["stderr"].replace("/sample", "")
+
+
+def test_a_required_secret_is_not_quoted(write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that prints its key in an error does not tell the model."""
+    monkeypatch.setenv("THE_KEY", "sk-12345")
+    source = "import os, sys\nsys.exit('bad key ' + os.environ['THE_KEY'])"
+
+    error = only_error(call(write_skill(source, requires={"environment": ["THE_KEY"]})))
+
+    assert error.message == "The script failed with exit code 1: bad key ***"
+
+
+def test_a_script_that_fails_silently_says_so(write_skill: WriteSkill) -> None:
+    """No words, no guess at any."""
+    error = only_error(call(write_skill("import sys; sys.exit(7)")))
+
+    assert error.message == "The script failed with exit code 7 and said nothing"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+def test_a_script_ended_by_a_signal_says_which(write_skill: WriteSkill) -> None:
+    """A segmentation fault, say."""
+    error = only_error(call(write_skill("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")))
+
+    assert "was ended by SIGSEGV" in error.message
+
+
+def test_a_script_that_hangs_is_killed_at_its_deadline(write_skill: WriteSkill) -> None:
+    """It has provably stopped, so the call may be sent again."""
+    source = "import time; time.sleep(600)"
+
+    error = only_error(call(write_skill(source), timeout=0.3))
+
+    assert (error.code, error.recoverable) == (ErrorCode.TOOL_TIMEOUT, True)
+    assert error.message == "The skill did not finish within 0.3 s and was stopped"
+
+
+def test_the_contracts_own_timeout_counts_where_the_caller_says_nothing(write_skill: WriteSkill) -> None:
+    """`run.timeout_seconds`; a caller's timeout replaces it."""
+    source = "import time; time.sleep(0 if input() == '{}' else 600); print('{}')"
+    catalog = write_skill(source, run={"script": "scripts/run.py", "timeout_seconds": 0.4})
+
+    error = only_error(call(catalog, {"text": "hang"}))
+
+    assert error.details is not None
+    assert error.details["timeout_seconds"] == 0.4
+
+
+@pytest.mark.parametrize(
+    ("printed", "fault"),
+    [
+        ("hello", "Expecting value"),
+        ('{"a": 1} {"b": 2}', "Extra data"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ("[" * 100_000, ""),
+        ('{"a": 1', "Expecting"),
+    ],
+)
+def test_a_script_that_prints_garbage_broke_its_promise(write_skill: WriteSkill, printed: str, fault: str) -> None:
+    """One JSON value, or the skill is at fault: what it printed is shown, shortened."""
+    error = only_error(call(write_skill(f"print({printed!r})")))
+
+    assert error.code is ErrorCode.INVALID_OUTPUT
+    assert error.details is not None
+    assert fault in error.details["fault"]
+    assert len(error.details["printed"]) <= 80
+
+
+def test_bytes_that_are_not_utf8_are_garbage(write_skill: WriteSkill) -> None:
+    """The protocol is UTF-8."""
+    error = only_error(call(write_skill("import sys; sys.stdout.buffer.write(b'\"\\xff\"')")))
+
+    assert error.code is ErrorCode.INVALID_OUTPUT
+
+
+@pytest.mark.parametrize("source", ["", "print()", "import sys; sys.stderr.write('done')"])
+def test_a_script_that_prints_nothing_broke_its_promise(write_skill: WriteSkill, source: str) -> None:
+    """An empty answer is no answer."""
+    error = only_error(call(write_skill(source)))
+
+    assert (error.code, error.message) == (ErrorCode.INVALID_OUTPUT, "The script ended without printing a result")
+
+
+def test_a_script_that_floods_stdout_is_stopped(write_skill: WriteSkill) -> None:
+    """It is killed at the limit, and what was cut is said."""
+    error = only_error(call(write_skill("import sys\nwhile True: sys.stdout.write('x' * 65536)"), timeout=60))
+
+    assert error.code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert "more than 10,485,760 bytes" in error.message
+    assert error.details is not None
+    assert error.details["cut"] is True
+
+
+def test_a_script_that_is_not_there_is_the_skills_fault(write_skill: WriteSkill) -> None:
+    """`run.script` names nothing."""
+    error = only_error(call(write_skill(None)))
+
+    assert (error.code, error.recoverable) == (ErrorCode.INVALID_SKILL, False)
+    assert "'scripts/run.py' is not there" in error.message
+
+
+def test_a_script_outside_the_skill_is_not_run(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """Nor through a symbolic link."""
+    (tmp_path / "outside.py").write_text("print(1)")
+    above = write_skill(None, run={"script": "../../outside.py"})
+    (tmp_path / "skills" / "sample" / "scripts" / "link.py").symlink_to(tmp_path / "outside.py")
+
+    error = only_error(call(above))
+    linked = only_error(call(write_skill(None, run={"script": "scripts/link.py"})))
+
+    assert error.code is linked.code is ErrorCode.INVALID_SKILL
+    assert "outside the skill" in error.message
+
+
+def test_a_file_that_nothing_runs_is_not_available(write_skill: WriteSkill) -> None:
+    """No interpreter for its suffix, and not executable."""
+    error = only_error(call(write_skill("print 1", script="scripts/run.xyz")))
+
+    assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
+    assert "no interpreter" in error.message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="executable bits are POSIX")
+def test_a_broken_executable_cannot_be_started(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """A missing interpreter in its first line is told, not raised."""
+    catalog = write_skill("#!/no/such/interpreter\n", script="scripts/run.xyz")
+    (tmp_path / "skills" / "sample" / "scripts" / "run.xyz").chmod(0o755)
+
+    assert only_error(call(catalog)).code is ErrorCode.TOOL_NOT_AVAILABLE
+
+
+def test_an_interpreter_that_is_not_installed_is_named(
+    write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Node script without Node."""
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    error = only_error(call(write_skill("console.log(1)", script="scripts/run.js")))
+
+    assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
+    assert "'node'" in (error.suggested_action or "")
+
+
+def test_a_missing_package_comes_with_its_install_command(write_skill: WriteSkill) -> None:
+    """From the script's own PEP 723 block."""
+    source = '# /// script\n# dependencies = ["no-such-package-anywhere>=2", "pytest"]\n# ///\nimport no_such_package\n'
+
+    error = only_error(call(write_skill(source)))
+
+    assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
+    assert error.message == "The skill needs no-such-package-anywhere>=2, which is not installed"
+    assert error.suggested_action == "Ask the user to run: pip install 'no-such-package-anywhere>=2'"
+
+
+def test_an_undeclared_package_is_named(write_skill: WriteSkill) -> None:
+    """Without the block nobody knows the package, but the module has a name."""
+    error = only_error(call(write_skill("import no_such_package_anywhere")))
+
+    assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
+    assert "'no_such_package_anywhere'" in error.message
+
+
+def test_a_broken_module_of_the_skill_itself_is_a_crash(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """What lies beside the script is the skill's own; no installation will help."""
+    catalog = write_skill("import own.gone")
+    (tmp_path / "skills" / "sample" / "scripts" / "own").mkdir()
+    (tmp_path / "skills" / "sample" / "scripts" / "own" / "__init__.py").write_text("")
+
+    assert only_error(call(catalog)).code is ErrorCode.TOOL_EXECUTION_FAILED
+
+
+def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -> None:
+    """31.2: the script's own errors; a code that nobody knows keeps its name in the details."""
+    report = {
+        "status": "failed",
+        "errors": [
+            {"code": "RATE_LIMIT_EXCEEDED", "message": "Slow down", "recoverable": True, "suggested_action": "Wait"},
+            {"code": "QUOTA_USED_UP", "message": "Used up"},
+        ],
+        "spent": 5,
+    }
+
+    response = call(write_skill(f"import sys; print({json.dumps(json.dumps(report))}); sys.exit(1)"))
+
+    assert (response.status, response.data) == ("failed", report)
+    assert response.errors == [
+        SkillError(ErrorCode.RATE_LIMIT_EXCEEDED, "Slow down", True, None, "Wait"),
+        SkillError(ErrorCode.TOOL_EXECUTION_FAILED, "Used up", False, {"code": "QUOTA_USED_UP"}),
+    ]
+
+
+def test_a_partial_success_keeps_its_data_whole(write_skill: WriteSkill) -> None:
+    """Status and errors are copied, not moved."""
+    output = {"status": "partial_success", "items": [1], "errors": [{"code": "FETCH_FAILED", "message": "one is down"}]}
+
+    response = call(write_skill(f"print({json.dumps(json.dumps(output))})"))
+
+    assert (response.status, response.data) == ("partial_success", output)
+    assert response.errors is not None
+    assert response.errors[0].code is ErrorCode.FETCH_FAILED
+
+
+def test_an_output_that_breaks_the_contract_is_the_skills_fault(write_skill: WriteSkill) -> None:
+    """The output is validated as it was returned."""
+    schema = {"type": "object", "required": ["pages"], "properties": {"pages": {"type": "integer"}}}
+
+    error = only_error(call(write_skill('print(\'{"pages": "3"}\')', output=schema)))
+
+    assert (error.code, error.recoverable) == (ErrorCode.INVALID_OUTPUT, False)
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_leaves_no_process_behind(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """The script is killed; the cancellation goes on."""
+    source = (
+        "import os, time\nopen('pid.tmp', 'w').write(str(os.getpid()))\nos.rename('pid.tmp', 'pid')\ntime.sleep(600)"
+    )
+    runtime = SkillRuntime(write_skill(source), workspace=tmp_path / "w")
+    answers: list[SkillResponse] = []
+
+    async def call_it() -> None:
+        answers.append(await runtime.call("sample", {}))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call_it)
+        with anyio.fail_after(30):
+            while not (tmp_path / "w" / "pid").exists():
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+
+    assert answers == []
+    pid = int((tmp_path / "w" / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()

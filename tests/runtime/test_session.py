@@ -1,0 +1,89 @@
+"""What one conversation has activated and was refused: `skillruntime/runtime/session.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.errors import SkillNotFoundError
+from skillruntime.runtime.runtime import SkillRuntime
+
+WriteSkill = Callable[..., SkillCatalog]
+
+
+def test_an_activation_gives_instructions_files_and_tools(write_skill: WriteSkill) -> None:
+    """What a model needs, and in this order."""
+    session = SkillRuntime(write_skill("print(1)", description="Runs it")).session()
+
+    text = session.activate("sample")
+
+    assert text.startswith('<skill name="sample">\nDo it.\n</skill>')
+    assert "- scripts/run.py (8 bytes)" in text
+    assert "- sample: Runs it" in text
+    assert list(session.active) == ["sample"]
+
+
+def test_a_second_activation_is_one_line_unless_the_text_has_changed(write_skill: WriteSkill) -> None:
+    """The instructions already stand in the conversation."""
+    session = SkillRuntime(write_skill("")).session()
+    session.activate("sample")
+
+    again = session.activate("sample")
+    write_skill("", body="Do it otherwise.")
+    changed = session.activate("sample")
+
+    assert len(again.splitlines()) == 1
+    assert "already active" in again
+    assert "Do it otherwise." in changed
+
+
+def test_an_unknown_skill_is_not_activated(write_skill: WriteSkill) -> None:
+    """The closest name is told."""
+    with pytest.raises(SkillNotFoundError) as caught:
+        SkillRuntime(write_skill("")).session().activate("sampel")
+
+    assert "sample" in (caught.value.suggested_action or "")
+
+
+def test_a_repeated_refusal_is_told_so(write_skill: WriteSkill) -> None:
+    """The same bad call again: the model learns that it goes in circles; another call, or another session, does not."""
+    runtime = SkillRuntime(write_skill("print(1)"))
+    session = runtime.session()
+    bad = {"wrong": 1, "text": "x"}
+
+    first = session.call_blocking("sample", bad)
+    second = anyio.run(session.call, "sample", {"text": "x", "wrong": 1})
+    other = session.call_blocking("sample", {"wrong": 2})
+    elsewhere = runtime.session().call_blocking("sample", bad)
+
+    def says_so(response):
+        return "refused before (2 times now)" in response.errors[0].suggested_action
+
+    assert [says_so(response) for response in (first, second, other, elsewhere)] == [False, True, False, False]
+
+
+def test_a_session_has_one_workspace(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """Files stay from call to call; a temporary workspace goes with the session."""
+    source = """
+import pathlib
+path = pathlib.Path("n")
+number = len(path.read_text()) if path.exists() else 0
+path.write_text("x" * (number + 1))
+print(number)
+"""
+    runtime = SkillRuntime(write_skill(source))
+
+    with runtime.session() as session:
+        numbers = [session.call_blocking("sample", {}).data for _ in range(3)]
+        directory = session.workspace.directory
+    own = runtime.session(workspace=tmp_path / "own")
+    own.call_blocking("sample", {})
+    own.close()
+
+    assert numbers == [0, 1, 2]
+    assert not directory.exists()
+    assert (tmp_path / "own" / "n").exists()
