@@ -1,0 +1,229 @@
+"""The parts of a skill's descriptor: its enumerations (descriptor chapter 4.3) and substructures (4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, Final
+
+__all__ = [
+    "ABSENT",
+    "PROTOCOL_VERSION",
+    "AccessPolicy",
+    "AuthConfig",
+    "AuthType",
+    "CapabilityType",
+    "Extensions",
+    "InvocationEndpoint",
+    "OAuth2Config",
+    "OutputDefinition",
+    "ParameterDefinition",
+    "ProtocolVersion",
+    "Provider",
+    "RetryPolicy",
+    "fill_url",
+]
+
+PROTOCOL_VERSION: Final = "1.0.0"
+"""The version of the protocol that this library speaks."""
+
+
+class CapabilityType(StrEnum):
+    """What kind of thing the skill is (4.3): code to embed, a remote service, text to read, work that someone does."""
+
+    PLUGIN = "plugin"
+    API = "api"
+    KNOWLEDGE = "knowledge"
+    TASK = "task"
+
+
+class AccessPolicy(StrEnum):
+    """Who may see and call it (4.3): anyone; seen by all and called with credentials; not even seen without."""
+
+    PUBLIC = "public"
+    RESTRICTED = "restricted"
+    PRIVATE = "private"
+
+
+class AuthType(StrEnum):
+    """How a caller says who it is (4.3)."""
+
+    API_KEY = "api_key"
+    OAUTH2 = "oauth2"
+    CUSTOM = "custom"
+    NONE = "none"
+
+
+class Absent(Enum):
+    """Tells a field that was not written from one that was written as null."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolVersion:
+    """The protocol's version that the descriptor is written for (4.4)."""
+
+    version: str = PROTOCOL_VERSION
+    changelog_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Who offers the skill; ``more`` is whatever else they say of themselves."""
+
+    name: str
+    url: str | None = None
+    contact: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often to try, and the first pause in milliseconds; the n-th is 2^n times that (6.6)."""
+
+    max_attempts: int = 3
+    backoff_ms: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationEndpoint:
+    """Where the skill is called (4.4).
+
+    A URL with ``{execution_id}`` is a template, as in 4.4; to one without it the id is appended, as in 6.2.
+    """
+
+    url: str
+    method: str = "POST"
+    content_type: str = "application/json"
+    status_url: str | None = None
+    result_url: str | None = None
+    timeout_ms: int | None = None
+    retry: RetryPolicy | None = None
+
+    def status_of(self, execution_id: str) -> str:
+        """Return where the status of *execution_id* is asked; without a ``status_url``, beside the endpoint.
+
+        >>> InvocationEndpoint("https://a.example/invoke", status_url="https://a.example/status").status_of("e/1")
+        'https://a.example/status/e%2F1'
+        """
+        return fill_url(self.status_url or _beside(self.url, "status"), execution_id)
+
+    def result_of(self, execution_id: str) -> str:
+        """Return where the result of *execution_id* is fetched.
+
+        >>> InvocationEndpoint("https://a.example/x/invoke").result_of("e1")
+        'https://a.example/x/result/e1'
+        """
+        return fill_url(self.result_url or _beside(self.url, "result"), execution_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterDefinition:
+    """One input parameter (4.4).
+
+    ``default`` of None is the chapter's ``"default": null``: no default, unless the schema admits null.
+    """
+
+    name: str
+    type: str = "string"
+    description: str = ""
+    required: bool = False
+    default: Any = ABSENT
+    schema: Mapping[str, Any] | None = None
+
+    def to_schema(self) -> dict[str, Any]:
+        """Return the parameter as a JSON Schema.
+
+        >>> ParameterDefinition("n", "integer", default=None, schema={"minimum": 1}).to_schema()
+        {'type': 'integer', 'minimum': 1}
+        """
+        schema: dict[str, Any] = {} if self.type == "any" else {"type": self.type}
+        if self.description:
+            schema["description"] = self.description
+        schema |= self.schema or {}
+        if self.default is not ABSENT and (self.default is not None or _admits_null(schema)):
+            schema["default"] = self.default
+        return schema
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDefinition:
+    """What the skill gives back (4.4)."""
+
+    content_type: str = "application/json"
+    schema: Mapping[str, Any] | bool | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth2Config:
+    """Where tokens come from, and what each scope allows (4.4)."""
+
+    token_url: str
+    authorization_url: str | None = None
+    scopes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthConfig:
+    """How to authenticate (4.4); ``more`` is what only a ``custom`` scheme understands."""
+
+    type: AuthType = AuthType.NONE
+    description: str | None = None
+    header: str | None = None
+    oauth2: OAuth2Config | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key_header(self) -> str:
+        """The header that carries an API key."""
+        return self.header or "X-API-Key"
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """What the server can do beyond the chapters; a peer that knows none of it works unchanged.
+
+    ``annotations`` are the contract's (``read_only``, ``idempotent``); ``input_schema`` is the whole input schema,
+    where ``inputs`` cannot say it all; ``wait_seconds`` is the longest ``Prefer: wait``.
+    """
+
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    input_schema: Mapping[str, Any] | None = None
+    idempotency_key: bool = False
+    cancel: bool = False
+    wait_seconds: float = 0
+    poll_interval_ms: int | None = None
+    events_url: str | None = None
+    executions_url: str | None = None
+    webhooks: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fill_url(template: str, execution_id: str) -> str:
+    """Return *template* with the id in its place, or appended where it has none; the id cannot leave its segment."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.~") else _percent(c) for c in execution_id)
+    if safe in (".", ".."):
+        safe = safe.replace(".", "%2E")
+    if "{execution_id}" in template:
+        return template.replace("{execution_id}", safe)
+    return f"{template.rstrip('/')}/{safe}"
+
+
+def _admits_null(schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type")
+    return kind is None or kind == "null" or (isinstance(kind, list) and "null" in kind)
+
+
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def _beside(url: str, word: str) -> str:
+    """The address beside the endpoint's: its last segment replaced."""
+    return f"{url.rstrip('/').rpartition('/')[0]}/{word}"

@@ -1,0 +1,127 @@
+"""The JSON Schema of a skill descriptor (descriptor chapter 4.2 to 4.4), and of the extensions that we announce.
+
+Fields that the chapters do not name are let through: a descriptor of tomorrow stays readable today.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["DESCRIPTOR_SCHEMA"]
+
+_TEXT: Final = {"type": "string", "minLength": 1}
+_URL: Final = {"type": "string", "pattern": "^https?://[^\\s]+$", "maxLength": 2000}
+_VERSION: Final = {"type": "string"}
+_TYPES: Final = ["string", "number", "integer", "boolean", "array", "object", "null", "any"]
+
+DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Skill descriptor",
+    "type": "object",
+    "required": [
+        *("protocol", "id", "name", "version", "capability_type", "description", "provider"),
+        *("endpoint", "inputs", "output", "auth", "access"),
+    ],
+    "properties": {
+        "protocol": {
+            "type": "object",
+            "required": ["version"],
+            "properties": {"version": _VERSION, "changelog_url": _URL},
+        },
+        "id": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"},
+        "name": _TEXT,
+        "version": _VERSION,
+        "capability_type": {"enum": ["plugin", "api", "knowledge", "task"]},
+        "description": {"type": "string"},
+        "provider": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": _TEXT, "url": _URL, "contact": {"type": "string"}},
+        },
+        "endpoint": {
+            "type": "object",
+            "required": ["url"],
+            "properties": {
+                "url": _URL,
+                "method": {"enum": ["POST"]},
+                "content_type": {"enum": ["application/json"]},
+                "status_url": _URL,
+                "result_url": _URL,
+                "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 2**53},
+                "retry": {
+                    "type": "object",
+                    "properties": {
+                        "max_attempts": {"type": "integer", "minimum": 0, "maximum": 100},
+                        "backoff_ms": {"type": "integer", "minimum": 0, "maximum": 3_600_000},
+                    },
+                },
+            },
+        },
+        "inputs": {
+            "type": "array",
+            "maxItems": 500,
+            "items": {
+                "type": "object",
+                "required": ["name", "type"],
+                "properties": {
+                    "name": _TEXT,
+                    "type": {"enum": _TYPES},
+                    "description": {"type": "string"},
+                    "required": {"type": "boolean"},
+                    "schema": {"type": "object"},
+                },
+            },
+        },
+        "output": {
+            "type": "object",
+            "properties": {
+                "content_type": _TEXT,
+                "schema": {"type": ["object", "boolean"]},
+                "description": {"type": "string"},
+            },
+        },
+        "auth": {
+            "type": "object",
+            "required": ["type"],
+            "properties": {
+                "type": {"enum": ["api_key", "oauth2", "custom", "none"]},
+                "description": {"type": "string"},
+                "header": {"type": "string", "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"},
+                "oauth2": {
+                    "type": "object",
+                    "required": ["token_url"],
+                    "properties": {
+                        "authorization_url": _URL,
+                        "token_url": _URL,
+                        "scopes": {"type": "object", "additionalProperties": {"type": "string"}},
+                    },
+                },
+            },
+        },
+        "access": {"enum": ["public", "restricted", "private"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "documentation_url": _URL,
+        "created_at": {"type": "string", "format": "date-time"},
+        "updated_at": {"type": "string", "format": "date-time"},
+        "extensions": {
+            "type": "object",
+            "properties": {
+                "annotations": {"type": "object"},
+                "input_schema": {"type": "object"},
+                "idempotency_key": {"type": "boolean"},
+                "cancel": {"type": "boolean"},
+                "wait_seconds": {"type": "number", "minimum": 0},
+                "poll_interval_ms": {"type": "integer", "minimum": 1},
+                "events_url": _URL,
+                "executions_url": _URL,
+                "webhooks": {"type": "boolean"},
+            },
+        },
+    },
+    "allOf": [
+        {
+            "if": {"properties": {"auth": {"properties": {"type": {"const": "oauth2"}}, "required": ["type"]}}},
+            "then": {"properties": {"auth": {"required": ["oauth2"]}}},
+        }
+    ],
+}

@@ -1,0 +1,56 @@
+"""One HTTP exchange as values: what both sides speak, and what a transport carries."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import urlsplit
+
+__all__ = ["Transport", "UnreachableError", "WireRequest", "WireResponse"]
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A request. Header names are in lower case; *peer* is the address it came from, where a server knows it."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
+    body: bytes = field(default=b"", repr=False)
+    peer: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of the URL, as it was sent: percent escapes are not undone."""
+        return urlsplit(self.url).path or "/"
+
+    @property
+    def query(self) -> str:
+        """The query of the URL, as it was sent."""
+        return urlsplit(self.url).query
+
+
+@dataclass(frozen=True, slots=True)
+class WireResponse:
+    """A response. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    body: bytes = field(default=b"", repr=False)
+
+
+class UnreachableError(Exception):
+    """No answer came: ``was_sent`` tells whether the request may have arrived, ``is_refused`` that we did not send it."""
+
+    def __init__(self, message: str, *, was_sent: bool, is_refused: bool = False) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
+        self.is_refused = is_refused
+
+
+Transport = Callable[[WireRequest], Awaitable[WireResponse]]
+"""Carries a request and gives its response, or raises `UnreachableError`. `SkillService.handle` is one."""

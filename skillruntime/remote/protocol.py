@@ -1,0 +1,389 @@
+"""The messages of the invocation protocol (chapter 6), and the one table of what may follow what. No I/O.
+
+Client and server read the same table: the server lets an execution go nowhere else, and the client names it an error
+when a server claims so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, NoReturn
+
+from skillruntime.remote.wire_errors import ErrorDocument, WireCode
+
+__all__ = [
+    "FINAL",
+    "TRANSITIONS",
+    "Caller",
+    "Execution",
+    "ExecutionStatus",
+    "InvocationContext",
+    "InvocationRequest",
+    "MessageError",
+    "Progress",
+    "Timestamps",
+    "can_follow",
+    "can_reach",
+]
+
+MAX_ID: Final = 200
+"""Characters of an id: of a caller, a skill, an execution, a trace."""
+
+
+class ExecutionStatus(StrEnum):
+    """One execution's life (6.4), and our ``cancelled``, which a peer that knows only the chapter sees as failed."""
+
+    ACCEPTED = "accepted"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+
+
+_S = ExecutionStatus
+FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.TIMEOUT, _S.CANCELLED})
+TRANSITIONS: Final[Mapping[ExecutionStatus, frozenset[ExecutionStatus]]] = {
+    _S.ACCEPTED: frozenset({_S.RUNNING, _S.FAILED, _S.TIMEOUT, _S.CANCELLED}),
+    _S.RUNNING: FINAL,
+    **dict.fromkeys(FINAL, frozenset()),
+}
+
+
+def can_follow(before: ExecutionStatus, after: ExecutionStatus) -> bool:
+    """Return whether an execution may step from *before* to *after*: what a server obeys."""
+    return after in TRANSITIONS[before]
+
+
+def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
+    """Return whether one who saw *before* may next see *after*: a client that polls misses steps.
+
+    >>> can_reach(ExecutionStatus.ACCEPTED, ExecutionStatus.COMPLETED)
+    True
+    >>> can_reach(ExecutionStatus.RUNNING, ExecutionStatus.ACCEPTED)
+    False
+    """
+    return before is after or any(can_reach(step, after) for step in TRANSITIONS[before])
+
+
+class MessageError(Exception):
+    """A message is not what the protocol says: ``violations`` are ``{field: JSON Pointer, expected, actual}``."""
+
+    def __init__(self, violations: list[dict[str, Any]]) -> None:
+        first = violations[0]
+        super().__init__(f"{first['field'] or 'the message'} should be {first['expected']}, and is {first['actual']}")
+        self.violations = violations
+
+    def to_document(self) -> ErrorDocument:
+        """Return the refusal of a request with these violations."""
+        message = "The request is not what the protocol asks for"
+        return ErrorDocument(WireCode.VALIDATION_ERROR, message, {"violations": self.violations})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls (6.3). ``credentials`` are for ``custom`` authentication alone, and are never stored or shown."""
+
+    id: str
+    type: str = "service"
+    credentials: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        document: dict[str, Any] = {"id": self.id, "type": self.type}
+        return document if self.credentials is None else {**document, "credentials": dict(self.credentials)}
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationContext:
+    """What else a caller may say (6.3); ``webhook`` is an extension: where to tell of the end."""
+
+    trace_id: str | None = None
+    priority: str = "normal"
+    timeout_ms: float | None = None
+    webhook: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object, without what is not said."""
+        said = {"trace_id": self.trace_id, "timeout_ms": self.timeout_ms, "webhook": self.webhook}
+        document = {name: value for name, value in said.items() if value is not None}
+        return document if self.priority == "normal" else {**document, "priority": self.priority}
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationRequest:
+    """The body of a POST (6.3).
+
+    >>> InvocationRequest.from_dict({"caller": {"id": "a", "type": "robot"}, "skill_id": "s", "inputs": {}})
+    Traceback (most recent call last):
+    skillruntime.remote.protocol.MessageError: /caller/type should be ifay, service or user, and is "robot"
+    """
+
+    caller: Caller
+    skill_id: str
+    inputs: Mapping[str, Any]
+    context: InvocationContext = InvocationContext()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object of 6.3."""
+        document: dict[str, Any] = {
+            "caller": self.caller.to_dict(),
+            "skill_id": self.skill_id,
+            "inputs": dict(self.inputs),
+        }
+        context = self.context.to_dict()
+        return {**document, "context": context} if context else document
+
+    @classmethod
+    def from_dict(cls, document: Any) -> InvocationRequest:
+        """Return the request that *document* writes; fields that the chapter does not name are ignored.
+
+        Raises:
+            MessageError: it is none; all violations at once.
+        """
+        reading = _Reading(document)
+        caller = reading.inner("caller", required=True)
+        context = reading.inner("context")
+        request = cls(
+            Caller(
+                caller.text("id"),
+                caller.choice("type", ("ifay", "service", "user"), default=None),
+                caller.mapping("credentials", required=False),
+            ),
+            reading.text("skill_id"),
+            reading.mapping("inputs") or {},
+            InvocationContext(
+                context.text("trace_id", required=False) or None,
+                context.choice("priority", ("low", "normal", "high"), default="normal"),
+                context.positive("timeout_ms"),
+                context.text("webhook", required=False, limit=2000) or None,
+            ),
+        )
+        reading.finish()
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamps:
+    """When what happened (6.4), in ISO 8601, UTC; ``expires_at`` is when the result is no longer kept."""
+
+    created_at: str
+    updated_at: str
+    completed_at: str | None = None
+    expires_at: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        document = {"created_at": self.created_at, "updated_at": self.updated_at}
+        if self.completed_at is not None:
+            document["completed_at"] = self.completed_at
+        return document if self.expires_at is None else {**document, "expires_at": self.expires_at}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an execution is: *done* of *total*, where that is known."""
+
+    done: float
+    total: float | None = None
+    message: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object, without what is not said."""
+        said = {"done": self.done, "total": self.total, "message": self.message}
+        return {name: value for name, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution, as it stands (6.4).
+
+    ``has_output`` tells an output of null from none. ``metadata`` is what the skill's envelope says beside its result.
+    """
+
+    execution_id: str
+    status: ExecutionStatus
+    skill_id: str
+    timestamps: Timestamps
+    output: Any = None
+    has_output: bool = False
+    error: ErrorDocument | None = None
+    progress: Progress | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.status in FINAL
+
+    def to_dict(self, *, plain: bool = False) -> dict[str, Any]:
+        """Return the JSON object of 6.4; *plain* for a peer that knows only the chapter's five statuses."""
+        status = ExecutionStatus.FAILED if plain and self.status is ExecutionStatus.CANCELLED else self.status
+        document: dict[str, Any] = {
+            "execution_id": self.execution_id,
+            "status": status.value,
+            "skill_id": self.skill_id,
+        }
+        if self.has_output:
+            document["output"] = self.output
+        if self.error is not None:
+            document["error"] = self.error.to_dict()
+        if self.progress is not None:
+            document["progress"] = self.progress.to_dict()
+        if self.metadata:
+            document["metadata"] = dict(self.metadata)
+        return {**document, "timestamps": self.timestamps.to_dict()}
+
+    @classmethod
+    def from_dict(cls, document: Any) -> Execution:
+        """Return the execution that *document* shows. Only its id and status are insisted on: peers differ.
+
+        Raises:
+            MessageError: it has no id, or no status that is known.
+        """
+        reading = _Reading(document)
+        stamps = reading.inner("timestamps")
+        progress = reading.inner("progress")
+        done = progress.number("done")
+        execution = cls(
+            execution_id=reading.text("execution_id"),
+            status=ExecutionStatus(reading.choice("status", tuple(status.value for status in ExecutionStatus), None)),
+            skill_id=reading.text("skill_id", required=False),
+            timestamps=Timestamps(
+                stamps.loose_text("created_at") or "",
+                stamps.loose_text("updated_at") or "",
+                stamps.loose_text("completed_at"),
+                stamps.loose_text("expires_at"),
+            ),
+            output=reading.get("output"),
+            has_output=reading.has("output"),
+            error=ErrorDocument.from_dict(reading.get("error")),
+            progress=Progress(done, progress.number("total"), progress.loose_text("message"))
+            if done is not None
+            else None,
+            metadata=reading.mapping("metadata", required=False),
+        )
+        reading.finish()
+        return execution
+
+
+def to_timestamp(seconds: float) -> str:
+    """Return *seconds* since the epoch in ISO 8601.
+
+    >>> to_timestamp(1742481000.5)
+    '2025-03-20T14:30:00.500Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_timestamp(text: str) -> float:
+    """Return the seconds since the epoch that *text* names.
+
+    Raises:
+        ValueError: it is no date and time.
+    """
+    return datetime.fromisoformat(text).timestamp()
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the JSON value of *data*: UTF-8, no NaN, and no depth that would break the reader.
+
+    Raises:
+        MessageError: it is none.
+    """
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        expected = "one JSON value in UTF-8"
+        raise MessageError([_violation("", expected, " ".join(str(error).split())[:200])]) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+class _Reading:
+    """Reads a JSON object field by field and remembers everything that is wrong."""
+
+    def __init__(self, value: Any, at: str = "", violations: list[dict[str, Any]] | None = None) -> None:
+        self._at = at
+        self.violations: list[dict[str, Any]] = [] if violations is None else violations
+        self._document: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        self._is_absent = False
+        if not isinstance(value, Mapping):
+            self._is_absent = True
+            self.violations.append(_violation(at, "an object", value))
+
+    def finish(self) -> None:
+        """Raise what was found."""
+        if self.violations:
+            raise MessageError(self.violations)
+
+    def has(self, name: str) -> bool:
+        return name in self._document
+
+    def get(self, name: str) -> Any:
+        return self._document.get(name)
+
+    def inner(self, name: str, *, required: bool = False) -> _Reading:
+        value = self._document.get(name)
+        if value is None and not required:
+            inner = _Reading({}, f"{self._at}/{name}", self.violations)
+            inner._is_absent = True
+            return inner
+        return _Reading(value, f"{self._at}/{name}", self.violations)
+
+    def text(self, name: str, *, required: bool = True, limit: int = MAX_ID) -> str:
+        value = self._document.get(name)
+        if isinstance(value, str) and value and len(value) <= limit and value.isprintable():
+            return value
+        if value is None and (not required or self._is_absent):
+            return ""
+        self._wrong(name, f"a text of 1 to {limit} characters")
+        return ""
+
+    def loose_text(self, name: str) -> str | None:
+        value = self._document.get(name)
+        return value[:MAX_ID] if isinstance(value, str) else None
+
+    def choice(self, name: str, among: tuple[str, ...], default: str | None) -> str:
+        value = self._document.get(name)
+        if isinstance(value, str) and value in among:
+            return value
+        if value is None and default is not None:
+            return default
+        if not self._is_absent:
+            self._wrong(name, f"{', '.join(among[:-1])} or {among[-1]}")
+        return among[0]
+
+    def mapping(self, name: str, *, required: bool = True) -> Mapping[str, Any] | None:
+        value = self._document.get(name)
+        if isinstance(value, Mapping):
+            return value
+        if value is not None or required:
+            self._wrong(name, "an object")
+        return None
+
+    def number(self, name: str) -> float | None:
+        value = self._document.get(name)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def positive(self, name: str) -> float | None:
+        value = self._document.get(name)
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15):
+            return value
+        self._wrong(name, "a number of milliseconds above 0")
+        return None
+
+    def _wrong(self, name: str, expected: str) -> None:
+        self.violations.append(_violation(f"{self._at}/{name}", expected, self._document.get(name)))
+
+
+def _violation(field_: str, expected: str, actual: Any) -> dict[str, Any]:
+    said = actual if field_ == "" and isinstance(actual, str) else json.dumps(actual, ensure_ascii=False, default=str)
+    shown = said if len(said) <= 80 else said[:79] + "…"
+    return {"field": field_, "expected": expected, "actual": "nothing" if actual is None else shown}

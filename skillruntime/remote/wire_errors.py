@@ -1,0 +1,205 @@
+"""The protocol's errors: one envelope, one table of codes, and what each becomes for a model.
+
+``{"error": {code, message, details?, retry?}}`` is the envelope of chapters 6.5 and 9. The table is the only place that
+knows a code's HTTP status, and what `ErrorCode` it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
+
+__all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "to_skill_error"]
+
+
+class WireCode(StrEnum):
+    """The codes of chapter 9, then ours."""
+
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    AUTH_REQUIRED = "AUTH_REQUIRED"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
+    EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
+    ENDPOINT_UNREACHABLE = "ENDPOINT_UNREACHABLE"
+    VERSION_INCOMPATIBLE = "VERSION_INCOMPATIBLE"
+    # Ours
+    EXECUTION_NOT_FOUND = "EXECUTION_NOT_FOUND"
+    EXECUTION_EXPIRED = "EXECUTION_EXPIRED"
+    EXECUTION_CANCELLED = "EXECUTION_CANCELLED"
+    EXECUTION_INTERRUPTED = "EXECUTION_INTERRUPTED"
+    IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
+    RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
+    REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
+    REQUEST_TIMEOUT = "REQUEST_TIMEOUT"
+    NOT_FOUND = "NOT_FOUND"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    CONFLICT = "CONFLICT"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+# code: (HTTP status of a refusal, what a model is told, whether it may try again)
+_TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
+    WireCode.VALIDATION_ERROR: (400, ErrorCode.INVALID_INPUT, True),
+    WireCode.AUTH_REQUIRED: (401, ErrorCode.AUTH_REQUIRED, False),
+    WireCode.PERMISSION_DENIED: (403, ErrorCode.ACCESS_DENIED, False),
+    WireCode.SKILL_NOT_FOUND: (404, ErrorCode.SKILL_NOT_FOUND, False),
+    WireCode.EXECUTION_TIMEOUT: (504, ErrorCode.EXECUTION_TIMEOUT, True),
+    WireCode.ENDPOINT_UNREACHABLE: (502, ErrorCode.TOOL_NOT_AVAILABLE, True),
+    WireCode.VERSION_INCOMPATIBLE: (422, ErrorCode.UNSUPPORTED_VERSION, False),
+    WireCode.EXECUTION_NOT_FOUND: (404, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.EXECUTION_EXPIRED: (410, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.EXECUTION_CANCELLED: (409, ErrorCode.CANCELLED, False),
+    WireCode.EXECUTION_INTERRUPTED: (500, ErrorCode.TOOL_EXECUTION_FAILED, True),
+    WireCode.IDEMPOTENCY_KEY_REUSED: (422, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.RATE_LIMIT_EXCEEDED: (429, ErrorCode.RATE_LIMIT_EXCEEDED, True),
+    WireCode.REQUEST_TOO_LARGE: (413, ErrorCode.INVALID_INPUT, True),
+    WireCode.REQUEST_TIMEOUT: (408, ErrorCode.TOOL_EXECUTION_FAILED, True),
+    WireCode.NOT_FOUND: (404, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.METHOD_NOT_ALLOWED: (405, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.CONFLICT: (409, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.INTERNAL_ERROR: (500, ErrorCode.TOOL_EXECUTION_FAILED, False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RetryHint:
+    """When it is worth trying again (6.6), in milliseconds, and how often."""
+
+    suggested_delay_ms: int | None = None
+    max_attempts: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object, without what is not said."""
+        said = {"suggested_delay_ms": self.suggested_delay_ms, "max_attempts": self.max_attempts}
+        return {name: value for name, value in said.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, document: Any) -> RetryHint | None:
+        """Return the hint that *document* gives; None where it gives none that can be used."""
+        if not isinstance(document, Mapping):
+            return None
+        delay, attempts = document.get("suggested_delay_ms"), document.get("max_attempts")
+        hint = cls(_whole(delay), _whole(attempts))
+        return None if hint == cls() else hint
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDocument:
+    """What went wrong, as it is written on the wire; ``code`` is a `WireCode`, or whatever a peer or skill says.
+
+    >>> ErrorDocument("AUTH_REQUIRED", "Authentication is required to invoke this skill").to_envelope()
+    {'error': {'code': 'AUTH_REQUIRED', 'message': 'Authentication is required to invoke this skill'}}
+    """
+
+    code: str
+    message: str
+    details: Mapping[str, Any] | None = None
+    retry: RetryHint | None = None
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status of a refusal with this code."""
+        return _TABLE[self.code][0] if self.code in _TABLE else 500
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what stands under ``error``."""
+        document: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.details:
+            document["details"] = dict(self.details)
+        if self.retry is not None:
+            document["retry"] = self.retry.to_dict()
+        return document
+
+    def to_envelope(self) -> dict[str, Any]:
+        """Return the envelope of chapter 9."""
+        return {"error": self.to_dict()}
+
+    def to_problem(self) -> dict[str, Any]:
+        """Return the same as a problem document (RFC 9457), for who asks for ``application/problem+json``."""
+        document: dict[str, Any] = {
+            "type": "about:blank",
+            "title": self.code.replace("_", " ").capitalize(),
+            "status": self.http_status,
+            "detail": self.message,
+            **self.to_dict(),
+        }
+        del document["message"]
+        return document
+
+    @classmethod
+    def from_dict(cls, document: Any) -> ErrorDocument | None:
+        """Return the error that stands under ``error``; None where *document* is none that can be read."""
+        if not isinstance(document, Mapping) or not isinstance(document.get("code"), str):
+            return None
+        details = document.get("details")
+        return cls(
+            document["code"][:100],
+            str(document.get("message") or "")[:2000],
+            details if isinstance(details, Mapping) else None,
+            RetryHint.from_dict(document.get("retry")),
+        )
+
+
+class RemoteError(SkillRuntimeError):
+    """A remote skill refused, failed, or could not be reached: ``document`` is what the wire said, or stands for it.
+
+    ``may_have_run`` tells that nobody can know whether the skill ran.
+    """
+
+    def __init__(self, document: ErrorDocument, *, errors: tuple[SkillError, ...] = (), may_have_run: bool = False):
+        super().__init__(document.message)
+        self.document = document
+        self.may_have_run = may_have_run
+        self._errors = errors or (to_skill_error(document, may_have_run=may_have_run),)
+        self.recoverable = self._errors[0].recoverable
+
+    def to_errors(self) -> tuple[SkillError, ...]:
+        """Return what a model is told: the skill's own errors where it sent some."""
+        return self._errors
+
+
+_ACTIONS: Mapping[str, str] = {
+    WireCode.AUTH_REQUIRED: "Tell the user: the host must give credentials for this skill",
+    WireCode.PERMISSION_DENIED: "Tell the user: these credentials do not allow the call",
+    WireCode.SKILL_NOT_FOUND: "Go on without this skill",
+    WireCode.VERSION_INCOMPATIBLE: "Tell the user that the client or the skill must be upgraded",
+    WireCode.EXECUTION_INTERRUPTED: "Check whether it took effect; if not, the call may be sent again",
+    WireCode.EXECUTION_CANCELLED: "Do not repeat the call unless the user asks for it",
+    WireCode.ENDPOINT_UNREACHABLE: "Try again later, or go on without this skill",
+}
+_UNSURE = "It may have run and taken effect: check before calling again, or ask the user"
+
+
+def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> SkillError:
+    """Return what a model is told of *document*.
+
+    >>> error = to_skill_error(ErrorDocument("PERMISSION_DENIED", "Not you"))
+    >>> error.code.value, error.recoverable
+    ('ACCESS_DENIED', False)
+    """
+    _, code, recoverable = _TABLE.get(document.code, (500, ErrorCode.TOOL_EXECUTION_FAILED, False))
+    details = dict(document.details) if document.details else {}
+    if document.code not in _TABLE:
+        try:
+            code = ErrorCode(document.code)
+        except ValueError:
+            details["code"] = document.code
+        recoverable = details.pop("recoverable", None) is True
+    elif code.value != document.code:
+        details["code"] = document.code
+    action = details.pop("suggested_action", None) or _ACTIONS.get(document.code)
+    if document.retry is not None and document.retry.suggested_delay_ms is not None and recoverable:
+        action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"
+    if may_have_run:
+        action, recoverable = _UNSURE, False
+    return SkillError(code, document.message, recoverable, details or None, action if isinstance(action, str) else None)
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        return None
+    return int(value)
