@@ -170,7 +170,8 @@ class Bench:
             except ImportError:
                 continue
             tokens, said = at_home(rendered.listing), self.tokens(rendered.standing)
-            rows.append({"name": name, "ours": False, "tokens": tokens, "standing": said})
+            label = name if name.startswith("skills-ref") else f"{name} {rendered.version}"
+            rows.append({"name": label, "ours": False, "tokens": tokens, "standing": said, "version": rendered.version})
         for row in rows:
             row["above_per_skill"] = round((row["tokens"] - bare) / len(entries), 2)
         return rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,13 +21,14 @@ Entries = list[tuple[str, str, str]]  # name, description, path of the SKILL.md
 @dataclass(frozen=True)
 class Listing:
     listing: str
-    standing: str = ""
+    standing: str
+    version: str
 
 
 def skills_ref(entries: Entries) -> Listing:
     """The reference library of the format, with the location of each skill."""
     module = importlib.import_module("skills_ref")
-    return Listing(module.to_prompt([Path(path).parent for _, _, path in entries]))
+    return Listing(module.to_prompt([Path(path).parent for _, _, path in entries]), "", version("skills-ref"))
 
 
 def deepagents(entries: Entries) -> Listing:
@@ -36,7 +38,7 @@ def deepagents(entries: Entries) -> Listing:
     skills = [{"name": name, "description": description, "path": path, **plain} for name, description, path in entries]
     listing = module.SkillsMiddleware._format_skills_list(SimpleNamespace(sources=[]), skills)
     standing = module.SKILLS_SYSTEM_PROMPT.format(skills_locations="", skills_load_warnings="", skills_list="")
-    return Listing(listing, standing)
+    return Listing(listing, standing, version("deepagents"))
 
 
 def google_adk(entries: Entries) -> Listing:
@@ -44,7 +46,7 @@ def google_adk(entries: Entries) -> Listing:
     prompt = importlib.import_module("google.adk.skills.prompt")
     toolset = importlib.import_module("google.adk.tools.skill_toolset")
     skills = [SimpleNamespace(name=name, description=description) for name, description, _ in entries]
-    return Listing(prompt.format_skills_as_xml(skills), toolset.DEFAULT_SKILL_SYSTEM_INSTRUCTION)
+    return Listing(prompt.format_skills_as_xml(skills), toolset.DEFAULT_SKILL_SYSTEM_INSTRUCTION, version("google-adk"))
 
 
 def agent_framework(entries: Entries) -> Listing:
@@ -57,7 +59,7 @@ def agent_framework(entries: Entries) -> Listing:
     create = module.SkillsProvider._create_instructions
     before, opening, rest = create(prompt_template=None, skills=skills).partition("<available_skills>")
     listing, closing, after = rest.partition("</available_skills>")
-    return Listing(opening + listing + closing, before + after)
+    return Listing(opening + listing + closing, before + after, version("agent-framework-core"))
 
 
 PEERS: dict[str, Callable[[Entries], Listing]] = {

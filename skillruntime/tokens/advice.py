@@ -204,16 +204,17 @@ def _schema(
     skill: str, tool: str, schema: Mapping[str, Any], path: str, count: Callable[[str], int]
 ) -> Iterator[Advice]:
     for where, description in _descriptions(schema, ""):
-        if (tokens := count(description)) > _PARAMETER:
+        limit = _PARAMETER if where else _DESCRIPTION
+        if (tokens := count(description)) > limit:
             yield Advice(
-                "parameter-description-long",
+                "parameter-description-long" if where else "tool-description-long",
                 skill,
                 path,
                 None,
-                tokens - _PARAMETER,
+                tokens - limit,
                 "every request",
-                f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {_PARAMETER}",
-                f"keep one sentence for the model in description; move the rest to {FOR_PEOPLE[1]}, which is not sent",
+                f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {limit}",
+                f"keep in description what the model decides by; move the rest to {FOR_PEOPLE[1]}, which is not sent",
             )
     sent = for_model(schema)
     whole = count(_json(sent))

@@ -188,7 +188,11 @@ def _cost(skill: Skill, tokens: Callable[[str], int], with_advice: bool, with_re
     path = skill.metadata.path
     advice: Sequence[Advice] = ()
     if with_advice:
-        mappings = {name: schema for name, schema in schemas.items() if not isinstance(schema, bool)}
+        mappings = {
+            name: {**schema, "description": skill.contracts[name].description}
+            for name, schema in schemas.items()
+            if not isinstance(schema, bool)
+        }
         advice = advise(
             skill.name,
             skill.description,

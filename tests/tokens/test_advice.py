@@ -73,6 +73,15 @@ def test_a_parameters_documentation_is_better_not_sent() -> None:
     assert found(read=moved) == []
 
 
+def test_a_tools_own_description_has_a_skills_limit() -> None:
+    """What a tool says of itself may be as long as a skill's description, and is advised above that."""
+    within = {"description": "Reads a file, page by page. " * 12, "properties": {"path": {"type": "string"}}}
+    above = {"description": "Reads a file, page by page. " * 20, "properties": {"path": {"type": "string"}}}
+
+    assert found(read=within) == []
+    assert [(one.rule, one.tokens) for one in found(read=above)] == [("tool-description-long", 61)]
+
+
 def test_descriptions_that_dwarf_their_schema_are_found() -> None:
     """A schema whose prose is more than three times its parameters is told both figures."""
     prose = "The exact same long explanation of the very same thing, said over and over again."

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skillruntime.cli.tokens import command
+
+SKILLS = str(Path(__file__).parents[2] / "skills")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments), env={"COLUMNS": "100"})
+
+
+def test_a_table_by_skill_with_totals_and_sessions() -> None:
+    """A person sees each skill's tiers, what sessions cost against loading everything, and the method."""
+    result = run(SKILLS)
+
+    assert result.exit_code == 0
+    assert "pdf-processing" in result.stdout
+    assert "4 skills" in result.stdout
+    assert "session of 1 activation:" in result.stdout
+    assert "All figures in tokens of gpt-4o: o200k_base (exact)." in result.stdout
+
+
+def test_json_is_the_whole_report() -> None:
+    """A machine gets one document on stdout, with the unit, the method, and the sessions asked for."""
+    document = json.loads(run(SKILLS, "--json", "--activations", "2").stdout)
+
+    assert (document["unit"], document["exact"], document["exceeded"]) == ("tokens", True, [])
+    assert list(document["totals"]["session"]) == ["2"]
+    assert {skill["name"] for skill in document["skills"]} >= {"pdf-processing", "daily-news-digest"}
+
+
+def test_limits_fail_a_build() -> None:
+    """Each limit that is exceeded is an error on stderr with both figures, and the exit code is 1."""
+    result = run(SKILLS, "--max-catalog-tokens", "10", "--max-body-tokens", "100")
+
+    assert result.exit_code == 1
+    assert "at most 10 are allowed" in result.stderr
+    assert result.stderr.count("at most 100 are allowed") == 4
+
+
+def test_limits_that_hold_pass() -> None:
+    """Within its limits a directory exits with 0 and says nothing on stderr."""
+    result = run(SKILLS, "--max-catalog-tokens", "100000", "--max-body-tokens", "100000")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_an_estimate_is_called_one() -> None:
+    """For a model without a public tokenizer the figures say that they are an estimate, and from where."""
+    result = run(SKILLS, "--model", "claude-sonnet-4-5")
+
+    assert "(an estimate)" in result.stdout
+    assert "VentureBeat" in result.stdout
+
+
+def test_advice_says_what_would_be_saved(tmp_path: Path) -> None:
+    """Each piece of advice has its saving, its reason and its place."""
+    skill = tmp_path / "merge-pdf"
+    skill.mkdir()
+    body = "# Use\n\nRun it.\n\n# API reference\n\n" + "`option` does a thing.\n" * 400
+    (skill / "SKILL.md").write_text(
+        f"---\nname: merge-pdf\ndescription: Merges PDF files.\n---\n{body}", encoding="utf-8"
+    )
+
+    result = run(str(tmp_path), "--advise")
+
+    assert "tokens each activation: merge-pdf: the section 'API reference'" in result.stdout.replace("\n", " ")
+    assert "SKILL.md:9" in result.stdout
+
+
+def test_a_missing_path_is_a_usage_error() -> None:
+    """A path that does not exist is told as every command tells it."""
+    assert run("no/such/place").exit_code == 2
+
+
+@pytest.mark.parametrize("style", ["compact", "reference"])
+def test_the_catalogs_style_can_be_chosen(style: str) -> None:
+    """The catalog is costed in the style that is used."""
+    assert json.loads(run(SKILLS, "--json", "--style", style).stdout)["style"] == style
+
+
+def test_the_command_is_registered() -> None:
+    """``skillruntime tokens`` leads here."""
+    answer = subprocess.run(
+        [sys.executable, "-c", "from skillruntime.cli import main; main(['tokens', '--help'])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "--max-catalog-tokens" in answer.stdout
