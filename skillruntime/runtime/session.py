@@ -51,7 +51,7 @@ class SkillSession:
         before = self._active.get(skill.name)
         self._active[skill.name] = skill
         if before is not None and before.body == skill.body:
-            return f"The skill {skill.name!r} is already active; its instructions stand earlier in this conversation."
+            return f"{skill.name!r} is already active; its instructions stand above."
         return render_activation(skill)
 
     async def call(self, name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
