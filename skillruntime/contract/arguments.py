@@ -12,14 +12,21 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from skillruntime.contract.plain_json import MAX_DEPTH
-from skillruntime.contract.reader import Reader, UnreadableError, literal, quote, unique_members
+from skillruntime.contract.plain_json import MAX_DEPTH, find_fault
+from skillruntime.contract.reader import Reader, UnreadableError, literal, unique_members
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 __all__ = ["Parsed", "parse_arguments", "parse_container"]
 
 MAX_CHARACTERS = 10_000_000
-CUT_OFF_REASONS = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"})
+MAX_ENCODED = 2
+CUT_OFF_REASONS = frozenset(
+    {
+        *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
+        *("content_filter", "safety"),
+    }
+)
+"""What providers call it, in small letters, when a model did not stop by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +37,14 @@ class Parsed:
     mends: tuple[str, ...] = ()
 
 
-def parse_arguments(text: str, *, finish_reason: str | None = None, literals: bool = False) -> Parsed:
+def parse_arguments(
+    text: str, *, finish_reason: str | None = None, literals: bool = False, quoting: bool = True
+) -> Parsed:
     """Return the JSON value that *text* says; empty text is an empty object.
 
-    *finish_reason* is what the provider said of why the model stopped. With *literals*, a number that was not written
-    as Python would write it is a ``Decimal``, which remembers, so that ``1.50`` can become the text ``"1.50"``.
+    *finish_reason* is what the provider said of why the model stopped. With *literals*, a number that a float would
+    not remember as it was written is a ``Decimal``, which remembers, so that ``1.50`` can become the text ``"1.50"``.
+    Without *quoting*, no error shows any of the text: it may hold a secret.
 
     >>> parse_arguments('{"a": 1,}')
     Parsed(value={'a': 1}, mends=('trailing-comma',))
@@ -46,14 +56,14 @@ def parse_arguments(text: str, *, finish_reason: str | None = None, literals: bo
         TruncatedInputError: the text was cut off.
         SkillInputError: the text is not one JSON object, and cannot be read as one in only one way.
     """
-    if finish_reason in CUT_OFF_REASONS:
-        _fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True))
+    if finish_reason is not None and finish_reason.lower() in CUT_OFF_REASONS:
+        _fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
     try:
         parsed = _parse(text, literals=literals, encoded=0)
         if "\\u" in text or not text.isascii():
             _check_surrogates(parsed.value)
     except UnreadableError as error:
-        _fail(error)
+        _fail(error, quoting)
     return parsed
 
 
@@ -65,33 +75,59 @@ def parse_container(text: str) -> Parsed | None:
     >>> parse_container("[1, 2") is None
     True
     """
-    stripped = text.strip()
-    if len(stripped) < 2 or stripped[0] + stripped[-1] not in ("[]", "{}", "()"):
+    for _ in range(MAX_ENCODED):
+        inner = _encoded(text.strip())
+        if inner is None:
+            break
+        text = inner
+    text = text.strip()
+    if len(text) < 2 or text[0] + text[-1] not in ("[]", "{}", "()"):
         return None
+    parsed = _parse_container(text)
+    return None if parsed is None or find_fault(parsed.value) else parsed
+
+
+def _parse_container(text: str) -> Parsed | None:
     try:
-        value = _decode(stripped, literals=True)
+        value = _decode(text, literals=True)
         return Parsed(value) if isinstance(value, dict | list) else None
     except (ValueError, RecursionError, UnreadableError):
         pass
-    reader = Reader(stripped)
+    reader = Reader(text)
     try:
         value = reader.value(0)
         reader.space()
     except UnreadableError:
         return None
-    if reader.position != len(stripped) or "unclosed-object" in reader.mends:
+    if reader.position != len(text) or "unclosed-object" in reader.mends:
         return None
     return Parsed(value, tuple(reader.mends))
 
 
-def _fail(error: UnreadableError) -> NoReturn:
+def _encoded(text: str) -> str | None:
+    """Return the text that *text* writes as a JSON string, whole or without its quotes: ``{\\"a\\": 1}``."""
+    if text[:1] != '"' and not _ESCAPED.match(text):
+        return None
+    try:
+        value = _LENIENT.decode(text if text[0] == '"' else f'"{text}"')
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None
+
+
+_ESCAPED = re.compile(r'[\[{]\s*\\"')
+_LENIENT = json.JSONDecoder(strict=False)
+
+
+def _fail(error: UnreadableError, quoting: bool) -> NoReturn:
+    message = str(error) if quoting else error.unquoted
     if error.cut:
         raise TruncatedInputError(
-            f"The arguments {error}",
+            f"The arguments {message}",
             suggested_action="Send the whole call again as one complete JSON object; shorten long values if needed",
         ) from None
     raise SkillInputError(
-        f"The arguments are not one JSON object: {error}",
+        f"The arguments are not one JSON object: {message}",
         suggested_action="Send the arguments again as exactly one JSON object",
     ) from None
 
@@ -110,8 +146,8 @@ def _parse(text: str, *, literals: bool, encoded: int) -> Parsed:
     except ValueError as error:
         if "digits" in str(error):
             raise UnreadableError("a number has thousands of digits") from None
-        value, mends = _mend(text)
-    if isinstance(value, str) and encoded < 2:
+        value, mends = _mend(text, encoded)
+    if isinstance(value, str) and encoded < MAX_ENCODED:
         inner = _parse(value, literals=literals, encoded=encoded + 1)
         return Parsed(inner.value, (*mends, "double-encoding", *inner.mends))
     if not isinstance(value, dict | list):
@@ -134,41 +170,57 @@ def _decode(text: str, *, literals: bool) -> Any:
 
 def _check_surrogates(value: Any) -> None:
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
         raise UnreadableError("a text holds half of a surrogate pair, which is no Unicode character") from None
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
 
 
-_FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n?(.*?)\s*```", re.DOTALL)
+_FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n?")
+_FRAGMENT = re.compile(r"""["']\s*:?$|["'\d\]}]\s*,$""")
+_OPERATOR = re.compile(r"""[-+*/%|&=?(\["']|\.\S""")
 
 
-def _mend(text: str) -> tuple[Any, tuple[str, ...]]:
+def _mend(text: str, encoded: int) -> tuple[Any, tuple[str, ...]]:
     """Read *text* as JSON with slips: one object, a fence or prose around it, and the syntax of its neighbours."""
-    fence = _FENCE.fullmatch(text)
-    if fence:
-        inner = _parse(fence[1], literals=True, encoded=0)
+    fence = _FENCE.match(text)
+    if fence and text.endswith("```") and text[fence.end() : -3].strip()[:1] in tuple("{[\"'"):
+        if encoded > MAX_ENCODED:
+            raise UnreadableError("there are fences within fences")
+        inner = _parse(text[fence.end() : -3], literals=True, encoded=encoded + 1)
         return inner.value, ("markdown-fence", *inner.mends)
+    escaped = _encoded(text) if encoded < MAX_ENCODED else None
+    if escaped is not None:
+        inner = _parse(escaped, literals=True, encoded=encoded + 1)
+        return inner.value, ("double-encoding", *inner.mends)
     if text[0] in "[\"'" and not text.startswith("'''"):
         reader = Reader(text)
         value = reader.value(0)
         reader.space()
         if reader.position == len(text):
             return value, tuple(reader.mends)
-        raise UnreadableError(f"after it stands {quote(text[reader.position :])}")
+        raise UnreadableError("after it stands {}", reader.rest())
     start = text.find("{")
     if start < 0:
-        raise UnreadableError(f"it is {quote(text)}")
+        raise UnreadableError("it is {}", text[:200])
+    return _mend_object(text, start)
+
+
+def _mend_object(text: str, start: int) -> tuple[Any, tuple[str, ...]]:
+    """Read the object that begins at *start*, and refuse what stands around it if it may belong to it."""
     reader = Reader(text, start)
     value = reader.value(0)
+    end = reader.position
+    reader.space()
     before, after = text[:start].strip(), text[reader.position :].strip()
-    if after and not after.strip("}] \t\r\n") and not before:
+    if after and not after.strip("}] \t\r\n") and not before and not reader.left_object:
         return value, (*reader.mends, "stray-bracket")
     if "{" in after:
         raise UnreadableError("there is more than one object")
-    if after[:1] in (",", ":") or "[" in before or "]" in after or "}" in after or "[" in after:
-        raise UnreadableError(f"around the object stands {quote(before + ' ' + after)}")
+    is_fragment = _FRAGMENT.search(before) or "[" in before or after[:1] in (",", ":") or set(after) & set("[]}")
+    if is_fragment or ("\n" not in text[end : reader.position] and _OPERATOR.match(after)):
+        raise UnreadableError("around the object stands {}", before[-100:] + " " + after[:100])
     if before or after:
         reader.mended("markdown-fence" if "```" in before and "```" in after else "text-around")
     return value, tuple(reader.mends)

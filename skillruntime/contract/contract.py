@@ -139,7 +139,7 @@ class Contract:
             UnsupportedVersionError: no migration covers *version*.
         """
         if version is None and finish_reason is None:
-            parsed = parse_arguments(raw) if isinstance(raw, str) else None
+            parsed = parse_arguments(raw, quoting=not self.input.may_hold_secrets) if isinstance(raw, str) else None
             arguments = parsed.value if parsed else raw
             if type(arguments) is dict and not (parsed and parsed.mends) and self._fits(arguments):
                 return self._accepted(arguments, (), None, fill_defaults)
@@ -157,7 +157,7 @@ class Contract:
         if fault:
             raise SkillOutputError(f"The skill returned what is no JSON: {fault}")
         if not self.output.is_valid(output):
-            errors = explain(self.output.violations(output))
+            errors = explain(self.output.violations(output), self.output)
             raise SkillOutputError(
                 "The skill returned what its contract does not promise: "
                 + "; ".join(error.message for error in errors[:3]),
@@ -202,7 +202,8 @@ class Contract:
     def _accept_slowly(
         self, raw: Any, version: str | None, fill_defaults: bool, policy: Policy, finish_reason: str | None
     ) -> Accepted:
-        parsed = _parse(raw, finish_reason)
+        secret = self.input.may_hold_secrets
+        parsed = _parse(raw, finish_reason, quoting=not secret)
         fault = find_fault(parsed.value, self._depth)
         if fault:
             raise SkillInputError(
@@ -215,7 +216,7 @@ class Contract:
             )
         attempt = self._attempt(parsed.value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
-        repairs = _syntax_repairs(raw, parsed) + attempt.coerced.repairs
+        repairs = _syntax_repairs(raw, parsed, secret) + attempt.coerced.repairs
         return self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
 
     def _attempt(self, arguments: Any, version: str | None, policy: Policy) -> _Attempt:
@@ -289,7 +290,7 @@ class Contract:
     def _mended(self, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
         coerced = coerce(arguments, shape, policy)
         if not coerced.fits:
-            raise SkillInputError("Input validation failed", skill_errors=explain(coerced.violations))
+            raise SkillInputError("Input validation failed", skill_errors=explain(coerced.violations, shape))
         if not isinstance(coerced.value, dict):
             kind = type(coerced.value).__name__
             error = SkillError(ErrorCode.INVALID_INPUT, f"the arguments are a {kind}, not an object", True)
@@ -303,18 +304,18 @@ class _Attempt:
     migrated_from: str | None = None
 
 
-def _parse(raw: Any, finish_reason: str | None) -> Parsed:
+def _parse(raw: Any, finish_reason: str | None, *, quoting: bool) -> Parsed:
     match raw:
         case None:
             return Parsed({}, ("empty-text",))
         case str():
-            return parse_arguments(raw, finish_reason=finish_reason, literals=True)
+            return parse_arguments(raw, finish_reason=finish_reason, literals=True, quoting=quoting)
         case bytes() | bytearray():
             try:
                 text = bytes(raw).decode()
             except UnicodeDecodeError as error:
                 raise SkillInputError(f"The arguments are not UTF-8: {error.reason}") from None
-            return parse_arguments(text, finish_reason=finish_reason, literals=True)
+            return parse_arguments(text, finish_reason=finish_reason, literals=True, quoting=quoting)
         case dict():
             parse_arguments("", finish_reason=finish_reason)
             return Parsed(raw)
@@ -324,12 +325,10 @@ def _parse(raw: Any, finish_reason: str | None) -> Parsed:
             return Parsed(raw)
 
 
-def _syntax_repairs(raw: Any, parsed: Parsed | None) -> tuple[Repair, ...]:
-    if parsed is None or not parsed.mends:
-        return ()
+def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:
     text = raw if isinstance(raw, str) else ""
     excerpt = text if len(text) <= 200 else text[:199] + "…"
-    return tuple(Repair("", rule, excerpt, None) for rule in parsed.mends)
+    return tuple(Repair("", rule, excerpt, None, secret) for rule in parsed.mends)
 
 
 def _faults(document: Mapping[str, Any]) -> list[str]:

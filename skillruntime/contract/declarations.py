@@ -125,8 +125,10 @@ def _holds(document: Any, schema: dict[str, Any]) -> bool:
                     return True
                 for keyword in ("properties", *_MEMBERS, *_ITEMS):
                     members = below.get(keyword)
-                    is_map = keyword in ("properties", "patternProperties") and isinstance(members, dict)
-                    pending += members.values() if is_map else members if isinstance(members, list) else [members]
+                    if keyword in ("properties", "patternProperties") and isinstance(members, dict):
+                        pending += members.values()
+                    else:
+                        pending += members if isinstance(members, list) else [members]
     return False
 
 

@@ -1,15 +1,20 @@
-"""What is wrong with the arguments, told so that a model can mend it: one error for each offending parameter."""
+"""What is wrong with the arguments, told so that a model can mend it: one error for each offending parameter.
+
+The law: an error costs a model about 80 tokens at most, and never shows what may be a secret.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from skillruntime.contract.declarations import declared_properties, in_place, is_hidden
 from skillruntime.contract.engines import Violation
 from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError
 
 __all__ = ["AMBIGUOUS", "explain"]
@@ -18,8 +23,11 @@ AMBIGUOUS = "ambiguous"
 """A keyword of our own: the value could mean several things, which the schema of the violation lists under it."""
 
 MAX_ERRORS = 12
-MAX_QUOTED = 60
-MAX_SCHEMA = 160
+MAX_QUOTED = 40
+MAX_NAME = 60
+MAX_LISTED = 90
+MAX_SCHEMA = 80
+MAX_COMPARED = 200
 
 _RANGE = {
     "minimum": "is less than the minimum",
@@ -37,24 +45,30 @@ _RANGE = {
 _UNIT = {"minLength": " characters", "maxLength": " characters"}
 _ARTICLES = {"integer": "an integer", "array": "an array", "object": "an object", "null": "null"}
 _SHOWN = (
-    *("type", "enum", "const", "format", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-    *("multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "items", "required", "default"),
+    *("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "const", "pattern", "enum", "items"),
+    *("required", "default"),
 )
 
+Hidden = Callable[[Path, Any], bool]
 
-def explain(violations: Iterable[Violation]) -> list[SkillError]:
+
+def explain(violations: Iterable[Violation], schema: Schema | None = None) -> list[SkillError]:
     """Return one error per offending parameter, the first things first; at most a dozen.
 
     Each carries the JSON Pointer, what was expected (the part of the schema), what came (shortened; never a secret),
-    and the next step.
+    and the next step. *schema* is the one that was violated: it says which values are secrets, and what a union or a
+    reference declares.
     """
+    teller = _Teller(schema)
     found: dict[Path, SkillError] = {}
     for violation in _meant(violations):
-        for path, error in _errors(violation):
+        for path, error in teller.errors(violation):
             if path not in found or _weight(error) > _weight(found[path]):
                 found[path] = error
-    errors = list(found.values())
-    return errors[:MAX_ERRORS]
+            if len(found) >= MAX_ERRORS:
+                return list(found.values())
+    return list(found.values())
 
 
 def _weight(error: SkillError) -> int:
@@ -62,7 +76,7 @@ def _weight(error: SkillError) -> int:
     return 1 if error.code is ErrorCode.INVALID_INPUT else 0
 
 
-def _meant(violations: Iterable[Violation]) -> Iterable[Violation]:
+def _meant(violations: Iterable[Violation]) -> Iterator[Violation]:
     """Yield the violations, with a union's replaced by those of the branch that was meant, where one stands out."""
     for violation in violations:
         branch = _branch(violation)
@@ -73,10 +87,13 @@ def _meant(violations: Iterable[Violation]) -> Iterable[Violation]:
 
 
 def _branch(violation: Violation) -> tuple[Violation, ...]:
-    """Return the violations of the branch that comes nearest: its type fits, and least is wrong with it."""
+    """Return the violations of the branch that comes nearest: the only one but null, or the one its value points to."""
+    branches = [branch for branch in violation.branches if not _asks_for_null(branch, violation.path)]
+    if len(branches) == 1:
+        return branches[0]
     fitting = [
         branch
-        for branch in violation.branches
+        for branch in branches
         if not any(each.path == violation.path and each.keyword in ("type", "const", "enum") for each in branch)
     ]
     discriminated = [branch for branch in fitting if not any(each.keyword == "const" for each in branch)]
@@ -86,21 +103,77 @@ def _branch(violation: Violation) -> tuple[Violation, ...]:
     return nearest[0]
 
 
-def _errors(violation: Violation) -> Iterable[tuple[Path, SkillError]]:
-    path, keyword, schema = violation.path, violation.keyword, violation.schema
-    match keyword:
-        case "required" | "dependentRequired" | "dependencies" if violation.names:
-            for name in violation.names:
-                yield (*path, name), _missing(violation, name)
-        case "additionalProperties" | "unevaluatedProperties" if violation.names:
-            for name in violation.names:
-                yield (*path, name), _unknown(violation, name)
-        case _:
-            code = ErrorCode.PARAM_OUT_OF_RANGE if keyword in _RANGE else ErrorCode.INVALID_INPUT
-            secret = _is_secret(schema)
-            received = "(secret)" if secret else _quoted(violation.value)
-            message = f"{_name(path)}{received} {_fault(violation)}"
-            yield path, _error(code, message, path, _part(schema), received, _advice(violation))
+def _asks_for_null(branch: tuple[Violation, ...], path: Path) -> bool:
+    return any(each.path == path and each.keyword == "type" and each.expected == "null" for each in branch)
+
+
+class _Teller:
+    """Tells violations of one schema."""
+
+    def __init__(self, schema: Schema | None) -> None:
+        self.document = schema.document if schema is not None else {}
+        self.may_hide = schema is not None and schema.may_hold_secrets
+
+    def errors(self, violation: Violation) -> Iterator[tuple[Path, SkillError]]:
+        path, keyword = violation.path, violation.keyword
+        match keyword:
+            case "required" | "dependentRequired" | "dependencies" if violation.names:
+                for name in violation.names:
+                    yield (*path, name), self.missing(violation, name)
+            case "additionalProperties" | "unevaluatedProperties" if violation.names:
+                for name in violation.names:
+                    yield (*path, name), self.unknown(violation, name)
+            case _:
+                code = ErrorCode.PARAM_OUT_OF_RANGE if keyword in _RANGE else ErrorCode.INVALID_INPUT
+                received = self.quoted(path, violation.value)
+                is_secret = received == _SECRET
+                action = _advice(violation, is_secret)
+                message = f"{_name(path)}{received} {_fault(violation, is_secret)}"
+                yield path, _error(code, message, path, _part(violation.schema), received, action)
+
+    def missing(self, violation: Violation, name: str) -> SkillError:
+        properties = self.properties(violation)
+        declared = next(in_place(self.document, [properties.get(name)]), {})
+        present = violation.value if isinstance(violation.value, dict) else {}
+        action = f"Add {_quoted(name)}"
+        wanted = _wanted(declared)
+        if wanted:
+            action += f": {wanted}"
+        near = _nearest(name, [key for key in present if key not in properties])
+        if near:
+            action += f" (you sent {_quoted(near)})"
+        message = f"{_name(violation.path)}{name!r} is a required property"
+        where = (*violation.path, name)
+        return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, _part(declared), None, action)
+
+    def unknown(self, violation: Violation, name: str) -> SkillError:
+        properties = self.properties(violation)
+        present = violation.value if isinstance(violation.value, dict) else {}
+        near = _nearest(name, [known for known in properties if known not in present]) or _nearest(name, properties)
+        if near:
+            action = f"Did you mean {_quoted(near)}?"
+        elif properties:
+            action = "Leave it out; known are " + _listed(properties)
+        else:
+            action = "Leave it out; there are no parameters"
+        where = (*violation.path, name)
+        message = f"{_name(violation.path)}{_shortened(name)!r} is not a known property"
+        return _error(ErrorCode.INVALID_INPUT, message, where, None, self.quoted(where, present.get(name)), action)
+
+    def properties(self, violation: Violation) -> Mapping[str, Any]:
+        """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
+        own = violation.schema.get("properties") if isinstance(violation.schema, dict) else None
+        declared = own if isinstance(own, dict) else {}
+        locations = [violation.location] if violation.path else [violation.location, ()]
+        return declared or declared_properties(self.document, locations)
+
+    def quoted(self, path: Path, value: Any) -> str:
+        if self.may_hide and value is not None and is_hidden(self.document, path, value):
+            return _SECRET
+        return _quoted(value)
+
+
+_SECRET = "(secret)"
 
 
 def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: Any, action: str | None) -> SkillError:
@@ -108,39 +181,18 @@ def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: A
     return SkillError(code, message, True, {k: v for k, v in details.items() if v is not None}, action)
 
 
-def _missing(violation: Violation, name: str) -> SkillError:
-    properties = _properties(violation.schema)
-    expected = _part(properties.get(name, {}))
-    present = violation.value if isinstance(violation.value, dict) else {}
-    action = f"Add {json.dumps(name, ensure_ascii=False)}"
-    wanted = _wanted(properties.get(name))
-    if wanted:
-        action += f": {wanted}"
-    near = difflib.get_close_matches(name, [key for key in present if key not in properties], n=1, cutoff=0.75)
-    if near:
-        action += f" (you sent {json.dumps(near[0], ensure_ascii=False)})"
-    where = (*violation.path, name)
-    message = f"{_name(violation.path)}{name!r} is a required property"
-    return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, expected or None, None, action)
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of *names* that is most like *name*, whatever its case."""
+    folded = {known.casefold(): known for known in list(names)[:MAX_COMPARED]}
+    near = difflib.get_close_matches(name[:MAX_COMPARED].casefold(), folded, n=1, cutoff=0.6)
+    return folded[near[0]] if near else None
 
 
-def _unknown(violation: Violation, name: str) -> SkillError:
-    properties = _properties(violation.schema)
-    value = violation.value.get(name) if isinstance(violation.value, dict) else None
-    near = difflib.get_close_matches(name, list(properties), n=1, cutoff=0.6)
-    if near:
-        action = f"Did you mean {json.dumps(near[0], ensure_ascii=False)}?"
-    elif properties:
-        action = "Leave it out; known are " + _listed(properties)
-    else:
-        action = "Leave it out; there are no parameters"
-    message = f"{_name(violation.path)}{_shortened(name)!r} is not a known property"
-    return _error(ErrorCode.INVALID_INPUT, message, (*violation.path, name), None, _quoted(value), action)
-
-
-def _fault(violation: Violation) -> str:
+def _fault(violation: Violation, is_secret: bool) -> str:
     keyword, expected = violation.keyword, violation.expected
     match keyword:
+        case "ambiguous":
+            return "could mean several things" if is_secret else "could mean " + " or ".join(map(_quoted, expected[:3]))
         case "type":
             return f"is not {_type_names(expected)}"
         case "enum":
@@ -155,7 +207,7 @@ def _fault(violation: Violation) -> str:
             kinds = [_wanted(branch) for branch in expected or () if isinstance(branch, dict)]
             if keyword == "oneOf" and not violation.branches:
                 return "fits more than one of the alternatives, and must fit exactly one"
-            return "is none of: " + _shortened("; ".join(kind for kind in kinds if kind), MAX_SCHEMA)
+            return "is none of: " + _shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
         case "uniqueItems":
             return "has an item twice"
         case "contains" | "minContains" | "maxContains":
@@ -170,20 +222,29 @@ def _fault(violation: Violation) -> str:
             return "is not allowed here"
 
 
-def _advice(violation: Violation) -> str | None:
+def _advice(violation: Violation, is_secret: bool) -> str | None:
     keyword, schema, value = violation.keyword, violation.schema, violation.value
+    match keyword:
+        case "ambiguous":
+            return "Send one of them, in its own type"
+        case "enum":
+            near = (
+                _nearest(value, filter(_is_text, schema["enum"])) if isinstance(value, str) and not is_secret else None
+            )
+            return f"Did you mean {_quoted(near)}?" if near else "Send one of them"
+        case "anyOf" | "oneOf" if violation.branches:
+            return "Send one of these"
     if not isinstance(schema, dict):
         return "Leave it out"
-    if keyword == "enum" and isinstance(value, str):
-        options = [option for option in schema["enum"] if isinstance(option, str)]
-        near = difflib.get_close_matches(value, options, n=1, cutoff=0.6)
-        if near:
-            return f"Did you mean {json.dumps(near[0], ensure_ascii=False)}?"
     examples = schema.get("examples")
     if isinstance(examples, list) and examples:
         return f"Send a value like {_quoted(examples[0])}"
     wanted = _wanted(schema)
     return f"Send {wanted}" if wanted else None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _wanted(schema: Any) -> str:
@@ -195,6 +256,9 @@ def _wanted(schema: Any) -> str:
     if "const" in schema:
         return _quoted(schema["const"])
     words = _type_names(schema["type"]) if "type" in schema else ""
+    names = schema.get("required") or schema.get("properties")
+    if words == "an object" and names:
+        words += f" with {_listed(names)}"
     if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
         inner = _wanted(schema["items"])
         words += f", each {inner}" if inner else ""
@@ -211,38 +275,30 @@ def _wanted(schema: Any) -> str:
         elif few in schema or many in schema:
             words += f" of at {'least' if few in schema else 'most'} {schema.get(few, schema.get(many))} {unit}"
     if "pattern" in schema:
-        words += f" that matches {_shortened(schema['pattern'])}"
+        words += f" that matches {_shortened(str(schema['pattern']))}"
     if "format" in schema:
         words += f" in the form of a {schema['format']}"
-    return words
+    return _shortened(words, MAX_LISTED)
 
 
 def _part(schema: Any) -> Any:
-    """Return the part of *schema* that says what is asked for, without descriptions; ``None`` if it is too long."""
+    """Return the part of *schema* that says what is asked for, without descriptions, as much of it as is short."""
     if not isinstance(schema, dict):
         return None
-    part = {key: schema[key] for key in _SHOWN if key in schema}
-    items = part.get("items")
-    if isinstance(items, dict):
-        part["items"] = {key: items[key] for key in _SHOWN if key in items}
-    for key in ("required", "items", "enum", "pattern", "default"):
-        if len(json.dumps(part, ensure_ascii=False, default=str)) <= MAX_SCHEMA:
-            break
-        part.pop(key, None)
+    part: dict[str, Any] = {}
+    size = 0
+    for key in _SHOWN:
+        if key in schema:
+            value = _part(schema[key]) if key == "items" else schema[key]
+            cost = len(json.dumps(value, ensure_ascii=False, default=str).encode()) + len(key) + 4
+            if size + cost <= MAX_SCHEMA:
+                part[key] = value
+                size += cost
     return part or None
 
 
-def _properties(schema: Any) -> Mapping[str, Any]:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
-
-
-def _is_secret(schema: Any) -> bool:
-    return isinstance(schema, dict) and (schema.get("writeOnly") is True or schema.get("format") == "password")
-
-
 def _name(path: Path) -> str:
-    return f"{format_pointer(path)}: " if path else ""
+    return f"{_shortened(format_pointer(path), MAX_NAME)}: " if path else ""
 
 
 def _type_names(types: Any) -> str:
@@ -252,19 +308,19 @@ def _type_names(types: Any) -> str:
 
 def _listed(names: Iterable[Any]) -> str:
     """Return *names* as a model reads them, as many as fit."""
-    quoted = [json.dumps(name, ensure_ascii=False) for name in names]
-    shown: list[str] = []
-    for name in quoted:
-        if sum(map(len, shown)) + len(name) > MAX_SCHEMA:
-            return ", ".join(shown) + f" and {len(quoted) - len(shown)} more"
-        shown.append(name)
-    return ", ".join(shown)
+    quoted = [_quoted(name) for name in names]
+    size = 0
+    for index, name in enumerate(quoted):
+        size += len(name.encode()) + 2
+        if size > MAX_LISTED and index:
+            return ", ".join(quoted[:index]) + f" and {len(quoted) - index} more"
+    return ", ".join(quoted)
 
 
 def _quoted(value: Any) -> str:
     match value:
         case dict():
-            return "{" + _shortened(", ".join(map(str, value)), 40) + "}"
+            return "{" + _shortened(", ".join(map(str, value))) + "}"
         case list() if not all(isinstance(item, str | int | float | None) for item in value):
             return f"an array of {len(value)}"
         case Decimal():
@@ -274,4 +330,6 @@ def _quoted(value: Any) -> str:
 
 
 def _shortened(text: str, limit: int = MAX_QUOTED) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """Return *text*, cut to *limit* bytes: what tokens follow more closely than characters."""
+    data = text.encode(errors="replace")
+    return text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"

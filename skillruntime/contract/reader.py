@@ -12,12 +12,15 @@ from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.plain_json import MAX_DEPTH
+from skillruntime.contract.readings import is_same
 
 __all__ = ["Reader", "UnreadableError", "literal", "quote", "unique_members"]
 
 _SPACE = re.compile(r"\s+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
+_DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]+'), "'": re.compile(r"[^'\\\x00-\x1f]+")}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
@@ -27,10 +30,14 @@ _SEPARATORS = " \t\r\n,:]})/#"
 
 
 class UnreadableError(Exception):
-    """The text cannot be read: why, and whether because it ends too early."""
+    """The text cannot be read: why, and whether because it ends too early.
 
-    def __init__(self, message: str, *, cut: bool = False) -> None:
-        super().__init__(message)
+    ``{}`` in *message* stands for what *stands* there, quoted; ``unquoted`` is the message without it.
+    """
+
+    def __init__(self, message: str, stands: str | None = None, *, cut: bool = False) -> None:
+        super().__init__(message if stands is None else message.replace("{}", quote(stands)))
+        self.unquoted = message if stands is None else message.replace("{}", "other text")
         self.cut = cut
 
 
@@ -41,6 +48,8 @@ class Reader:
         self.text = text
         self.position = position
         self.mends: dict[str, None] = {}
+        self.left_object = False
+        """Whether an object closed and its parent went on, so that a brace too many could be that one."""
 
     def mended(self, rule: str) -> None:
         self.mends[rule] = None
@@ -91,10 +100,10 @@ class Reader:
                     self.mended("trailing-comma")
                 break
             if character not in "\"'":
-                raise UnreadableError(f"a key in quotes should stand where {self.rest()} stands")
+                raise UnreadableError("a key in quotes should stand where {} stands", self.rest())
             key = self.string()
             if self.peek("after a key") != ":":
-                raise UnreadableError(f"a colon should stand where {self.rest()} stands")
+                raise UnreadableError("a colon should stand where {} stands", self.rest())
             self.position += 1
             value = self.value(depth + 1)
             pairs.append((key, value))
@@ -106,7 +115,8 @@ class Reader:
             if character == "}":
                 break
             if character != ",":
-                raise UnreadableError(f"a comma should stand where {self.rest()} stands")
+                raise UnreadableError("a comma should stand where {} stands", self.rest())
+            self.left_object = self.left_object or isinstance(value, dict)
             self.position += 1
         self.position += 1
         return unique_members(pairs)
@@ -129,7 +139,7 @@ class Reader:
             if comma:
                 self.position += 1
             elif character != closing:
-                raise UnreadableError(f"a comma should stand where {self.rest()} stands")
+                raise UnreadableError("a comma should stand where {} stands", self.rest())
             elif closing == ")" and len(items) == 1:
                 raise UnreadableError("a value in parentheses is an expression")
         self.position += 1
@@ -158,7 +168,7 @@ class Reader:
                 parts.append(character)
         following = self.text[self.position : self.position + 1]
         if following and following not in _SEPARATORS:
-            raise UnreadableError(f"after a string stands {self.rest()}")
+            raise UnreadableError("after a string stands {}", self.rest())
         return self.paired("".join(parts))
 
     def escape(self, mark: str) -> str:
@@ -192,8 +202,10 @@ class Reader:
             self.position = match.end()
             if self.position >= len(self.text):
                 raise UnreadableError("end in a number, which may not be whole", cut=True)
-            if self.text[self.position] not in _SEPARATORS:
-                raise UnreadableError(f"after a number stands {self.rest()}; an expression is not computed")
+            if _UNFINISHED_NUMBER.fullmatch(self.text, self.position):
+                raise UnreadableError("end in a number, which may not be whole", cut=True)
+            if self.text[self.position] not in _SEPARATORS or _DIVISION.match(self.text, self.position):
+                raise UnreadableError("after a number stands {}; an expression is not computed", self.rest())
             return self.number(match[0])
         if match := _WORD.match(self.text, self.position):
             word = match[0]
@@ -206,7 +218,7 @@ class Reader:
                 raise UnreadableError("end inside a literal", cut=True)
         if self.text[self.position :] == "-":
             raise UnreadableError("end in a number, which may not be whole", cut=True)
-        raise UnreadableError(f"a value should stand where {self.rest()} stands")
+        raise UnreadableError("a value should stand where {} stands", self.rest())
 
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
@@ -217,7 +229,7 @@ class Reader:
         return literal(text)
 
     def rest(self) -> str:
-        return quote(self.text[self.position :])
+        return self.text[self.position : self.position + 200]
 
 
 def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -229,15 +241,15 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         for key, value in pairs:
-            if members[key] != value:
+            if not is_same(members[key], value):
                 raise UnreadableError(f"the key {quote(key)} stands there twice, with different values")
     return members
 
 
 def literal(text: str) -> float | Decimal:
-    """Return the number *text* writes; one that Python would write otherwise stays a decimal, which remembers."""
+    """Return the number *text* writes; one that a float would not remember as it was written stays a decimal."""
     number = float(text)
-    return number if repr(number) == text else Decimal(text)
+    return number if repr(number) == text and not number.is_integer() else Decimal(text)
 
 
 def quote(text: str) -> str:

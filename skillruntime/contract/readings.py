@@ -28,7 +28,6 @@ _CODE = re.compile(r"[+-]?0[0-9].+")
 _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=[^\W_])|(?<=\d)[\s_\-]+(?=[^\W\d_])")
-_AROUND = re.compile(r"^[\s_\-]+|[\s_\-]+$")
 
 
 def is_nothing(value: Any, *, more_words: bool = False) -> bool:
@@ -129,7 +128,7 @@ def fold_name(text: str) -> str:
     >>> fold_name("maxArticles") == fold_name("max_articles") == fold_name("Max-Articles_")
     True
     """
-    return fold(_AROUND.sub("", text))
+    return fold(text.strip("_- \t\r\n"))
 
 
 def is_same(one: Any, other: Any) -> bool:

@@ -45,7 +45,7 @@ class SkillInputValidator:
         """
         is_valid, errors = self.validate(data)
         if not is_valid:
-            faults = explain(self._compiled.violations(data))
+            faults = explain(self._compiled.violations(data), self._compiled)
             raise SkillInputError("Input validation failed", errors=errors, skill_errors=faults)
 
     def coerce_and_validate(self, data: dict[str, Any]) -> dict[str, Any]:
