@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -41,7 +41,6 @@ def enforce(tool: BaseTool, *, policy: str | None = None) -> EnforcedTool:
 class EnforcedTool(BaseTool):
     """What `enforce` returns: to a model, to LangGraph and to callbacks the same tool as the one inside."""
 
-    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     _inner: BaseTool = PrivateAttr()
     _contract: Contract = PrivateAttr()
     _policy: str | None = PrivateAttr()
@@ -52,6 +51,7 @@ class EnforcedTool(BaseTool):
             name=tool.name,
             description=tool.description,
             args_schema=tool.args_schema if tool.args_schema is not None else contract.to_dict()["input"],
+            response_format=tool.response_format,
             return_direct=tool.return_direct,
             verbose=tool.verbose,
             callbacks=tool.callbacks,
@@ -138,7 +138,8 @@ class EnforcedTool(BaseTool):
     def _run(self, tool_call_id: Any) -> Any:
         response = _refusal.get()
         assert response is not None
-        return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)
+        content_and_artifact = to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)
+        return content_and_artifact if self.response_format == "content_and_artifact" else content_and_artifact[0]
 
     async def _arun(self, tool_call_id: Any) -> Any:
         return self._run(tool_call_id)

@@ -1,0 +1,83 @@
+"""LangChain's own standard tests for tools, for every tool of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.tools import BaseTool, tool
+from langchain_tests.integration_tests import ToolsIntegrationTests
+from langchain_tests.unit_tests import ToolsUnitTests
+
+from skillruntime.adapters.langchain import SkillToolkit, enforce
+from skillruntime.catalog.discovery import discover
+from skillruntime.runtime.runtime import SkillRuntime
+from tests.adapters.conftest import SKILLS
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "load_skill": {"name": "code-review"},
+    "read_skill_resource": {"name": "pdf-processing", "path": "references/forms.md"},
+    "call_skill": {"name": "pdf-processing/extract", "arguments": {"path": "missing.pdf"}},
+    "daily-news-digest": {"topics": ["AI regulation"], "file_path": "digest.md"},
+    "data-analysis__chart": {"path": "data.csv", "kind": "bar", "x": "a"},
+    "data-analysis__summary": {"path": "data.csv"},
+    "pdf-processing__extract": {"path": "missing.pdf"},
+    "pdf-processing__fill-form": {"path": "form.pdf", "fields": {"name": "Ada"}},
+    "pdf-processing__merge": {"paths": ["a.pdf", "b.pdf"]},
+    "multiply": {"a": 2, "b": 3},
+}
+
+
+@tool
+def multiply(a: int, b: int) -> int:
+    """Multiply."""
+    return a * b
+
+
+def all_tools() -> list[BaseTool]:
+    """Every tool of both styles, and an enforced one. The news skill reads a feed in the workspace, not the network."""
+    runtime = SkillRuntime(discover(SKILLS, trusted=True))
+    session = runtime.session()
+    (session.workspace.directory / "news_feeds.json").write_text('{"feeds": ["feed.xml"]}')
+    (session.workspace.directory / "feed.xml").write_text(
+        '<rss version="2.0"><channel><title>T</title></channel></rss>'
+    )
+    typed = SkillToolkit(runtime, session=session).get_tools()
+    generic = SkillToolkit(runtime, session=session, style="generic").get_tools()
+    return [*typed, generic[-1], enforce(multiply)]
+
+
+TOOLS = {found.name: found for found in all_tools()}
+
+
+class Standard:
+    """What both suites ask for, given by the parametrised name."""
+
+    @pytest.fixture(autouse=True, params=sorted(TOOLS))
+    def chosen(self, request: pytest.FixtureRequest) -> None:
+        """Run the suite for one tool."""
+        self.name = request.param
+
+    @property
+    def tool_constructor(self) -> BaseTool:
+        """The tool itself."""
+        return TOOLS[self.name]
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        """Arguments that fit its schema."""
+        return EXAMPLES[self.name]
+
+
+class TestUnit(Standard, ToolsUnitTests):
+    """LangChain's unit suite."""
+
+
+@pytest.mark.anyio
+class TestIntegration(Standard, ToolsIntegrationTests):
+    """LangChain's integration suite."""
+
+
+def test_there_is_an_example_for_every_tool() -> None:
+    """No tool goes untested."""
+    assert set(TOOLS) == set(EXAMPLES)

@@ -1,0 +1,279 @@
+"""The command line: data on stdout, talk on stderr, and exit codes that a script can rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skillruntime.cli import group, main
+from skillruntime.cli.roots import bundled_skills
+
+Run = Callable[..., Result]
+
+SCRIPT = """
+import json, sys, time
+arguments = json.load(sys.stdin)
+if arguments["text"] == "hang":
+    time.sleep(600)
+if arguments["text"] == "crash":
+    raise ValueError("no such letter")
+print(json.dumps({"letters": len(arguments["text"]), "times": arguments["times"]}))
+"""
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    """A directory with one good skill."""
+    directory = tmp_path / "skills" / "counting"
+    (directory / "scripts").mkdir(parents=True)
+    (directory / "SKILL.md").write_text(
+        "---\nname: counting\ndescription: Counts letters. Use when letters matter.\n---\nCall it with a text.\n",
+        encoding="utf-8",
+    )
+    (directory / "scripts" / "count.py").write_text(SCRIPT, encoding="utf-8")
+    contract = {
+        "version": "1.0.0",
+        "description": "Count letters",
+        "run": {"script": "scripts/count.py"},
+        "input": {
+            "type": "object",
+            "required": ["text"],
+            "additionalProperties": False,
+            "properties": {
+                "text": {"type": "string", "description": "What to count"},
+                "times": {"type": "integer", "minimum": 1, "default": 1},
+            },
+        },
+    }
+    (directory / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
+    return tmp_path / "skills"
+
+
+@pytest.fixture
+def run(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command with the sample skills, away from every other directory."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def run_command(*arguments: str, own: bool = True, stdin: str | None = None) -> Result:
+        options = ["--skills", str(skills)] if own else []
+        return CliRunner().invoke(group, [*arguments, *options], input=stdin, env={"COLUMNS": "200"})
+
+    return run_command
+
+
+def test_list_finds_the_skills(run: Run) -> None:
+    """For a person a table, for a program a document."""
+    drawn = run("list")
+    data = json.loads(run("list", "--json").stdout)
+
+    assert drawn.exit_code == 0
+    assert "counting" in drawn.stdout
+    assert data["skills"][0]["name"] == "counting"
+    assert data["skills"][0]["trusted"] is False
+
+
+def test_list_finds_the_bundled_skills_and_the_projects_own(run: Run, skills: Path, tmp_path: Path) -> None:
+    """Without a directory: the usual places, and what comes with the package, which is trusted."""
+    skills.rename(tmp_path / "work" / "skills")
+
+    listed = {
+        skill["name"]: skill["trusted"] for skill in json.loads(run("list", "--json", own=False).stdout)["skills"]
+    }
+
+    assert listed["counting"] is False
+    assert listed["daily-news-digest"] is True
+
+
+def test_an_empty_directory_says_what_to_do(tmp_path: Path) -> None:
+    """No skill is no error."""
+    result = CliRunner().invoke(group, ["list", "--skills", str(tmp_path)])
+
+    assert result.exit_code == 0
+    assert "--skills DIRECTORY" in result.stdout
+
+
+def test_a_directory_that_is_not_there_is_a_usage_error(run: Run) -> None:
+    """Exit code 2, as for every wrong use of the command itself."""
+    assert CliRunner().invoke(group, ["list", "--skills", "/no/such/place"]).exit_code == 2
+    assert run("no-such-command").exit_code == 2
+    assert run("show").exit_code == 2
+
+
+def test_show_draws_a_contract(run: Run) -> None:
+    """Parameters with their types, defaults and meanings; the files; the instructions on request."""
+    drawn = run("show", "counting")
+    data = json.loads(run("show", "counting", "--json").stdout)
+
+    for words in ("text *", "integer 1..", "What to count", "scripts/count.py"):
+        assert words in drawn.stdout
+    assert data["callable"]["counting"]["version"] == "1.0.0"
+    assert run("show", "counting", "--body").stdout == "Call it with a text.\n"
+
+
+def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
+    """With the closest name; drawn for a person on stderr, as data on stdout."""
+    drawn = run("show", "countign")
+    data = run("show", "countign", "--json")
+
+    assert (drawn.exit_code, drawn.stdout) == (1, "")
+    assert "SKILL_NOT_FOUND" in drawn.stderr
+    assert "counting" in drawn.stderr
+    assert json.loads(data.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
+    assert data.exit_code == 1
+
+
+def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
+    """Exit code 1 where there is an error; a broken contract does not hide the rest."""
+    good = run("validate", str(skills), own=False)
+    (skills / "counting" / "contract.json").write_text('{"input": {"type": "nonsense"}}')
+    (skills / "broken").mkdir()
+    (skills / "broken" / "SKILL.md").write_text("no frontmatter")
+    bad = run("validate", str(skills), "--json", own=False)
+
+    assert good.exit_code == 0
+    assert bad.exit_code == 1
+    found = json.loads(bad.stdout)
+    assert found["valid"] is False
+    assert {Path(item["path"]).parent.name for item in found["diagnostics"]} == {"counting", "broken"}
+
+
+def test_validate_of_nothing_is_no_success(run: Run, tmp_path: Path) -> None:
+    """An empty directory was not validated."""
+    assert run("validate", str(tmp_path / "work"), own=False).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        (['{"text": "abc", "times": "2"}'], None),
+        (["text=abc", "times=2"], None),
+        (["-"], '{"text": "abc", "times": 2,}'),
+        (["@arguments.json"], None),
+    ],
+)
+def test_call_takes_arguments_in_every_form(run: Run, arguments: list[str], stdin: str | None) -> None:
+    """JSON, words, stdin or a file: all go through the contract."""
+    Path("arguments.json").write_text('{"text": "abc", "times": 2}')
+
+    result = run("call", "counting", *arguments, "--trust", "--json", stdin=stdin)
+
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["data"] == {"letters": 3, "times": 2}
+
+
+def test_call_draws_data_on_stdout_and_talk_on_stderr(run: Run) -> None:
+    """The data can be piped on; what was mended is said beside it."""
+    result = run("call", "counting", '{"text": "abc", "times": "2"}', "--trust")
+
+    assert json.loads(result.stdout) == {"letters": 3, "times": 2}
+    assert "repaired /times" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "exit_code"),
+    [
+        (["counting", "{}"], "MISSING_REQUIRED_PARAM", 1),
+        (["counting"], "MISSING_REQUIRED_PARAM", 1),
+        (["counting", ""], "MISSING_REQUIRED_PARAM", 1),
+        (["counting", '{"text": "abc", "colour": 1}'], "INVALID_INPUT", 1),
+        (["counting", '{"text": "abc", "times": "many"}'], "INVALID_INPUT", 1),
+        (["counting", '{"text": "abc", "times": 0}'], "PARAM_OUT_OF_RANGE", 1),
+        (["counting", '{"text": "ab'], "TRUNCATED_INPUT", 1),
+        (["counting", "just words"], "INVALID_INPUT", 1),
+        (["countign", "{}"], "SKILL_NOT_FOUND", 1),
+        (["counting/letters", "{}"], "SKILL_NOT_FOUND", 1),
+        (["counting", "text=crash"], "TOOL_EXECUTION_FAILED", 1),
+        (["counting", "text=hang", "--timeout", "0.3"], "TOOL_TIMEOUT", 3),
+    ],
+)
+def test_a_wrong_call_is_an_envelope_with_a_next_step(
+    run: Run, arguments: list[str], code: str, exit_code: int
+) -> None:
+    """Never a traceback: the right code, what to do, and an exit code that tells whether to try again."""
+    data = run("call", *arguments, "--trust", "--json")
+    drawn = run("call", *arguments, "--trust")
+
+    error = json.loads(data.stdout)["errors"][0]
+    assert (error["code"], data.exit_code, drawn.exit_code) == (code, exit_code, exit_code)
+    assert error["suggested_action"]
+    assert code in drawn.stderr
+    assert "→" in drawn.stderr
+    assert "Traceback" not in drawn.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["text=abc", "more"], ["=abc", "x=1"], ["@/no/such/file"], ["{}", "--timeout", "0"], ["{}", "--nonsense"]],
+)
+def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: list[str]) -> None:
+    """What is wrong with the command, not with the arguments of the skill."""
+    assert run("call", "counting", *arguments).exit_code == 2
+
+
+def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
+    """Without a terminal to ask at it is refused, with the remedy; --yes is an answer."""
+    refused = run("call", "counting", "text=abc", "--json")
+    allowed = run("call", "counting", "text=abc", "--json", "--yes")
+
+    assert json.loads(refused.stdout)["errors"][0]["code"] == "ACCESS_DENIED"
+    assert allowed.exit_code == 0
+
+
+def test_repeated_words_become_a_list(run: Run) -> None:
+    """``topics=a topics=b``; the contract says whether that is right."""
+    result = run("call", "counting", "text=a", "text=b", "--trust", "--json")
+
+    assert json.loads(result.stdout)["errors"][0]["code"] == "INVALID_INPUT"
+
+
+def test_a_fault_of_our_own_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line and how to see more; with SKILLRUNTIME_DEBUG the exception itself."""
+
+    def broken(*arguments: Any, **options: Any) -> None:
+        raise RuntimeError("inside")
+
+    monkeypatch.setattr("skillruntime.cli.list.open_catalog", broken)
+
+    with pytest.raises(SystemExit) as caught:
+        main(["list"])
+    told = capsys.readouterr().err
+    monkeypatch.setenv("SKILLRUNTIME_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="inside"):
+        main(["list"])
+
+    assert caught.value.code == 1
+    assert "RuntimeError" in told
+    assert "SKILLRUNTIME_DEBUG=1" in told
+
+
+def test_the_bundled_skills_are_found_beside_the_package() -> None:
+    """In a checkout: the directory ``skills`` of the repository."""
+    assert bundled_skills() == Path(__file__).parents[2] / "skills"
+
+
+def test_the_help_names_every_command_without_importing_it() -> None:
+    """A help text costs no start of the rest."""
+    source = (
+        "import sys\nfrom skillruntime.cli import group\n"
+        "try:\n    group(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = ('rich', 'langchain_core', 'skillruntime.cli.demo', 'jsonschema_rs')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    shown = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, env=environment)
+
+    for name in ("list", "show", "validate", "call", "demo"):
+        assert f"  {name}" in shown.stdout
+    assert shown.stdout.endswith("[]\n")
