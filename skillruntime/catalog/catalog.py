@@ -217,23 +217,17 @@ def _by_name(snapshots: Sequence[Snapshot]) -> tuple[dict[str, Entry], dict[str,
     counting: dict[str, Entry] = {}
     losers: list[tuple[Entry, Entry]] = []
     for snapshot in snapshots:
-        # Within a root the path decides, not the order in which the file system happens to list it.
-        own: dict[str, Entry] = {}
-        for entry in snapshot.entries:
-            name = entry.name
-            if not name:
-                continue
-            if name in own:
-                first, second = sorted((own[name], entry), key=lambda each: each.file)
-                own[name] = first
-                losers.append((second, first))
-            else:
-                own[name] = entry
+        own = {entry.name: entry for entry in reversed(snapshot.entries)}  # of one root's, the first by path counts
+        own.pop("", None)
+        if len(own) < len(snapshot.entries):
+            losers += [(e, own[e.name]) for e in snapshot.entries if e.name and own[e.name] is not e]
+        if not counting:
+            counting = own
+            continue
         for name, entry in own.items():
-            if name in counting:
-                losers.append((entry, counting[name]))
-            else:
-                counting[name] = entry
+            winner = counting.setdefault(name, entry)
+            if winner is not entry:
+                losers.append((entry, winner))
     shadowed: dict[str, Entry] = {}
     collisions: list[Diagnostic] = []
     for loser, _ in sorted(losers, key=lambda pair: pair[0].file):
@@ -244,7 +238,7 @@ def _by_name(snapshots: Sequence[Snapshot]) -> tuple[dict[str, Entry], dict[str,
         shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
         message = f"the name {loser.name!r} is taken by {winner.file}; this one is {qualified!r}"
         collisions.append(Diagnostic("name-collision", Severity.WARNING, loser.file, message))
-    return dict(sorted(counting.items())), shadowed, collisions
+    return {name: counting[name] for name in sorted(counting)}, shadowed, collisions
 
 
 def _qualified(entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]) -> str:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, cut, read_frontmatter
+from skillruntime.catalog.index import index_path, load_index, save_index
 from skillruntime.catalog.snapshot import Entry, Root, Snapshot, Stamp
 from skillruntime.catalog.summary import Summary, judge, scan, summarize
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -32,25 +35,42 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
-def discover(*roots: str | os.PathLike[str] | Root, trusted: bool = False) -> SkillCatalog:
+def discover(
+    *roots: str | os.PathLike[str] | Root, trusted: bool = False, index: str | os.PathLike[str] | bool = True
+) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; of two skills of one name, that of the earlier root counts.
 
     A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`. *trusted* goes for every root
     that is not itself a `Root`. Nothing is raised for what the file system holds: ``catalog.diagnostics`` tells it.
+
+    What was read is remembered in an index, in the user's cache directory or where ``SKILLRUNTIME_CACHE`` says
+    (``off``: nowhere); *index* is the path of another one, or ``False`` for none. Every start checks it against the
+    directories: size, modification time and inode of each SKILL.md.
     """
-    return _discover([_as_root(root, trusted) for root in roots])
+    path = (index_path() if index else None) if isinstance(index, bool) else os.fsdecode(index)
+    wanted = list(dict.fromkeys(_as_root(root, trusted) for root in roots))
+    return _discover(wanted, load_index(path, wanted) if path else {}, path)
 
 
-def _discover(roots: Sequence[Root], known: Sequence[Snapshot] = ()) -> SkillCatalog:
-    by_root = {snapshot.root: snapshot for snapshot in known}
-    snapshots = [read_root(root, by_root.get(root)) for root in dict.fromkeys(roots)]
-    return SkillCatalog(snapshots, rescan=lambda catalog: _refreshed(catalog, roots))
+def _discover(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> SkillCatalog:
+    snapshots = [read_root(root, known.get(root)) for root in roots]
+    changed = [fresh for fresh in snapshots if fresh.root not in known or not _is_same(fresh, known[fresh.root])]
+    if path and changed:
+        save_index(path, changed)
+    return SkillCatalog(snapshots, rescan=lambda catalog: _refreshed(catalog, roots, path))
 
 
-def _refreshed(catalog: SkillCatalog, roots: Sequence[Root]) -> SkillCatalog:
+def _refreshed(catalog: SkillCatalog, roots: Sequence[Root], path: str | None) -> SkillCatalog:
     """Return the catalog of *roots* as they are now: *catalog* itself, where nothing has changed."""
-    fresh = _discover(roots, catalog.snapshots)
-    return catalog if fresh.snapshots == catalog.snapshots else fresh
+    known = {snapshot.root: snapshot for snapshot in catalog.snapshots}
+    fresh = _discover(roots, known, path)
+    pairs = zip(fresh.snapshots, catalog.snapshots, strict=True)
+    is_same = all(_is_same(new, old) and new.problems == old.problems for new, old in pairs)
+    return catalog if is_same else fresh
+
+
+def _is_same(fresh: Snapshot, known: Snapshot) -> bool:
+    return fresh.entries is known.entries
 
 
 def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
@@ -79,15 +99,35 @@ class _Read(NamedTuple):
     notes: tuple[Diagnostic, ...]
 
 
+class _Stamps:
+    """What is known of a root, to be compared with: its stamps in columns, and the position of each file in them."""
+
+    def __init__(self, snapshot: Snapshot | None) -> None:
+        numbers: list[int] = memoryview(snapshot.stamps).cast("q").tolist() if snapshot else []
+        self.sizes, self.modified, self.inodes = numbers[0::3], numbers[1::3], numbers[2::3]
+        entries = snapshot.entries if snapshot else []
+        # By name where that tells the place, else by path. Without loops: this runs at every start.
+        names = [entry[1] if entry[0] is None else "" for entry in entries]
+        self.usual = dict(zip(names, range(len(names)), strict=True))
+        self.usual.pop("", None)
+        self.unusual = {entry[0]: position for position, entry in enumerate(entries) if entry[0] is not None}
+
+    def of(self, position: int) -> Stamp:
+        return self.sizes[position], self.modified[position], self.inodes[position]
+
+
 class _Reading:
     """One walk over one root."""
 
     def __init__(self, root: Root, known: Snapshot | None) -> None:
         self.root = root
+        self.known = known
         self.read_files: list[_Read] = []
+        self.unchanged: list[int] = []
         self.problems: list[Diagnostic] = []
         self.directories = 0
-        self.known = _by_file(known) if known else {}
+        self.started = time.time_ns()
+        self.stamps = _Stamps(known)
 
     def read(self) -> None:
         path = self.root.path
@@ -116,20 +156,21 @@ class _Reading:
 
     def look_into(self, directory: str, deeper: list[str], *, is_last: bool) -> None:
         """Take the skills that lie directly in *directory*, and note in *deeper* where else to look."""
-        take = self.take
         try:
+            changed = self.pass_unchanged(directory)
+            if not changed:
+                return
             with os.scandir(directory) as children:
-                listed = list(children)
+                others = [child for child in children if child.name in changed]
         except OSError as error:
             self.tell("directory-unreadable", directory, _reason(error))
             return
-        other_cases = sorted(child.name for child in listed if len(child.name) == 8 and _is_other_case(child.name))
+        other_cases = sorted(child.name for child in others if _is_other_case(child.name))
         if other_cases and self.take(directory, os.path.basename(directory), other_cases[-1]):  # noqa: PTH119
             return
         if is_last:
             return
-        prefix = directory.rstrip("/") + "/"
-        for child in listed:
+        for child in others:
             name = child.name
             if name in _SKIPPED:
                 continue
@@ -139,9 +180,41 @@ class _Reading:
                 is_link = child.is_symlink()
             except OSError:
                 continue
-            path = prefix + name
-            if not take(path, name, "SKILL.md") and not (is_link and _is_loop(path)):
+            path = directory.rstrip("/") + "/" + name
+            if not self.take(path, name, "SKILL.md") and not (is_link and _is_loop(path)):
                 deeper.append(path)
+
+    def pass_unchanged(self, directory: str) -> set[str]:
+        """Take the skills that are known and have not changed; return the names of all else in *directory*."""
+        names = os.listdir(directory)  # noqa: PTH208
+        if directory != self.root.path or not self.stamps.usual:
+            return set(names)
+        stamps = self.stamps
+        position_of = stamps.usual.get
+        sizes, modified, inodes = stamps.sizes, stamps.modified, stamps.inodes
+        prefix, lstat = directory.rstrip("/") + "/", os.lstat
+        unchanged: list[int] = []
+        changed: set[str] = set()
+        for name in names:  # the loop that a warm start spends its time in
+            position = position_of(name)
+            if position is None:
+                changed.add(name)
+                continue
+            try:
+                stat = lstat(prefix + name + "/SKILL.md")
+            except OSError:
+                changed.add(name)
+                continue
+            if (
+                stat.st_mtime_ns == modified[position]
+                and stat.st_size == sizes[position]
+                and stat.st_ino == inodes[position]
+            ):
+                unchanged.append(position)
+            else:
+                changed.add(name)
+        self.unchanged += unchanged
+        return changed
 
     def take(self, directory: str, name: str, file_name: str) -> bool:
         """Take the skill in *directory*; return whether there is a file for one, good or bad."""
@@ -165,9 +238,9 @@ class _Reading:
             self.tell("not-a-file", path, f"it is {_KINDS.get(kind, 'no regular file')}: skipped")
             return kind != _DIRECTORY
         stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        known = self.known.get(path)
-        if known is not None and known.stamp == stamp:
-            self.read_files.append(known)
+        position = self.stamps.unusual.get(path)
+        if position is not None and self.stamps.of(position) == stamp:
+            self.unchanged.append(position)
             return True
         found: list[Diagnostic] = []
         if file_name != "SKILL.md":
@@ -195,20 +268,37 @@ class _Reading:
         self.problems.append(Diagnostic(rule, severity, path, message))
 
     def finish(self) -> Snapshot:
-        entries = [read.entry for read in self.read_files]
-        numbers = [number for read in self.read_files for number in read.stamp]
-        stamps = struct.pack(f"={len(numbers)}q", *(min(number, 2**63 - 1) for number in numbers))
-        notes = {position: read.notes for position, read in enumerate(self.read_files) if read.notes}
-        return Snapshot(self.root, entries, stamps, notes, tuple(self.problems))
+        """Return what was found; where nothing has changed, with the very entries that were known."""
+        known, problems = self.known, tuple(self.problems)
+        if known is not None and not self.read_files and len(self.unchanged) == len(known.entries):
+            return known if problems == known.problems else replace(known, problems=problems)
+        reads = sorted([*self.kept(), *self.read_files], key=lambda read: (read.entry.name, read.entry.path or ""))
+        numbers = [number for read in reads for number in self.settled(read.stamp)]
+        notes = {position: read.notes for position, read in enumerate(reads) if read.notes}
+        entries = [read.entry for read in reads]
+        return Snapshot(self.root, entries, struct.pack(f"={len(numbers)}q", *numbers), notes, problems)
+
+    def kept(self) -> Iterator[_Read]:
+        """Yield what was known and has not changed."""
+        if self.known is not None:
+            for position in self.unchanged:
+                notes = self.known.notes.get(position, ())
+                yield _Read(self.known.entries[position], self.stamps.of(position), notes)
+
+    def settled(self, stamp: Stamp) -> Stamp:
+        """Return *stamp*, or one that fits no file where the file may yet change without its stamp telling.
+
+        A clock that ticks every few milliseconds, or seconds on some file systems, gives two edits the same time.
+        """
+        size, modified, inode = stamp
+        tick = _COARSE_TICK if modified % 1_000_000_000 == 0 else _TICK
+        if self.started - tick <= modified <= self.started + _FUTURE:
+            return -1, modified, inode & _MAX
+        return size, modified, inode & _MAX
 
 
-def _by_file(snapshot: Snapshot) -> dict[str, _Read]:
-    stamps = struct.iter_unpack("=3q", snapshot.stamps)
-    notes = snapshot.notes
-    return {
-        entry.file: _Read(entry, stamp, notes.get(position, ()))
-        for position, (entry, stamp) in enumerate(zip(snapshot.entries, stamps, strict=True))
-    }
+_TICK, _COARSE_TICK, _FUTURE = 20_000_000, 2_000_000_000, 3_600_000_000_000  # nanoseconds
+_MAX = 2**63 - 1
 
 
 def _entry(summary: Summary | None, path: str, root: Root) -> Entry:

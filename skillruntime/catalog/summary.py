@@ -37,14 +37,13 @@ class Summary(NamedTuple):
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?$", re.ASCII)
 # A value, or the rest of a line, that cannot change where the next line belongs.
 _CLOSED = re.compile(
-    r"""(?:"(?:[^"\\]|\\.)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|[^\s"'\[\]{}>|*&!%#`@,?:-][^\t]*)? *$"""
+    r"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|[^\s"'\[\]{}>|*&!%#`@,?:-][^\t]*)? *$"""
 )
 _CLOSED_LINE = re.compile(
     r"""(?: *|(?: +(?:- +)?|- +)(?:[A-Za-z_][\w.-]*: *(?=\s|$))?"""
-    r"""(?:"(?:[^"\\]|\\.)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|[^\s"'\[\]{}>|*&!%#`@,?:-][^\t]*)? *)$""",
+    r"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|[^\s"'\[\]{}>|*&!%#`@,?:-][^\t]*)? *)$""",
     re.ASCII,
 )
-_PLAIN = re.compile(r"[^\W\d_][^\t\x00-\x1f\x7f\x85\u2028\u2029\ufeff]*$")
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _METADATA_VERSION = re.compile(r" +version: +(.*)$")
 _ESCAPE = re.compile(r"\\(.)")
@@ -61,7 +60,7 @@ def scan(block: str) -> Summary | None:
     Summary(name='pdf', description='Read PDFs', version='1.0', flags=0)
     >>> scan("name: pdf\\ndescription: *alias")
     """
-    if not block.isprintable() and _UNPRINTABLE.search(block):
+    if not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
         return None
     found: dict[str, str] = {}
     lines = block.split("\n")
@@ -147,17 +146,20 @@ def _text(value: str | None, below: list[str]) -> str | None:
         return _block_text(value, below)
     if value[0] in "\"'":
         return None if below else _quoted_text(value.rstrip(" "))
-    for line in (value, *below):
-        line = line.strip(" ")
-        if not line or ": " in line or " #" in line or line[-1] == ":":
-            return None
-    if not _PLAIN.match(value) and not _VERSION.match(value):
+    value = value.rstrip(" ")
+    if not (value[0].isalpha() or _VERSION.match(value)) or not _is_plain(value):
         return None
-    if below:
-        if any(line[0] == "-" or line.lstrip(" ")[0] == "#" for line in below):
-            return None
-        return " ".join(line.strip(" ") for line in (value, *below))
-    return value.rstrip(" ")
+    if not below:
+        return value
+    if any(line[:1] == "-" for line in below):
+        return None
+    lines = [value, *(line.strip(" ") for line in below)]
+    return " ".join(lines) if all(line and line[0] != "#" and _is_plain(line) for line in lines) else None
+
+
+def _is_plain(line: str) -> bool:
+    """Whether *line* is a plain scalar to its end (YAML 1.2.2, section 7.3.3)."""
+    return ": " not in line and " #" not in line and "\t" not in line and line[-1] != ":"
 
 
 def _quoted_text(value: str) -> str | None:
@@ -232,7 +234,8 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
         if description is not None:
             found.append(_warning("description-not-text", path, "the description is no text"))
         description = ""
-    return Summary(name, description, version, flags)
+    version = _UNPRINTABLE.sub("", version).strip() or None if version else None
+    return Summary(name, _UNPRINTABLE.sub("", description), version, flags)
 
 
 def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]) -> Any:

@@ -1,0 +1,196 @@
+"""The index on disk that makes a warm start cheap: what every root held when it was last read, with its stamps.
+
+One file in the user's cache directory. It is only ever replaced whole, so any number of processes may read and write
+it at once: the last one wins, and what it did not know is read anew. What is damaged, foreign or of another version
+counts as absent. Reading it runs nothing: numbers and text, checked by a sum.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+
+from skillruntime.catalog.snapshot import Entry, Root, Snapshot
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["index_path", "load_index", "save_index"]
+
+MAX_ROOTS = 64
+"""Roots that are remembered; the ones not seen for longest are forgotten first."""
+
+MAX_BYTES = 256 * 1024 * 1024
+
+_MAGIC = b"skillruntime index 2\n"
+_FIELD, _RECORD = "\x1f", "\x1e"
+_Section = tuple[str, int, memoryview]
+"""The root's path, the sum and the bytes of what it held."""
+
+
+def index_path() -> str | None:
+    """Return where the index lies; ``None`` where ``SKILLRUNTIME_CACHE`` is ``off`` or there is no home.
+
+    ``SKILLRUNTIME_CACHE`` names the directory; by default it is the platform's own for caches.
+    """
+    stated = os.environ.get("SKILLRUNTIME_CACHE")
+    if stated is not None:
+        if stated.strip().lower() in ("", "0", "off", "no", "false"):
+            return None
+        return f"{os.path.abspath(os.path.expanduser(stated))}/catalog.index"  # noqa: PTH100, PTH111
+    if sys.platform == "win32":
+        directory = os.environ.get("LOCALAPPDATA", "")
+    elif sys.platform == "darwin":
+        directory = os.path.expanduser("~/Library/Caches")  # noqa: PTH111
+    else:
+        directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    return f"{directory}/skillruntime/catalog.index" if os.path.isabs(directory) else None  # noqa: PTH117
+
+
+def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
+    """Return what the index at *path* knows of *roots*."""
+    sections = {name: (total, data) for name, total, data in _read_sections(path)}
+    known: dict[Root, Snapshot] = {}
+    for root in roots:
+        if root.path in sections:
+            total, data = sections[root.path]
+            snapshot = _decode(root, total, data)
+            if snapshot is not None:
+                known[root] = snapshot
+    return known
+
+
+def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
+    """Write *snapshots* to the index at *path*, beside what it knows of other roots; in silence if that fails."""
+    own = {snapshot.root.path: _encode(snapshot) for snapshot in snapshots}
+    kept = [section for section in _read_sections(path) if section[0] not in own]
+    sections: list[tuple[str, int, bytes | memoryview]] = [
+        *kept,
+        *((name, zlib.adler32(b), b) for name, b in own.items()),
+    ]
+    table = "\0".join(f"{len(data)}{_FIELD}{total}{_FIELD}{name}" for name, total, data in sections[-MAX_ROOTS:])
+    head = table.encode("utf-8", "surrogatepass")
+    # fsync is left out on purpose: an index lost with the power is an index that is built again.
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    except OSError:
+        return
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+            file.write(_MAGIC + b"%d %d\n" % (len(head), zlib.crc32(head)) + head)
+            file.writelines(data for _, _, data in sections[-MAX_ROOTS:])
+        os.replace(temporary, path)  # noqa: PTH105
+    except OSError:
+        try:
+            os.unlink(temporary)  # noqa: PTH108
+        except OSError:
+            pass
+
+
+def _read_sections(path: str) -> list[_Section]:
+    """Return the sections of the index at *path*, none where it is absent, damaged, or another user's."""
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            status = os.fstat(file.fileno())
+            if status.st_size > MAX_BYTES or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
+                return []
+            data = file.read(status.st_size)
+        if not data.startswith(_MAGIC):
+            return []
+        end = data.index(b"\n", len(_MAGIC))
+        length, total = map(int, data[len(_MAGIC) : end].split())
+        head = data[end + 1 : end + 1 + length]
+        if zlib.crc32(head) != total or not head:
+            return []
+        rest = memoryview(data)[end + 1 + length :]
+        sections: list[_Section] = []
+        for line in head.decode("utf-8", "surrogatepass").split("\0"):
+            size, own_total, name = line.split(_FIELD, 2)
+            sections.append((name, int(own_total), rest[: int(size)]))
+            rest = rest[int(size) :]
+    except (OSError, ValueError):
+        return []
+    return sections
+
+
+def _encode(snapshot: Snapshot) -> bytes:
+    """Return *snapshot* as bytes: the count, the columns of numbers, the text.
+
+    Stamps come first, then flags. The text is names, descriptions, and what only some entries have, each with its
+    position before it: paths, versions, notes. NUL stands between texts, and an empty one between the columns.
+    """
+    entries = snapshot.entries
+    flags = bytes(entry.flags for entry in entries)
+    rare = (
+        {position: entry.path for position, entry in enumerate(entries) if entry.path},
+        {position: entry.version for position, entry in enumerate(entries) if entry.version},
+        {position: _notes_text(notes) for position, notes in snapshot.notes.items()},
+    )
+    texts = [entry.name for entry in entries] + [entry.description for entry in entries]
+    for column in rare:
+        texts += [f"{len(column)}", *map(str, column), *column.values()]
+    text = "\0".join(texts).encode("utf-8", "surrogatepass")
+    return b"%d\n" % len(entries) + snapshot.stamps + flags + text
+
+
+def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
+    """Return the snapshot of *root* that *data* holds, ``None`` where it is not what was written."""
+    if zlib.adler32(data) != total:
+        return None
+    try:
+        start = bytes(data[:16]).index(b"\n") + 1
+        count = int(bytes(data[: start - 1]))
+        end = start + 24 * count
+        flags = data[end : end + count].tolist()
+        texts = str(data[end + count :], "utf-8", "surrogatepass").split("\0")
+        names, descriptions = texts[:count], texts[count : 2 * count]
+        paths, at = _rare(texts, 2 * count)
+        versions, at = _rare(texts, at)
+        notes, at = _rare(texts, at)
+        path_column: list[str | None] = [None] * count
+        version_column: list[str | None] = [None] * count
+        for position, path in paths.items():
+            path_column[position] = path
+        for position, version in versions.items():
+            version_column[position] = sys.intern(version)
+        rows = zip(path_column, names, descriptions, version_column, flags, repeat(root), strict=False)
+        # As Entry._make, in one step of C: this runs for every skill at every start.
+        entries: list[Entry] = list(map(tuple.__new__, repeat(Entry), rows))
+        parsed = {position: _parse_notes(text) for position, text in notes.items()}
+    except (ValueError, TypeError, IndexError):
+        return None
+    stamps = bytes(data[start:end])
+    return Snapshot(root, entries, stamps, parsed) if len(entries) == count and len(stamps) == 24 * count else None
+
+
+def _rare(texts: list[str], at: int) -> tuple[dict[int, str], int]:
+    """Return the column that begins at *at*, by position, and where the next one does."""
+    count = int(texts[at])
+    middle, end = at + 1 + count, at + 1 + 2 * count
+    return dict(zip(map(int, texts[at + 1 : middle]), texts[middle:end], strict=True)), end
+
+
+def _notes_text(notes: Iterable[Diagnostic]) -> str:
+    return _RECORD.join(
+        _FIELD.join(
+            _without_marks(str(value if value is not None else ""))
+            for value in (note.rule, note.severity, note.path, note.message, note.line, note.column, note.hint)
+        )
+        for note in notes
+    )
+
+
+def _parse_notes(text: str) -> tuple[Diagnostic, ...]:
+    notes = []
+    for record in text.split(_RECORD):
+        rule, severity, path, message, line, column, hint = record.split(_FIELD)
+        place = int(line) if line else None, int(column) if column else None
+        notes.append(Diagnostic(rule, Severity(severity), path, message, *place, hint or None))
+    return tuple(notes)
+
+
+def _without_marks(text: str) -> str:
+    return text.replace("\0", "").replace(_FIELD, " ").replace(_RECORD, " ")
