@@ -1,0 +1,345 @@
+"""Validated arguments -> the words of the command line that the script itself parses to the same values.
+
+The words are handed to the process as a list; no shell reads them. What a script's parser could not read back, such
+as a list item that it would take for a flag, is refused and never sent differently. ``run.command_line`` of a contract
+is the document of a `CommandLine`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
+
+__all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
+
+Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_of"]
+Parser = Literal["argparse", "click", "getopts", "words", "parseArgs", "commander", "yargs"]
+
+ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
+"""Stands for a default that is not there: ``None`` is one."""
+
+WORD_LIMIT = 100_000
+"""Characters of one word; Linux takes 131,072 bytes."""
+
+TOTAL_LIMIT = 1_000_000
+"""Characters of all words together."""
+
+COUNT_LIMIT = 100
+"""How often a counted flag is repeated."""
+
+_NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "commander")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument as the script's parser knows it; without ``flag`` it is told by its place.
+
+    ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no); ``"optional"`` (a value, or ``true`` for
+    the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words that are
+    left, flags or not, as argparse's REMAINDER); ``"count"`` (the flag as often as the number says); ``"one_of"``
+    (``choices`` pairs each value with the flag that stands for it). ``repeat``: the flag is given once per item.
+    ``encode`` says how a value is written: ``"text"``, ``"json"``, ``"python"`` (a literal), ``{"join": ","}``, or
+    ``{"words": [[true, "yes"], [false, "no"]]}``. A value that equals ``default`` is left out: the script knows it.
+    """
+
+    name: str
+    flag: str | None = None
+    takes: Takes = "value"
+    off_flag: str | None = None
+    length: int | None = None
+    repeat: bool = False
+    encode: str | Mapping[str, Any] = "text"
+    choices: tuple[tuple[Any, str], ...] = ()
+    default: Any = ABSENT
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Parameter:
+        """Return the parameter that *document* writes; raises `InvalidSkillError`."""
+        known = {"name", "flag", "takes", "off_flag", "length", "repeat", "encode", "choices", "default"}
+        if not isinstance(document, Mapping) or not isinstance(document.get("name"), str) or set(document) - known:
+            raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is no parameter")
+        values = dict(document)
+        if values.get("takes", "value") not in get_args(Takes):
+            raise InvalidSkillError(f"run.command_line: takes is {values['takes']!r}, not one of {get_args(Takes)}")
+        values["choices"] = tuple((value, flag) for value, flag in values.get("choices", ()))
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameter as a JSON object, without what it leaves unsaid."""
+        document: dict[str, Any] = {"name": self.name}
+        for key, unsaid in (("flag", None), ("takes", "value"), ("off_flag", None), ("length", None)):
+            if getattr(self, key) != unsaid:
+                document[key] = getattr(self, key)
+        if self.repeat:
+            document["repeat"] = True
+        if self.encode != "text":
+            document["encode"] = self.encode
+        if self.choices:
+            document["choices"] = [list(pair) for pair in self.choices]
+        if self.default is not ABSENT:
+            document["default"] = self.default
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """How a script is called: its parameters in order, and its commands under the name of what chooses one.
+
+    ``parser`` is what reads the words, for each has its own ways with a value that starts with a dash. ``prefixes`` are
+    the characters a flag may start with; a word that starts with one in ``files`` would be read as the name of a file.
+    """
+
+    parser: Parser = "argparse"
+    parameters: tuple[Parameter, ...] = ()
+    chooser: str | None = None
+    commands: Mapping[str, CommandLine] = field(default_factory=dict)
+    prefixes: str = "-"
+    files: str = ""
+
+    @classmethod
+    def from_dict(cls, document: Any) -> CommandLine:
+        """Return the command line that *document* writes.
+
+        Raises:
+            InvalidSkillError: it is none.
+        """
+        if not isinstance(document, Mapping):
+            raise InvalidSkillError(f"run.command_line is {type(document).__name__}, not an object")
+        parser = document.get("parser", "argparse")
+        if parser not in get_args(Parser):
+            raise InvalidSkillError(f"run.command_line: parser is {parser!r}, not one of {get_args(Parser)}")
+        return cls(
+            parser,
+            tuple(Parameter.from_dict(each) for each in document.get("parameters", ())),
+            document.get("chooser"),
+            {name: cls.from_dict({"parser": parser, **each}) for name, each in document.get("commands", {}).items()},
+            document.get("prefixes", "-"),
+            document.get("files", ""),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the command line as a JSON object."""
+        document: dict[str, Any] = {"parser": self.parser, "parameters": [each.to_dict() for each in self.parameters]}
+        if self.chooser:
+            document["chooser"] = self.chooser
+            document["commands"] = {name: command.to_dict() for name, command in self.commands.items()}
+        if self.prefixes != "-":
+            document["prefixes"] = self.prefixes
+        if self.files:
+            document["files"] = self.files
+        return document
+
+
+def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the words that mean *arguments*, which fit the contract, to the script's own parser.
+
+    >>> line = CommandLine("argparse", (Parameter("path"), Parameter("limit", "--limit"), Parameter("q", "-q", "nothing")))
+    >>> to_argv(line, {"path": "-", "limit": -3, "q": True})
+    ['--limit=-3', '-q', '-']
+
+    Raises:
+        SkillInputError: a value cannot be said to this parser; one error per parameter.
+    """
+    faults: list[SkillError] = []
+    words = list(_words(command_line, arguments, faults))
+    if sum(len(word) for word in words) > TOTAL_LIMIT and not faults:
+        faults.append(_fault("", f"the arguments are longer than {TOTAL_LIMIT:,} characters together", None))
+    if faults:
+        raise SkillInputError("The script's command line cannot say this", skill_errors=faults)
+    return words
+
+
+class _UnsayableError(ValueError):
+    """A value that the parser would read as something else."""
+
+
+def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]) -> Iterator[str]:
+    options: list[tuple[bool, list[str]]] = []
+    places: list[tuple[Parameter, list[str] | None]] = []
+    for parameter in line.parameters:
+        value = arguments.get(parameter.name)
+        try:
+            if parameter.flag is None and parameter.takes != "one_of":
+                places.append((parameter, None if value is None else _place(parameter, value)))
+            elif value is not None and not _is_default(value, parameter):
+                options.append(_option(line, parameter, value))
+        except _UnsayableError as error:
+            faults.append(_fault(parameter.name, str(error), value))
+    # A flag that takes as many words as follow goes first: the next flag ends its words.
+    options.sort(key=lambda option: not option[0])
+    for _, words in options:
+        yield from words
+    open_ended = bool(options) and options[-1][0]
+    positionals = _in_place(places, faults)
+    told = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
+    if line.parser != "words" and positionals:
+        if told or places[-1][0].takes != "rest":
+            if open_ended or any(_looks_like_flag(word, line) for word in told):
+                yield "--"
+        elif open_ended or _looks_like_flag(positionals[0], line):
+            faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))
+    yield from positionals
+    read_as_files = [word for word in positionals if line.files and word[:1] and word[0] in line.files]
+    faults += [_fault("", f"a word that starts with {word[0]!r} is read as a file's name", word) for word in read_as_files]
+    if line.chooser and (chosen := arguments.get(line.chooser)) is not None:
+        if open_ended and not positionals:
+            name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)
+            faults.append(_fault(name, "it would swallow the command that follows", arguments[name]))
+        yield str(chosen)
+        yield from _words(line.commands[chosen], arguments, faults)
+
+
+def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, list[str]]:
+    """Return the words of one option, and whether it would take further words too."""
+    flag = parameter.flag or ""
+    match parameter.takes:
+        case "nothing":
+            chosen = flag if value is True else parameter.off_flag
+            return False, [chosen] if chosen else []
+        case "count":
+            base = parameter.default if isinstance(parameter.default, int) else 0
+            times = int(value) - base
+            if not 0 <= times <= COUNT_LIMIT:
+                raise _UnsayableError(f"it is from {base} to {base + COUNT_LIMIT}")
+            return False, [flag] * times
+        case "one_of":
+            for known, its_flag in parameter.choices:
+                if known == value and type(known) is type(value):
+                    return False, [its_flag]
+            raise _UnsayableError("no flag stands for this value")
+        case "optional" if value is True:
+            return True, [flag]
+        case "values":
+            groups = value if parameter.repeat else [value]
+            words = []
+            for group in groups:
+                words += [flag, *_values(line, parameter, group)]
+                if len(words) == 2 and len(groups) == 1 and _looks_like_flag(words[1], line):
+                    return False, _attached(line, flag, words[1])
+            return parameter.length is None, words
+        case _:
+            values = value if parameter.repeat else [value]
+            alone = parameter.takes == "optional"
+            return False, [word for item in values for word in _said(line, flag, _text(parameter, item), alone)]
+
+
+def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
+    if not isinstance(group, list | tuple):
+        raise _UnsayableError("it is a list")
+    words = [_text(parameter, item) for item in group]
+    if parameter.length is not None and len(words) != parameter.length:
+        raise _UnsayableError(f"it has {parameter.length} items")
+    if len(words) > 1 and line.parser not in ("click", "words"):
+        for word in words:
+            if _looks_like_flag(word, line):
+                raise _UnsayableError(f"{word[:40]!r} would be read as a flag")
+    return words
+
+
+def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
+    dashed = _looks_like_flag(text, line)
+    if line.parser in ("getopts", "words") or not (attach or dashed or (line.files and text[:1] in line.files)):
+        return [flag, text]
+    if not attach and line.parser in _NEXT_WORD_IS_THE_VALUE:
+        return [flag, text]
+    return _attached(line, flag, text)
+
+
+def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
+    """The flag and its value as one word."""
+    is_long = len(flag) > 2 and flag[0] == flag[1]
+    if is_long or line.parser in ("argparse", "yargs"):
+        return [f"{flag}={text}"]
+    if not text:
+        raise _UnsayableError("it cannot be empty")
+    return [flag + text]
+
+
+def _place(parameter: Parameter, value: Any) -> list[str]:
+    if parameter.takes in ("values", "rest"):
+        if not isinstance(value, list | tuple):
+            raise _UnsayableError("it is a list")
+        if parameter.length is not None and len(value) != parameter.length:
+            raise _UnsayableError(f"it has {parameter.length} items")
+        return [_text(parameter, item) for item in value]
+    return [_text(parameter, value)]
+
+
+def _in_place(places: list[tuple[Parameter, list[str] | None]], faults: list[SkillError]) -> list[str]:
+    """Return the positional words; what was left out before one that was given is filled with its default."""
+    while places and not _is_needed(*places[-1]):
+        places = places[:-1]
+    words: list[str] = []
+    for index, (parameter, given) in enumerate(places):
+        if given is None and parameter.default is not ABSENT and parameter.default is not None:
+            given = _place(parameter, parameter.default)
+        if given is None and parameter.takes == "value" and any(later for _, later in places[index + 1 :]):
+            faults.append(_fault(parameter.name, "it is told by its place, so what follows needs it", None))
+        words += given or []
+    return words
+
+
+def _is_needed(parameter: Parameter, given: list[str] | None) -> bool:
+    if not given:
+        return False
+    default = parameter.default
+    return default is ABSENT or default is None or given != _place(parameter, default)
+
+
+def _is_default(value: Any, parameter: Parameter) -> bool:
+    return type(value) is type(parameter.default) and bool(value == parameter.default)
+
+
+def _looks_like_flag(word: str, line: CommandLine) -> bool:
+    return len(word) > 1 and word[0] in line.prefixes
+
+
+def _text(parameter: Parameter, value: Any) -> str:
+    match parameter.encode:
+        case "json":
+            text = json.dumps(value, ensure_ascii=False)
+        case "python":
+            text = repr(value)
+        case {"join": str(separator)}:
+            items = [_plain(item) for item in (value if isinstance(value, list | tuple) else [value])]
+            if any(separator in item for item in items):
+                raise _UnsayableError(f"an item cannot contain {separator!r}")
+            text = separator.join(items)
+        case {"words": list(pairs)}:
+            written = [word for known, word in pairs if known == value and type(known) is type(value)]
+            text = written[0] if written else _plain(value)
+        case _:
+            text = _plain(value)
+    if "\0" in text:
+        raise _UnsayableError("it cannot contain a NUL character")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise _UnsayableError("it holds half a character")
+    if len(text) > WORD_LIMIT:
+        raise _UnsayableError(f"it is longer than {WORD_LIMIT:,} characters")
+    return text
+
+
+def _plain(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case bool() | None:
+            return json.dumps(value)
+        case float() if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        case int() | float():
+            return str(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _fault(name: str, why: str, value: Any) -> SkillError:
+    pointer = "/" + name.replace("~", "~0").replace("/", "~1") if name else ""
+    details: dict[str, Any] = {"path": pointer, "expected": why}
+    if value is not None:
+        details["received"] = str(value)[:80]
+    return SkillError(ErrorCode.INVALID_INPUT, f"{name or 'the arguments'}: {why}", True, details)

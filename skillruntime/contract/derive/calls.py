@@ -1,0 +1,265 @@
+"""What a call of a script comes to: its own functions are followed, its classes made, known libraries recorded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from skillruntime.contract.derive.expressions import Expressions
+from skillruntime.contract.derive.foreign_calls import call_foreign, call_method, items_of
+from skillruntime.contract.derive.values import (
+    UNKNOWN,
+    BoundMethod,
+    ClassValue,
+    FunctionValue,
+    InstanceValue,
+    Made,
+    Model,
+    Scope,
+    Symbol,
+)
+
+__all__ = ["Calls", "Left", "Library", "Returned"]
+
+MAX_CALL_DEPTH = 24
+_HARMLESS = ("builtins.", "argcomplete.", "rich_argparse.", "sys.", "logging.")
+
+Library = Mapping[str, Callable[[Any, list[Any], dict[str, Any], ast.AST], Any]]
+"""Functions of a known library, by full name: reader, arguments, named arguments, node -> what the call comes to."""
+
+
+class Returned(Exception):  # noqa: N818 - control flow
+    """A function ends here, with *value*."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Left(Exception):  # noqa: N818 - control flow
+    """A loop is left, or its round ended."""
+
+
+class Calls(Expressions):
+    """Evaluates expressions with their calls; what follows statements is left to the reader.
+
+    *library* holds what is known of libraries; *made* are the prefixes of names whose calls are recorded as `Made`.
+    """
+
+    def __init__(self, library: Library, made: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.library = library
+        self.made = made
+        self.uncertain = 0
+        self.depth = 0
+
+    def follow(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
+        """Follow *statements* in their order."""
+        raise NotImplementedError
+
+    def call(self, function: Any, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Return what calling *function* comes to."""
+        match function:
+            case FunctionValue():
+                return self._call_function(function, arguments, named)
+            case ClassValue():
+                return self._make(function, arguments, named, node)
+            case Model():
+                return function.call(self, arguments, named, node)
+            case BoundMethod(receiver=Model() as model):
+                return model.call_method(self, function.name, arguments, named, node)
+            case BoundMethod():
+                return call_method(function.receiver, function.name, arguments, named)
+            case Made():
+                apply = self.library.get("decorate")
+                return apply(self, [function, *arguments], named, node) if apply else UNKNOWN
+            case Symbol():
+                return self._call_symbol(function, arguments, named, node)
+            case _:
+                self._let_go("a function that cannot be read", arguments, named, node)
+                return UNKNOWN
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """Return the attribute *name* of *value*, or UNKNOWN."""
+        if isinstance(value, Model):
+            return value.attribute(name)
+        if isinstance(value, InstanceValue) and "__parser__" in value.names and name not in value.names:
+            found = self.bound(value, value.kind, name)
+            return value.names["__parser__"].attribute(name) if found is UNKNOWN else found
+        if isinstance(value, Made) and name in value.named:
+            return value.named[name]
+        return super().attribute(value, name)
+
+    # expressions that only make sense while statements are followed
+
+    def _call(self, node: ast.Call, scope: Scope) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            return self._super(scope)
+        function = self.evaluate(node.func, scope)
+        arguments: list[Any] = []
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                items = items_of(self.evaluate(each.value, scope))
+                arguments += [UNKNOWN] if items is UNKNOWN else items
+            else:
+                arguments.append(self.evaluate(each, scope))
+        named: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value, scope)
+            if keyword.arg is not None:
+                named[keyword.arg] = value
+            elif isinstance(value, dict) and all(isinstance(key, str) for key in value):
+                named |= value
+            else:
+                named["**"] = UNKNOWN
+        return self.call(function, arguments, named, node)
+
+    def _super(self, scope: Scope) -> Any:
+        try:
+            receiver, kind = scope.find("self"), scope.find("__class__")
+        except KeyError:
+            return UNKNOWN
+        above = next((base for base in kind.bases if isinstance(base, ClassValue)), None)
+        return _Above(receiver, above)
+
+    def _call_function(self, function: FunctionValue, arguments: list[Any], named: dict[str, Any]) -> Any:
+        if self.depth >= MAX_CALL_DEPTH:
+            self._let_go(function.name, arguments, named, function.node)
+            return UNKNOWN
+        scope = Scope(parent=function.scope)
+        self._bind_parameters(function, arguments, named, scope)
+        if isinstance(function.node, ast.Lambda):
+            return self.evaluate(function.node.body, scope)
+        self.depth += 1
+        level = self.uncertain
+        try:
+            self.follow(function.node.body, scope)
+        except Returned as returned:
+            return returned.value
+        except Left:
+            return UNKNOWN
+        finally:
+            self.depth -= 1
+            self.uncertain = level
+        return scope.names.get("__maybe__", UNKNOWN if _yields(function.node) else None)
+
+    def _bind_parameters(
+        self, function: FunctionValue, arguments: list[Any], named: dict[str, Any], scope: Scope
+    ) -> None:
+        signature = function.node.args
+        given = [*([function.receiver] if function.receiver is not None else []), *arguments]
+        positional = [*signature.posonlyargs, *signature.args]
+        defaults = dict(zip([each.arg for each in positional][::-1], signature.defaults[::-1], strict=False))
+        defaults |= {
+            each.arg: default
+            for each, default in zip(signature.kwonlyargs, signature.kw_defaults, strict=True)
+            if default is not None
+        }
+        names = [each.arg for each in positional]
+        for name in [*names, *(each.arg for each in signature.kwonlyargs)]:
+            default = defaults.get(name)
+            scope.names[name] = UNKNOWN if default is None else self.evaluate(default, function.scope)
+        scope.names |= dict(zip(names, given, strict=False))
+        rest = {key: value for key, value in named.items() if key not in scope.names}
+        scope.names |= {key: value for key, value in named.items() if key in scope.names}
+        if signature.vararg:
+            scope.names[signature.vararg.arg] = given[len(names) :]
+        if signature.kwarg:
+            scope.names[signature.kwarg.arg] = UNKNOWN if "**" in rest else rest
+
+    def _make(self, kind: ClassValue, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        if kind.members and arguments:
+            return next((member for member in kind.members.values() if member.value == arguments[0]), UNKNOWN)
+        instance = InstanceValue(kind)
+        base = next((name for name in self.library if kind.descends_from(name)), None)
+        if base is not None:
+            instance.names["__library__"] = base
+        try:
+            constructor = kind.find("__init__")
+        except KeyError:
+            if base is not None:
+                instance.names["__parser__"] = self.library[base](self, arguments, named, node)
+            elif kind.descends_from("typing.NamedTuple") or (kind.node and kind.node.decorator_list):
+                fields = [name for name in _annotated_names(kind.node) if name]
+                instance.names |= {name: kind.names.get(name, UNKNOWN) for name in fields}
+                instance.names |= dict(zip(fields, arguments, strict=False)) | named
+            return instance
+        if isinstance(constructor, FunctionValue):
+            bound = FunctionValue(constructor.node, constructor.scope, instance)
+            self._call_function(bound, arguments, named)
+        return instance
+
+    def _call_symbol(self, symbol: Symbol, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        known = self.library.get(symbol.name)
+        if known is not None:
+            return known(self, arguments, named, node)
+        match symbol.name, arguments:
+            case "builtins.getattr", [owner, str(name), *default]:
+                found = self.attribute(owner, name)
+                return default[0] if found is UNKNOWN and default and isinstance(owner, InstanceValue) else found
+            case "builtins.hasattr", [Symbol(name="argparse"), "BooleanOptionalAction"]:
+                return True
+            case "builtins.map", [function, *lists] if len(lists) == 1:
+                items = items_of(lists[0])
+                return UNKNOWN if items is UNKNOWN else [self.call(function, [item], {}, node) for item in items]
+            case (("asyncio.run" | "anyio.run" | "trio.run" | "sys.exit" | "builtins.exit"), [_, *_]):
+                inner = arguments[0]
+                return self.call(inner, arguments[1:], {}, node) if isinstance(inner, FunctionValue) else UNKNOWN
+            case "functools.partial", [function, *bound]:
+                return _Partial(function, bound, named)
+            case (("typing.NewType" | "typing.cast"), [_, inner]):
+                return inner
+        result = call_foreign(symbol.name, arguments, named)
+        if result is not UNKNOWN:
+            return result
+        if not symbol.name.startswith(_HARMLESS):
+            self._let_go(symbol.name, arguments, named, node)
+        return Made(symbol.name, arguments, named, node) if symbol.name.startswith(self.made) else UNKNOWN
+
+    def _let_go(self, name: str, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> None:
+        for value in (*arguments, *named.values()):
+            if isinstance(value, Model):
+                value.leave(name, node)
+
+
+class _Above(Model):
+    """What ``super()`` gives."""
+
+    def __init__(self, receiver: Any, kind: ClassValue | None) -> None:
+        self.receiver, self.kind = receiver, kind
+
+    def call_method(self, reader: Calls, name: str, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Call the method of the class above; of a library's class, on what stands for its object."""
+        if self.kind is not None:
+            found = reader.bound(self.receiver, self.kind, name)
+            if found is not UNKNOWN:
+                return reader.call(found, arguments, named, node)
+        if not isinstance(self.receiver, InstanceValue):
+            return UNKNOWN
+        base = self.receiver.names.get("__library__")
+        if name == "__init__" and base is not None:
+            self.receiver.names["__parser__"] = reader.library[base](reader, arguments, named, node)
+            return None
+        parser = self.receiver.names.get("__parser__")
+        return parser.call_method(reader, name, arguments, named, node) if parser is not None else UNKNOWN
+
+
+class _Partial(Model):
+    """What ``functools.partial`` gives."""
+
+    def __init__(self, function: Any, arguments: list[Any], named: dict[str, Any]) -> None:
+        self.function, self.arguments, self.named = function, arguments, named
+
+    def call(self, reader: Calls, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Call the function with both."""
+        return reader.call(self.function, [*self.arguments, *arguments], self.named | named, node)
+
+
+def _annotated_names(node: ast.ClassDef | None) -> list[str]:
+    body = node.body if node else []
+    return [each.target.id for each in body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
+
+
+def _yields(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))

@@ -1,0 +1,111 @@
+"""A script's source -> the contract of calling it: read, never run.
+
+The law: nothing is invented. What cannot be read is named in `Derivation.unread`, and a reading that rests on prose,
+not on declarations, says so by its confidence.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.derive.command import Unread
+from skillruntime.contract.derive.document import to_command_line, to_input_schema, with_distinct_names
+from skillruntime.contract.derive.python_script import read_python
+from skillruntime.contract.derive.reading import Reading
+
+__all__ = ["Derivation", "derive"]
+
+SOURCE_LIMIT = 400_000
+"""Characters of a script that is read; a longer one is data, or generated."""
+
+Confidence = Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A contract that was read out of a script, and how far it can be relied on.
+
+    ``document`` is one for `Contract.from_dict`. ``confidence`` is ``"high"`` where a parser declares every argument
+    and all was read, ``"medium"`` where something stayed unread, ``"low"`` where only prose or use speaks of them.
+    """
+
+    document: Mapping[str, Any]
+    framework: str
+    confidence: Confidence
+    unread: tuple[Unread, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every argument of the script was read, with all that is declared of it."""
+        return not self.unread
+
+    def to_contract(self, name: str = "") -> Contract:
+        """Return the contract, under *name*; raises `InvalidSkillError` where its schema is too costly to use."""
+        return Contract.from_dict(self.document, name=name)
+
+
+def derive(source: str | bytes, *, path: str) -> Derivation | None:
+    """Return what *source*, the script at *path* within its skill, takes; None where it is no script that can be read.
+
+    The source is parsed, never imported or run. The same source is read once.
+
+    >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
+    ...                "p.parse_args()", path="scripts/top.py")
+    >>> found.framework, found.confidence, found.document["input"]["properties"]
+    ('argparse', 'high', {'limit': {'type': 'integer'}})
+    """
+    text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
+    if len(text) > SOURCE_LIMIT:
+        return None
+    return _derive_once(text, path)
+
+
+@lru_cache(maxsize=256)
+def _derive_once(text: str, path: str) -> Derivation | None:
+    read = _READERS.get(posixpath.splitext(path)[1].lower()) or _by_first_line(text)
+    try:
+        reading = read(text) if read is not None else None
+    except RecursionError:
+        return None
+    return None if reading is None else _to_derivation(reading, path)
+
+
+def _by_first_line(text: str) -> Callable[[str], Reading | None] | None:
+    first = text.partition("\n")[0]
+    if not first.startswith("#!"):
+        return None
+    return next((_READERS[suffix] for name, suffix in _INTERPRETERS if name in first), None)
+
+
+def _to_derivation(reading: Reading, path: str) -> Derivation:
+    unread = tuple(dict.fromkeys(reading.command.all_unread()))
+    notes = tuple(reading.command.all_notes())
+    command = with_distinct_names(reading.command)
+    confidence = reading.confidence if not unread or reading.confidence == "low" else "medium"
+    derived: dict[str, Any] = {"from": path, "framework": reading.framework, "confidence": confidence}
+    if unread:
+        derived["unread"] = [str(each) for each in unread]
+    if notes:
+        derived["notes"] = list(notes)
+    title = posixpath.splitext(posixpath.basename(path))[0]
+    document: dict[str, Any] = {"title": title, "description": command.description}
+    document["input"] = reading.schema if reading.schema is not None else to_input_schema(command)
+    document["run"] = {"script": path}
+    if reading.schema is None:
+        document["run"]["command_line"] = to_command_line(command).to_dict()
+    document["derived"] = derived
+    return Derivation(document, reading.framework, confidence, unread, notes)
+
+
+def _read_nothing(text: str) -> Reading | None:
+    return None
+
+
+_READERS: dict[str, Callable[[str], Reading | None]] = {".py": read_python}
+_INTERPRETERS = (("python", ".py"), ("bash", ".sh"), ("/sh", ".sh"), ("zsh", ".sh"), ("node", ".js"))

@@ -1,0 +1,385 @@
+"""What an expression of a script comes to, as far as that can be read: a constant, a record, or UNKNOWN."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from typing import Any
+
+from skillruntime.contract.derive.foreign_calls import MAX_ITEMS, MAX_TEXT, items_of
+from skillruntime.contract.derive.operators import (
+    ARITHMETIC,
+    COMPARISONS,
+    CONVERSIONS,
+    are_hashable,
+    is_costly,
+    truth,
+)
+from skillruntime.contract.derive.values import (
+    UNKNOWN,
+    BoundMethod,
+    ClassValue,
+    EnumMember,
+    FunctionValue,
+    InstanceValue,
+    Model,
+    PathText,
+    Scope,
+    Symbol,
+    is_constant,
+)
+
+__all__ = ["Exhausted", "Expressions"]
+
+MAX_STEPS = 40_000
+LOWEST_PYTHON = (3, 11)
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Exhausted(Exception):  # noqa: N818 - control flow: the script is too long-winded to be read to its end
+    """The steps that one script may cost are used up."""
+
+
+class Expressions:
+    """Evaluates expressions; what calls a function is left to who follows statements too."""
+
+    def __init__(self) -> None:
+        self.steps = MAX_STEPS
+
+    def call(self, function: Any, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Return what calling *function* comes to."""
+        raise NotImplementedError
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """Return the attribute *name* of *value*, or UNKNOWN."""
+        match value:
+            case Symbol():
+                if value.name == "sys" and name == "version_info":
+                    return LOWEST_PYTHON
+                return Symbol(f"{value.name}.{name}")
+            case InstanceValue():
+                if name in value.names:
+                    return value.names[name]
+                return self.bound(value, value.kind, name)
+            case ClassValue():
+                return self._class_attribute(value, name)
+            case EnumMember():
+                return {"value": value.value, "name": value.name}.get(name, UNKNOWN)
+            case PathText():
+                return self._path_attribute(value, name)
+            case str() | list() | tuple() | dict():
+                return BoundMethod(value, name)
+            case FunctionValue() if name == "__doc__":
+                return None if isinstance(value.node, ast.Lambda) else ast.get_docstring(value.node, clean=False)
+            case FunctionValue() if name == "__name__":
+                return value.name
+            case _:
+                return UNKNOWN
+
+    def bound(self, receiver: Any, kind: ClassValue, name: str) -> Any:
+        """Return the method or attribute *name* of *kind*, bound to *receiver*."""
+        try:
+            found = kind.find(name)
+        except KeyError:
+            return UNKNOWN
+        if isinstance(found, FunctionValue):
+            decorators = [] if isinstance(found.node, ast.Lambda) else found.node.decorator_list
+            names = {each.id for each in decorators if isinstance(each, ast.Name)}
+            if "staticmethod" in names:
+                return found
+            bound = FunctionValue(found.node, found.scope, kind if "classmethod" in names else receiver)
+            return self.call(bound, [], {}, found.node) if names & {"property", "cached_property"} else bound
+        return found
+
+    def evaluate(self, node: ast.expr | None, scope: Scope) -> Any:
+        """Return what *node* comes to in *scope*."""
+        self.steps -= 1
+        if self.steps < 0:
+            raise Exhausted
+        if node is None:
+            return None
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            return self._name(node.id, scope)
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        return UNKNOWN if method is None else method(node, scope)
+
+    def truth(self, node: ast.expr, scope: Scope) -> Any:
+        """Return whether *node* is true, or UNKNOWN."""
+        return truth(self.evaluate(node, scope))
+
+    def _name(self, name: str, scope: Scope) -> Any:
+        try:
+            return scope.find(name)
+        except KeyError:
+            return Symbol(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
+
+    def _class_attribute(self, kind: ClassValue, name: str) -> Any:
+        if name in kind.members:
+            return kind.members[name]
+        if name == "__members__" and kind.members:
+            return dict(kind.members)
+        if name == "__doc__":
+            return ast.get_docstring(kind.node, clean=False) if kind.node else UNKNOWN
+        if name == "__name__":
+            return kind.name
+        found = self.bound(kind, kind, name)
+        if isinstance(found, FunctionValue) and found.receiver is kind and not self._is_class_method(found):
+            return FunctionValue(found.node, found.scope)
+        return found
+
+    def _is_class_method(self, function: FunctionValue) -> bool:
+        decorators = [] if isinstance(function.node, ast.Lambda) else function.node.decorator_list
+        return any(isinstance(each, ast.Name) and each.id == "classmethod" for each in decorators)
+
+    def _path_attribute(self, path: PathText, name: str) -> Any:
+        base = path.rpartition("/")[2]
+        match name:
+            case "name":
+                return base
+            case "stem":
+                return base.rpartition(".")[0] or base
+            case "suffix":
+                return "." + base.rpartition(".")[2] if "." in base[1:] else ""
+            case "parent":
+                return PathText(path.rpartition("/")[0] or ".")
+            case _:
+                return BoundMethod(path, name)
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Any:
+        return self.attribute(self.evaluate(node.value, scope), node.attr)
+
+    def _list(self, node: ast.List, scope: Scope) -> Any:
+        return self._items(node.elts, scope)
+
+    def _set(self, node: ast.Set, scope: Scope) -> Any:
+        items = self._items(node.elts, scope)
+        return list(dict.fromkeys(items)) if is_constant(items) and are_hashable(items) else items
+
+    def _tuple(self, node: ast.Tuple, scope: Scope) -> Any:
+        items = self._items(node.elts, scope)
+        return UNKNOWN if items is UNKNOWN else tuple(items)
+
+    def _items(self, nodes: list[ast.expr], scope: Scope) -> Any:
+        items: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                inside = items_of(self.evaluate(node.value, scope))
+                if inside is UNKNOWN:
+                    return UNKNOWN
+                items += inside
+            else:
+                items.append(self.evaluate(node, scope))
+        return items if len(items) <= MAX_TEXT else UNKNOWN
+
+    def _dict(self, node: ast.Dict, scope: Scope) -> Any:
+        made: dict[Any, Any] = {}
+        for key_node, value_node in zip(node.keys, node.values, strict=True):
+            value = self.evaluate(value_node, scope)
+            if key_node is None:
+                if not isinstance(value, dict):
+                    return UNKNOWN
+                made |= value
+                continue
+            key = self.evaluate(key_node, scope)
+            if key is UNKNOWN or not are_hashable([key]):
+                return UNKNOWN
+            made[key] = value
+        return made
+
+    def _joinedstr(self, node: ast.JoinedStr, scope: Scope) -> Any:
+        text = ""
+        for part in node.values:
+            value = self.evaluate(part, scope)
+            if not isinstance(value, str):
+                return UNKNOWN
+            text += value
+        return text if len(text) <= MAX_TEXT else UNKNOWN
+
+    def _formattedvalue(self, node: ast.FormattedValue, scope: Scope) -> Any:
+        value = self.evaluate(node.value, scope)
+        spec = self.evaluate(node.format_spec, scope) if node.format_spec else ""
+        if not is_constant(value) or isinstance(value, EnumMember) or not isinstance(spec, str):
+            return UNKNOWN
+        if re.search(r"\d{4}", spec) or len(str(value)) > MAX_TEXT:
+            return UNKNOWN
+        try:
+            convert = CONVERSIONS.get(node.conversion, CONVERSIONS[-1])
+            return format(convert(value), spec)
+        except (TypeError, ValueError):
+            return UNKNOWN
+
+    def _binop(self, node: ast.BinOp, scope: Scope) -> Any:
+        left, right = self.evaluate(node.left, scope), self.evaluate(node.right, scope)
+        if isinstance(left, PathText) and isinstance(node.op, ast.Div):
+            return PathText(f"{left}/{right}") if isinstance(right, str) else UNKNOWN
+        function = ARITHMETIC.get(type(node.op))
+        is_sum = (
+            isinstance(node.op, ast.Add | ast.BitOr) and type(left) is type(right) and isinstance(left, list | dict)
+        )
+        if function is None or not (is_sum or (is_constant(left) and is_constant(right))):
+            return UNKNOWN
+        if is_costly(left, node.op, right):
+            return UNKNOWN
+        try:
+            return function(left, right)
+        except Exception:
+            return UNKNOWN
+
+    def _boolop(self, node: ast.BoolOp, scope: Scope) -> Any:
+        stops_at = isinstance(node.op, ast.Or)
+        value: Any = UNKNOWN
+        for each in node.values:
+            value = self.evaluate(each, scope)
+            known = truth(value)
+            if known is UNKNOWN:
+                return UNKNOWN
+            if known is stops_at:
+                return value
+        return value
+
+    def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Any:
+        value = self.evaluate(node.operand, scope)
+        if isinstance(node.op, ast.Not):
+            known = truth(value)
+            return UNKNOWN if known is UNKNOWN else not known
+        if isinstance(value, int | float):
+            match node.op:
+                case ast.USub():
+                    return -value
+                case ast.UAdd():
+                    return +value
+        return UNKNOWN
+
+    def _compare(self, node: ast.Compare, scope: Scope) -> Any:
+        left = self.evaluate(node.left, scope)
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.evaluate(right_node, scope)
+            if isinstance(op, ast.Is | ast.IsNot) and right is None and left is not UNKNOWN:
+                result: Any = (left is None) is isinstance(op, ast.Is)
+            elif isinstance(op, ast.In | ast.NotIn) and isinstance(right, dict) and is_constant(left):
+                result = (left in right) is isinstance(op, ast.In)
+            elif type(op) in COMPARISONS and is_constant(left) and is_constant(right):
+                try:
+                    result = bool(COMPARISONS[type(op)](left, right))
+                except TypeError:
+                    return UNKNOWN
+            else:
+                return UNKNOWN
+            if not result:
+                return False
+            left = right
+        return True
+
+    def _ifexp(self, node: ast.IfExp, scope: Scope) -> Any:
+        known = self.truth(node.test, scope)
+        if known is UNKNOWN:
+            return UNKNOWN
+        return self.evaluate(node.body if known else node.orelse, scope)
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Any:
+        value = self.evaluate(node.value, scope)
+        if isinstance(node.slice, ast.Slice):
+            part = node.slice
+            edges = [self.evaluate(edge, scope) for edge in (part.lower, part.upper, part.step)]
+            if isinstance(value, str | list | tuple) and all(isinstance(edge, int | None) for edge in edges):
+                return value[slice(*edges)] if edges[2] != 0 else UNKNOWN
+            return UNKNOWN
+        key = self.evaluate(node.slice, scope)
+        if isinstance(value, ClassValue):
+            return value.members.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
+        if not isinstance(value, str | list | tuple | dict) or key is UNKNOWN:
+            return UNKNOWN
+        try:
+            return value[key]
+        except (KeyError, IndexError, TypeError):
+            return UNKNOWN
+
+    def _namedexpr(self, node: ast.NamedExpr, scope: Scope) -> Any:
+        value = self.evaluate(node.value, scope)
+        scope.names[node.target.id] = value
+        return value
+
+    def _lambda(self, node: ast.Lambda, scope: Scope) -> Any:
+        return FunctionValue(node, scope)
+
+    def _starred(self, node: ast.Starred, scope: Scope) -> Any:
+        return UNKNOWN
+
+    def _await(self, node: ast.Await, scope: Scope) -> Any:
+        return self.evaluate(node.value, scope)
+
+    def _listcomp(self, node: ast.ListComp, scope: Scope) -> Any:
+        found = self._comprehended(node.generators, Scope(parent=scope))
+        return UNKNOWN if found is None else [self.evaluate(node.elt, inner) for inner in found]
+
+    def _setcomp(self, node: ast.SetComp, scope: Scope) -> Any:
+        found = self._comprehended(node.generators, Scope(parent=scope))
+        items = UNKNOWN if found is None else [self.evaluate(node.elt, inner) for inner in found]
+        return list(dict.fromkeys(items)) if is_constant(items) and are_hashable(items) else UNKNOWN
+
+    def _generatorexp(self, node: ast.GeneratorExp, scope: Scope) -> Any:
+        found = self._comprehended(node.generators, Scope(parent=scope))
+        return UNKNOWN if found is None else [self.evaluate(node.elt, inner) for inner in found]
+
+    def _dictcomp(self, node: ast.DictComp, scope: Scope) -> Any:
+        found = self._comprehended(node.generators, Scope(parent=scope))
+        if found is None:
+            return UNKNOWN
+        pairs = [(self.evaluate(node.key, inner), self.evaluate(node.value, inner)) for inner in found]
+        keys = [key for key, _ in pairs]
+        return dict(pairs) if is_constant(keys) and are_hashable(keys) else UNKNOWN
+
+    def _comprehended(self, generators: list[ast.comprehension], scope: Scope) -> list[Scope] | None:
+        """Return a scope for each round, or None where the rounds cannot be told."""
+        rounds = [scope]
+        for generator in generators:
+            following: list[Scope] = []
+            for outer in rounds:
+                items = items_of(self.evaluate(generator.iter, outer))
+                if items is UNKNOWN:
+                    return None
+                for item in items:
+                    inner = Scope(dict(outer.names), outer.parent)
+                    self.bind(generator.target, item, inner)
+                    tests = [self.truth(test, inner) for test in generator.ifs]
+                    if any(test is UNKNOWN for test in tests):
+                        return None
+                    if all(tests):
+                        following.append(inner)
+            rounds = following
+            if len(rounds) > MAX_ITEMS:
+                return None
+        return rounds
+
+    def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:
+        """Let *target* stand for *value* in *scope*."""
+        match target:
+            case ast.Name():
+                (scope.module() if target.id in scope.outside else scope).names[target.id] = value
+            case ast.Tuple() | ast.List():
+                items = items_of(value) if isinstance(value, list | tuple | str) else UNKNOWN
+                if items is UNKNOWN or len(items) != len(target.elts):
+                    items = [UNKNOWN] * len(target.elts)
+                for each, item in zip(target.elts, items, strict=True):
+                    self.bind(each, item, scope)
+            case ast.Starred():
+                self.bind(target.value, UNKNOWN, scope)
+            case ast.Attribute():
+                owner = self.evaluate(target.value, scope)
+                if isinstance(owner, InstanceValue | ClassValue):
+                    owner.names[target.attr] = value
+                elif isinstance(owner, Model):
+                    owner.bind(target.attr, value)
+            case ast.Subscript():
+                self._bind_item(target, value, scope)
+
+    def _bind_item(self, target: ast.Subscript, value: Any, scope: Scope) -> None:
+        owner = self.evaluate(target.value, scope)
+        key = UNKNOWN if isinstance(target.slice, ast.Slice) else self.evaluate(target.slice, scope)
+        fits = isinstance(owner, dict) and is_constant(key) and are_hashable([key]) and len(owner) < MAX_TEXT
+        if fits or (isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner)):
+            owner[key] = value

@@ -1,0 +1,175 @@
+"""The few calls whose result reading can tell: of constants, without effect, and small."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import posixpath
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from skillruntime.contract.derive.values import UNKNOWN, ClassValue, EnumMember, PathText, is_constant
+
+__all__ = ["call_foreign", "call_method", "items_of"]
+
+MAX_ITEMS = 500
+MAX_TEXT = 20_000
+
+_PURE: dict[str, Callable[..., Any]] = {
+    "builtins.list": list,
+    "builtins.tuple": tuple,
+    "builtins.set": lambda *a: list(dict.fromkeys(*a)) if a else [],
+    "builtins.frozenset": lambda *a: list(dict.fromkeys(*a)) if a else [],
+    "builtins.dict": dict,
+    "builtins.sorted": sorted,
+    "builtins.reversed": lambda a: list(reversed(a)),
+    "builtins.len": len,
+    "builtins.str": str,
+    "builtins.int": int,
+    "builtins.float": float,
+    "builtins.bool": bool,
+    "builtins.min": min,
+    "builtins.max": max,
+    "builtins.sum": sum,
+    "builtins.abs": abs,
+    "builtins.round": round,
+    "builtins.repr": repr,
+    "builtins.zip": lambda *a: list(zip(*a, strict=False)),
+    "builtins.enumerate": lambda *a, **k: list(enumerate(*a, **k)),
+    "builtins.any": any,
+    "builtins.all": all,
+    "builtins.range": range,
+    "itertools.chain": lambda *a: list(itertools.chain(*a)),
+    "itertools.chain.from_iterable": lambda a: list(itertools.chain.from_iterable(a)),
+    "collections.OrderedDict": dict,
+    "types.MappingProxyType": dict,
+    "textwrap.dedent": textwrap.dedent,
+    "inspect.cleandoc": inspect.cleandoc,
+    "os.path.join": posixpath.join,
+    "os.path.basename": posixpath.basename,
+    "os.path.dirname": posixpath.dirname,
+    "pathlib.Path": lambda *a: PathText(posixpath.join(*a) if a else "."),
+    "pathlib.PurePath": lambda *a: PathText(posixpath.join(*a) if a else "."),
+    "pathlib.PurePosixPath": lambda *a: PathText(posixpath.join(*a) if a else "."),
+    "typing.cast": lambda kind, value: value,
+}
+
+_SHALLOW = frozenset(
+    (
+        *("builtins.list", "builtins.tuple", "builtins.zip", "builtins.enumerate", "builtins.reversed", "builtins.len"),
+        *("builtins.dict", "itertools.chain"),
+    )
+)
+_TEXT_METHODS = frozenset(
+    (
+        *("capitalize", "casefold", "endswith", "format", "isdigit", "join", "lower", "lstrip", "partition"),
+        *("removeprefix", "removesuffix", "replace", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip"),
+        *("title", "upper"),
+    )
+)
+_READING_METHODS: dict[type, frozenset[str]] = {
+    dict: frozenset(("keys", "values", "items", "get", "copy")),
+    list: frozenset(("index", "count", "copy")),
+    tuple: frozenset(("index", "count")),
+}
+_CHANGING_METHODS: dict[type, frozenset[str]] = {
+    list: frozenset(("append", "extend", "insert", "sort", "reverse", "remove", "add")),
+    dict: frozenset(("update", "setdefault", "pop")),
+}
+
+
+def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
+    """Return what the foreign function *name* gives for these constants, or UNKNOWN."""
+    function = _PURE.get(name)
+    if function is None:
+        return UNKNOWN
+    if arguments and isinstance(arguments[0], ClassValue) and (items := items_of(arguments[0])) is not UNKNOWN:
+        arguments = [items, *arguments[1:]]
+    if any(isinstance(each, range) and len(each) > MAX_ITEMS for each in arguments):
+        return UNKNOWN
+    if not all(_may_be_passed(name, each) for each in (*arguments, *named.values())):
+        return UNKNOWN
+    try:
+        if name == "builtins.range":
+            return range(*arguments)
+        if name in ("builtins.str", "builtins.repr") and isinstance(arguments[0], EnumMember):
+            return UNKNOWN
+        result = function(*arguments, **named)
+    except Exception:
+        return UNKNOWN
+    return _bounded(result)
+
+
+def _may_be_passed(name: str, value: Any) -> bool:
+    """Whether *name* can work with *value*: a constant, or a container of which only the outside is looked at."""
+    if value is UNKNOWN:
+        return False
+    return (
+        is_constant(value) or name == "builtins.dict" or (name in _SHALLOW and isinstance(value, list | tuple | dict))
+    )
+
+
+def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
+    """Return what the method *name* of the constant *receiver* gives, or UNKNOWN; lists and dicts do change."""
+    kind = type(receiver)
+    if isinstance(receiver, PathText):
+        return _path_method(receiver, name, arguments)
+    if kind is str:
+        if name not in _TEXT_METHODS or not all(is_constant(each) for each in (*arguments, *named.values())):
+            return UNKNOWN
+    elif name not in _READING_METHODS.get(kind, ()) and name not in _CHANGING_METHODS.get(kind, ()):
+        return UNKNOWN
+    if (kind is list and len(receiver) > MAX_ITEMS) or _is_costly(receiver, name, arguments):
+        return UNKNOWN
+    try:
+        if kind is list and name == "add":
+            name = "append"
+        result = getattr(receiver, name)(*arguments, **named)
+    except Exception:
+        return UNKNOWN
+    return _bounded(list(result) if name in ("keys", "values", "items") else result)
+
+
+def items_of(value: Any) -> Any:
+    """Return the items that a loop over *value* would see, as a list, or UNKNOWN."""
+    match value:
+        case ClassValue() if value.members:
+            return list(value.members.values())
+        case range():
+            return list(value) if len(value) <= MAX_ITEMS else UNKNOWN
+        case str() | list() | tuple() | dict() | set() | frozenset():
+            return list(value) if len(value) <= MAX_ITEMS else UNKNOWN
+        case _:
+            return UNKNOWN
+
+
+def _path_method(path: PathText, name: str, arguments: list[Any]) -> Any:
+    match name, arguments:
+        case "joinpath", [*parts] if all(isinstance(part, str) for part in parts):
+            return PathText(posixpath.join(path, *parts))
+        case "as_posix", []:
+            return str(path)
+        case "with_suffix", [str(suffix)]:
+            return PathText(posixpath.splitext(path)[0] + suffix)
+        case _:
+            return UNKNOWN
+
+
+def _is_costly(receiver: Any, name: str, arguments: list[Any]) -> bool:
+    """Whether the result could be huge, though what it is made of is not."""
+    if name == "format":
+        return re.search(r"\d{4}", receiver) is not None
+    if name == "join":
+        items = items_of(arguments[0]) if arguments else UNKNOWN
+        return items is UNKNOWN or sum(len(str(item)) + len(receiver) for item in items) > MAX_TEXT
+    if name == "replace":
+        return len(receiver) * (len(str(arguments[-1])) + 1) > MAX_TEXT * 10
+    return False
+
+
+def _bounded(result: Any) -> Any:
+    if isinstance(result, str | list | tuple | dict) and len(result) > MAX_TEXT:
+        return UNKNOWN
+    return result

@@ -1,0 +1,92 @@
+"""Which library a Python script reads its command line with, and what it declares to it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from skillruntime.contract.derive.argparse_command import read_parser
+from skillruntime.contract.derive.argparse_model import ARGPARSE, ParserModel, parser_of
+from skillruntime.contract.derive.command import Command, Unread
+from skillruntime.contract.derive.expressions import Exhausted
+from skillruntime.contract.derive.reader import Found, Reader
+from skillruntime.contract.derive.reading import Reading
+from skillruntime.contract.derive.values import UNKNOWN, ClassValue, FunctionValue, InstanceValue
+from skillruntime.contract.derive.wording import first_paragraph
+
+__all__ = ["read_python"]
+
+_PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
+
+
+def read_python(text: str) -> Reading | None:
+    """Return what the Python script *text* takes, or None where it cannot be read or takes nothing."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError):
+        return None
+    if "argparse" in text:
+        return _read_argparse(tree)
+    return None
+
+
+def _read_argparse(tree: ast.Module) -> Reading | None:
+    reader = Reader(ARGPARSE, ("argparse.",))
+    exhausted = False
+    parser: ParserModel | None = None
+    try:
+        found = _follow(reader, tree)
+        parser = parser_of(found)
+    except Exhausted:
+        exhausted = True
+    if parser is None:
+        parser = max((each for each in reader.models if isinstance(each, ParserModel)), key=_size, default=None)
+    if parser is None:
+        if exhausted:
+            return Reading(
+                Command(unread=[Unread("arguments", "the script is too long to be read to its parser")]), "argparse"
+            )
+        return None
+    reader.steps = max(reader.steps, 5_000)
+    command = read_parser(reader, parser, description=first_paragraph(ast.get_docstring(tree)))
+    if exhausted:
+        command.unread.append(Unread("arguments", "the script is too long to be read to its end"))
+    return Reading(command, "argparse")
+
+
+def _size(parser: ParserModel) -> int:
+    return len(parser.asked) + 100 * len(parser.subparsers)
+
+
+def _follow(reader: Reader, tree: ast.Module) -> Any:
+    """Follow the module to where it parses; if it does not by itself, what a caller of it would call first."""
+    try:
+        reader.read(tree)
+        for candidate in _candidates(reader, tree):
+            arguments = [UNKNOWN] * (1 if isinstance(candidate, ClassValue) else 0)
+            made = reader.call(candidate, arguments, {}, tree)
+            if isinstance(made, InstanceValue):
+                for name, method in list(made.kind.names.items()):
+                    if isinstance(method, FunctionValue) and _parses(method.node):
+                        reader.call(reader.bound(made, made.kind, name), [], {}, tree)
+            elif parser_of(made) is not None:
+                return made
+    except Found as found:
+        return found.value
+    return None
+
+
+def _candidates(reader: Reader, tree: ast.Module) -> Iterator[Any]:
+    values = [value for value in reader.module.names.values() if isinstance(value, FunctionValue | ClassValue)]
+    functions = {value.name: value for value in values if isinstance(value, FunctionValue)}
+    for name in ("main", "cli", "run", "_main", "entry_point"):
+        if name in functions:
+            yield functions.pop(name)
+    yield from (value for value in functions.values() if _parses(value.node))
+    yield from (value for value in functions.values() if "parser" in value.name.lower())
+    yield from (value for value in values if isinstance(value, ClassValue) and value.node and _parses(value.node))
+
+
+def _parses(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr in _PARSES for each in ast.walk(node))

@@ -1,0 +1,251 @@
+"""Follows a script's statements from the top of the module to where its command line is parsed, without running it.
+
+Names stand for constants, functions and records; what cannot be told is UNKNOWN, and what stands under a condition that
+cannot be told is followed, and marked: nothing found there is certain.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from skillruntime.contract.derive.calls import Calls, Left, Library, Returned
+from skillruntime.contract.derive.expressions import Exhausted
+from skillruntime.contract.derive.foreign_calls import items_of
+from skillruntime.contract.derive.values import (
+    UNKNOWN,
+    ClassValue,
+    EnumMember,
+    FunctionValue,
+    InstanceValue,
+    Made,
+    Model,
+    Scope,
+    Symbol,
+    is_constant,
+)
+
+__all__ = ["Found", "Library", "Reader"]
+
+_ENUMS = tuple(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
+
+
+class Found(Exception):  # noqa: N818 - control flow: the reading is at its end
+    """The command line is parsed here, by *value*."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Reader(Calls):
+    """Follows one script."""
+
+    def __init__(self, library: Library, made: tuple[str, ...] = ()) -> None:
+        super().__init__(library, made)
+        self.module = Scope({"__name__": "__main__", "__file__": UNKNOWN, "__doc__": None})
+        self.models: list[Model] = []
+
+    def read(self, tree: ast.Module) -> None:
+        """Follow the module from its top; raises `Found` where its command line is parsed."""
+        self.module.names["__doc__"] = ast.get_docstring(tree, clean=False)
+        self.follow(tree.body, self.module)
+
+    def follow(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
+        """Follow *statements* in their order."""
+        for statement in statements:
+            self.steps -= 1
+            if self.steps < 0:
+                raise Exhausted
+            method = getattr(self, f"_follow_{type(statement).__name__.lower()}", None)
+            if method is not None:
+                method(statement, scope)
+
+    def _follow_expr(self, node: ast.Expr, scope: Scope) -> None:
+        self.evaluate(node.value, scope)
+
+    def _follow_assign(self, node: ast.Assign, scope: Scope) -> None:
+        value = self.evaluate(node.value, scope)
+        for target in node.targets:
+            self.bind(target, value, scope)
+
+    def _follow_annassign(self, node: ast.AnnAssign, scope: Scope) -> None:
+        if node.value is not None:
+            self.bind(node.target, self.evaluate(node.value, scope), scope)
+
+    def _follow_augassign(self, node: ast.AugAssign, scope: Scope) -> None:
+        if isinstance(node.target, ast.Name):
+            left = ast.Name(node.target.id, ast.Load())
+            value = self.evaluate(ast.BinOp(left, node.op, node.value), scope)
+            self.bind(node.target, value, scope)
+
+    def _follow_delete(self, node: ast.Delete, scope: Scope) -> None:
+        for target in node.targets:
+            self.bind(target, UNKNOWN, scope)
+
+    def _follow_global(self, node: ast.Global, scope: Scope) -> None:
+        scope.outside |= set(node.names)
+
+    def _follow_return(self, node: ast.Return, scope: Scope) -> None:
+        raise Returned(self.evaluate(node.value, scope))
+
+    def _follow_break(self, node: ast.Break, scope: Scope) -> None:
+        raise Left
+
+    def _follow_continue(self, node: ast.Continue, scope: Scope) -> None:
+        raise Left
+
+    def _follow_raise(self, node: ast.Raise, scope: Scope) -> None:
+        if isinstance(node.exc, ast.Call):
+            for each in node.exc.args:  # raise SystemExit(main())
+                self.evaluate(each, scope)
+
+    def _follow_import(self, node: ast.Import, scope: Scope) -> None:
+        for alias in node.names:
+            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            scope.names[alias.asname or name] = Symbol(name)
+
+    def _follow_importfrom(self, node: ast.ImportFrom, scope: Scope) -> None:
+        module = "." * node.level + (node.module or "")
+        for alias in node.names:
+            if alias.name == "*":
+                names = [name for name in self.library if name.startswith(f"{module}.")]
+                scope.names |= {name.rpartition(".")[2]: Symbol(name) for name in names}
+            else:
+                scope.names[alias.asname or alias.name] = Symbol(f"{module}.{alias.name}")
+
+    def _follow_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+        value: Any = FunctionValue(node, scope)
+        for decorator in reversed(node.decorator_list):
+            applied = self.evaluate(decorator, scope)
+            if isinstance(applied, Symbol) and not applied.name.startswith(self.made):
+                continue  # a decorator of another library: taken to keep the signature
+            result = self.call(applied, [value], {}, decorator)
+            value = value if result is UNKNOWN or result is None else result
+        self.bind(ast.Name(node.name, ast.Store()), value, scope)
+
+    _follow_asyncfunctiondef = _follow_functiondef
+
+    def _follow_classdef(self, node: ast.ClassDef, scope: Scope) -> None:
+        kind = ClassValue(node.name, [self.evaluate(base, scope) for base in node.bases], {}, node=node)
+        body = Scope(kind.names, Scope({"__class__": kind}, scope))
+        self.follow(node.body, body)
+        if kind.descends_from(*_ENUMS):
+            is_text = kind.descends_from("builtins.str", "enum.StrEnum")
+            for name, value in kind.names.items():
+                if name.startswith("_") or not is_constant(value):
+                    continue
+                kind.members[name] = EnumMember(node.name, name, value, is_text)
+            for index, (name, value) in enumerate(list(kind.names.items()), 1):
+                if isinstance(value, Symbol | Made) or (value is UNKNOWN and _is_auto(node, name)):
+                    auto = name.lower() if kind.descends_from("enum.StrEnum") else index
+                    kind.members[name] = EnumMember(node.name, name, auto, is_text)
+        for decorator in node.decorator_list:
+            self.evaluate(decorator, scope)
+        scope.names[node.name] = kind
+
+    def _follow_if(self, node: ast.If, scope: Scope) -> None:
+        truth = self.truth(node.test, scope)
+        if truth is not UNKNOWN:
+            self.follow(node.body if truth else node.orelse, scope)
+            return
+        before = dict(scope.names)
+        left = self._maybe(node.body, scope)
+        after, scope.names = scope.names, dict(before)
+        right = self._maybe(node.orelse, scope)
+        if left or right:  # one branch ends here: what follows is what the other left behind
+            scope.names = scope.names if left else after
+            return
+        for name, value in after.items():
+            other = scope.names.get(name, value)
+            same = other is value or (is_constant(value) and is_constant(other) and other == value)
+            scope.names[name] = value if same else UNKNOWN
+
+    def _maybe(self, statements: list[ast.stmt], scope: Scope) -> bool:
+        """Follow *statements*, which may not be reached; whether they leave the block they stand in."""
+        names = scope.names
+        self.uncertain += 1
+        try:
+            self.follow(statements, scope)
+        except Returned as returned:
+            if isinstance(returned.value, Model | InstanceValue):
+                names["__maybe__"] = returned.value
+            return True
+        except Left:
+            return True
+        finally:
+            self.uncertain -= 1
+        return bool(statements) and _leaves(statements[-1])
+
+    def _follow_for(self, node: ast.For, scope: Scope) -> None:
+        items = items_of(self.evaluate(node.iter, scope))
+        if items is UNKNOWN:
+            self.bind(node.target, UNKNOWN, scope)
+            self._maybe(node.body, scope)
+            return
+        for item in items:
+            self.bind(node.target, item, scope)
+            try:
+                self.follow(node.body, scope)
+            except Left:
+                if any(isinstance(each, ast.Break) for each in ast.walk(node)):
+                    break
+        self.follow(node.orelse, scope)
+
+    _follow_asyncfor = _follow_for
+
+    def _follow_while(self, node: ast.While, scope: Scope) -> None:
+        truth = self.truth(node.test, scope)
+        if truth is UNKNOWN or truth:
+            self._maybe(node.body, scope)
+
+    def _follow_with(self, node: ast.With, scope: Scope) -> None:
+        for item in node.items:
+            value = self.evaluate(item.context_expr, scope)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, value, scope)
+        self.follow(node.body, scope)
+
+    _follow_asyncwith = _follow_with
+
+    def _follow_try(self, node: ast.Try, scope: Scope) -> None:
+        before = dict(scope.names)
+        self.follow(node.body, scope)
+        for handler in node.handlers:
+            inner = Scope(dict(before), scope.parent, scope.outside)
+            if any(isinstance(each, ast.Import | ast.ImportFrom | ast.Assign) for each in handler.body):
+                self._maybe([each for each in handler.body if not _leaves(each)], inner)
+            for name, value in inner.names.items():
+                known = scope.names.get(name, value)
+                if value is before.get(name) or known is value or isinstance(known, Symbol):
+                    continue
+                if not (is_constant(value) and is_constant(known) and value == known):
+                    scope.names[name] = UNKNOWN
+        self.follow(node.orelse, scope)
+        self.follow(node.finalbody, scope)
+
+    def _follow_match(self, node: ast.Match, scope: Scope) -> None:
+        for case in node.cases:
+            self._maybe(case.body, scope)
+
+
+def _is_auto(node: ast.ClassDef, name: str) -> bool:
+    """Whether *name* is given ``auto()`` in an enumeration."""
+    return any(
+        isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and ast.unparse(each.value.func).endswith("auto")
+        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
+        for each in node.body
+    )
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether nothing after *statement* is reached."""
+    if isinstance(statement, ast.Return | ast.Raise | ast.Continue | ast.Break):
+        return True
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        name = ast.unparse(statement.value.func)
+        return name in ("sys.exit", "exit", "quit", "os._exit") or name.endswith((".exit", ".error"))
+    return False
