@@ -44,7 +44,11 @@ INPUT = {
         "time_range": {"type": "string", "enum": ["today", "24h", "this_week", "this_month"], "default": "today"},
         "max_articles_per_topic": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
         "output_language": {"type": "string", "default": "auto", "pattern": "^(auto|[a-z]{2})$"},
-        "output_format": {"type": "string", "enum": ["prose", "bullets", "structured", "brief"], "default": "structured"},
+        "output_format": {
+            "type": "string",
+            "enum": ["prose", "bullets", "structured", "brief"],
+            "default": "structured",
+        },
         "save_to_file": {"type": "boolean", "default": False},
     },
 }

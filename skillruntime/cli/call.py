@@ -11,6 +11,7 @@ import click
 
 from skillruntime.cli.output import console, draw_response, exit_code, json_option, print_result
 from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.errors import ErrorCode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,6 +70,8 @@ def command(
 
     if not as_json:
         draw_response(console(stderr=True), response)
+        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors or []):
+            click.echo("  Here: --yes approves this call, --trust trusts the directories.", err=True)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))
 

@@ -40,7 +40,14 @@ def command(directories: tuple[str, ...], as_json: bool) -> None:
 
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
-        counted = f"{len(catalog)} skills, {errors} errors, {len(findings) - errors} other findings"
+        counted = ", ".join(
+            f"{number} {noun}{'' if number == 1 else 's'}"
+            for number, noun in (
+                (len(catalog), "skill"),
+                (errors, "error"),
+                (len(findings) - errors, "other finding"),
+            )
+        )
         colour = "red" if errors or is_empty else "green"
         console.print(f"[{colour}]{'No skill was found' if is_empty else counted}[/]")
 

@@ -8,7 +8,7 @@ import logging
 from skillruntime.contract.response import handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 
-__all__ = ["to_errors", "unwrapped"]
+__all__ = ["to_errors", "unwrapped", "with_next_step"]
 
 _log = logging.getLogger("skillruntime.runtime")
 
@@ -21,14 +21,14 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
     """
     match unwrapped(error):
         case SkillRuntimeError() as ours:
-            return [_with_next_step(item) for item in ours.to_errors()]
+            return [with_next_step(item) for item in ours.to_errors()]
         case TimeoutError():
             # It was raised by work that has ended, not by our deadline: nothing of it goes on.
             action = "Try again, or ask for less at once"
             return [SkillError(ErrorCode.TOOL_TIMEOUT, "Something the skill waited for timed out", True, None, action)]
         case unforeseen:
             _log.error("%s failed with an unexpected exception", name, exc_info=unforeseen)
-            return [_with_next_step(item) for item in handle_skill_error(unforeseen, {}).errors or []]
+            return [with_next_step(item) for item in handle_skill_error(unforeseen, {}).errors or []]
 
 
 def unwrapped(error: Exception) -> Exception:
@@ -49,8 +49,8 @@ _NEXT_STEPS = {
 }
 
 
-def _with_next_step(error: SkillError) -> SkillError:
-    """*error* with something to do about it, where whoever raised it said nothing."""
+def with_next_step(error: SkillError) -> SkillError:
+    """Return *error* with something to do about it, where whoever raised or reported it said nothing."""
     if error.suggested_action:
         return error
     otherwise = "Change what the message names, and call again" if error.recoverable else "Tell the user what it says"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.failure import with_next_step
 
 __all__ = ["read_reported"]
 
@@ -15,11 +16,12 @@ _STATUSES = ("success", "partial_success", "failed")
 def read_reported(output: Any) -> tuple[str, list[SkillError] | None]:
     """Return the status and the errors that *output* carries; success, and none, where it carries no status.
 
-    An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in ``details.code``.
+    An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in ``details.code``; an error without a next
+    step gets one.
 
-    >>> read_reported({"status": "failed", "errors": [{"code": "QUOTA", "message": "Used up"}]})[1]
-    [SkillError(code=<ErrorCode.TOOL_EXECUTION_FAILED: 'TOOL_EXECUTION_FAILED'>, message='Used up', recoverable=False,
-     details={'code': 'QUOTA'}, suggested_action=None)]
+    >>> status, errors = read_reported({"status": "failed", "errors": [{"code": "QUOTA", "message": "Used up"}]})
+    >>> errors[0].message, errors[0].code.value, errors[0].details
+    ('Used up', 'TOOL_EXECUTION_FAILED', {'code': 'QUOTA'})
     """
     if not isinstance(output, Mapping) or output.get("status") not in _STATUSES:
         return "success", None
@@ -30,7 +32,7 @@ def read_reported(output: Any) -> tuple[str, list[SkillError] | None]:
         message = output.get("message")
         said = message if isinstance(message, str) and message else "The skill reported a failure without a reason"
         errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, said, recoverable=False)]
-    return status, errors or None
+    return status, [with_next_step(error) for error in errors] or None
 
 
 def _error_from(item: Any) -> SkillError:

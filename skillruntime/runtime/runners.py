@@ -89,11 +89,17 @@ class FunctionRunner:
 
     @classmethod
     def around(cls, function: Callable[..., Any]) -> FunctionRunner:
-        """Return the runner for *function*, having looked at its signature once."""
+        """Return the runner for *function*, having looked at its signature once.
+
+        Raises:
+            TypeError: it cannot be called with the arguments, or with the arguments and the context.
+        """
+        wants_context = _wants_context(function)
+        _require_fit(function, 2 if wants_context else 1)
         is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004  an object whose call is a coroutine function
         )
-        return cls(function, _wants_context(function), is_async)
+        return cls(function, wants_context, is_async)
 
     @property
     def stops_when_cancelled(self) -> bool:
@@ -134,6 +140,18 @@ def _wants_context(function: Callable[..., Any]) -> bool:
     annotation = second.annotation
     named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     return second.name == "context" or named.rpartition(".")[2] == CallContext.__name__
+
+
+def _require_fit(function: Callable[..., Any], count: int) -> None:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError as error:
+        raise TypeError(
+            f"{function!r} must take the arguments as one mapping, function(arguments) or "
+            f"function(arguments, context): {error}"
+        ) from None
+    except ValueError:  # no signature to look at
+        return
 
 
 def _exited(exit_: SystemExit) -> ToolExecutionError:

@@ -12,16 +12,15 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from dataclasses import dataclass
+from typing import Any, TypeVar, Unpack
 
 import anyio
 
 import skillruntime
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.contract import Accepted, Contract
+from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.contract.versions import check_skill_compatibility
 from skillruntime.errors import (
@@ -35,37 +34,21 @@ from skillruntime.errors import (
     ToolTimeoutError,
 )
 from skillruntime.runtime.blocking import run_to_end
+from skillruntime.runtime.call import Call, CallOptions, Target
 from skillruntime.runtime.failure import to_errors, unwrapped
-from skillruntime.runtime.paths import has_paths, with_resolved_paths
+from skillruntime.runtime.paths import with_resolved_paths
 from skillruntime.runtime.reported import read_reported
-from skillruntime.runtime.runners import CallContext, FunctionRunner, ReportedFailureError, Runner, RunnerFactory
+from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.scripts import ScriptRunner
 from skillruntime.runtime.session import SkillSession
-from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
+from skillruntime.runtime.workspace import Workspace
 
-__all__ = ["Approval", "CallOptions", "SkillRuntime"]
+__all__ = ["Approval", "SkillRuntime"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds a call may run where neither the caller nor the contract says."""
-
-
-class CallOptions(TypedDict, total=False):
-    """What a host may say about one call, beside its name and arguments.
-
-    ``version``: the version the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
-    ``finish_reason``: why the model stopped (``"length"``: its text was cut off). ``caller`` and ``config`` reach the
-    runner in its `CallContext`. ``let_through`` names the exceptions that are no failure of the skill but the host's
-    own control flow (an agent's interrupt): those are raised, not enveloped.
-    """
-
-    version: str | None
-    timeout: float | None
-    finish_reason: str | None
-    caller: str | None
-    config: Mapping[str, Any] | None
-    let_through: Callable[[Exception], bool] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +84,7 @@ class SkillRuntime:
         timeout: float | None = DEFAULT_TIMEOUT,
         environment: Sequence[str] = (),
     ) -> None:
-        self._catalog = SkillCatalog() if catalog is None else catalog
+        self._catalog = SkillCatalog() if catalog is None else _checked(catalog)
         self._policy = policy
         self._approve = approve
         self._factories = tuple(runners)
@@ -110,7 +93,7 @@ class SkillRuntime:
         self._environment = tuple(environment)
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
-        self._targets: dict[str, _Target] = {}
+        self._targets: dict[str, Target] = {}
 
     def implements(self, name: str, *, contract: Contract | None = None) -> Callable[[_Function], _Function]:
         """Register a function of the host as what runs *name*: ``function(arguments)``.
@@ -137,7 +120,7 @@ class SkillRuntime:
 
     @catalog.setter
     def catalog(self, catalog: SkillCatalog) -> None:
-        self._catalog = catalog
+        self._catalog = _checked(catalog)
         self._found.clear()
         self._targets.clear()
 
@@ -171,7 +154,7 @@ class SkillRuntime:
 
         *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation passes.
         """
-        call = _Call(name, arguments, session, options)
+        call = Call(name, arguments, session, options)
         try:
             self.prepare(call)
             await self._ask_approval(call)
@@ -188,11 +171,12 @@ class SkillRuntime:
         A plain function runs in this very thread, where no deadline is enforced; anything else runs in an event loop
         of its own until it is done.
         """
-        call = _Call(name, arguments, session, options)
+        call = Call(name, arguments, session, options)
         try:
             self.prepare(call)
             if isinstance(call.target.runner, FunctionRunner) and not call.target.runner.is_async:
                 output = call.target.runner.run_here(call.arguments, call.context(None))
+                output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
             else:
                 run_to_end(self._ask_approval, call)
                 output = run_to_end(_run_within_deadline, call)
@@ -200,7 +184,7 @@ class SkillRuntime:
         except Exception as error:
             return self._failed(call, error)
 
-    def prepare(self, call: _Call) -> None:
+    def prepare(self, call: Call) -> None:
         """Decide everything that can be decided without waiting: which contract, which arguments, which runner.
 
         Raises:
@@ -223,7 +207,7 @@ class SkillRuntime:
         call.timeout = timeout if timeout is not None else target.contract.run.get("timeout_seconds", self._timeout)
         call.is_prepared = True
 
-    def finish(self, call: _Call, output: Any) -> SkillResponse:
+    def finish(self, call: Call, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope.
 
         Raises:
@@ -237,7 +221,7 @@ class SkillRuntime:
         status, errors = read_reported(given)
         return SkillResponse(status, data=given, errors=errors, metadata=call.metadata())
 
-    def _failed(self, call: _Call, error: Exception) -> SkillResponse:
+    def _failed(self, call: Call, error: Exception) -> SkillResponse:
         """The envelope of a call that was refused or failed: the only place where an exception becomes an answer."""
         error = unwrapped(error)
         let_through = call.options.get("let_through")
@@ -253,7 +237,7 @@ class SkillRuntime:
                 errors[0] = _repeated(errors[0], times)
         return SkillResponse.failed(*errors, metadata=call.metadata())
 
-    async def _ask_approval(self, call: _Call) -> None:
+    async def _ask_approval(self, call: Call) -> None:
         """Ask the host about an untrusted script; a person may take their time, outside the deadline."""
         target = call.target
         if not target.needs_approval or self._approve is None or target.skill is None:
@@ -268,14 +252,14 @@ class SkillRuntime:
                 suggested_action="Do not repeat the call; ask the user how to go on without it",
             )
 
-    def _target(self, name: str) -> _Target:
+    def _target(self, name: str) -> Target:
         """What *name* stands for: its contract and what runs it."""
         known = self._targets.get(name) if isinstance(name, str) else None
         if known is None:
             skill, contract = self._find(name)
             _check_runtime(contract, name)
             function, _ = self._functions.get(name, (None, None))
-            known = self._targets[name] = _target(name, skill, contract, function or self._runner(skill, contract))
+            known = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
         return known
 
     def _find(self, name: str) -> tuple[Skill | None, Contract]:
@@ -301,72 +285,17 @@ class SkillRuntime:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """What a name stands for, found once."""
-
-    name: str
-    skill: Skill | None
-    contract: Contract
-    runner: Runner
-    has_paths: bool
-    needs_approval: bool
+def _checked(catalog: Any) -> SkillCatalog:
+    if not isinstance(catalog, SkillCatalog):
+        raise TypeError(f"A SkillRuntime takes a catalog, discover(directory), not {catalog!r:.80}")
+    return catalog
 
 
-@dataclass(slots=True)
-class _Call:
-    """One call on its way: filled by `SkillRuntime.prepare`, read by the rest."""
-
-    name: str
-    sent: Any
-    session: SkillSession | None
-    options: CallOptions
-    started: float = field(default_factory=time.perf_counter)
-    is_prepared: bool = False
-    arguments: dict[str, Any] = field(default_factory=dict)
-    timeout: float | None = None
-    accepted: Accepted | None = None
-    files_before: dict[str, tuple[int, int, int]] | None = None
-    is_unwatched: bool = False
-    target: _Target = field(init=False)
-    workspace: Workspace = field(init=False)
-
-    def context(self, deadline: float | None) -> CallContext:
-        """What the runner is given beside the arguments."""
-        return CallContext(
-            self.name, self.open_workspace, self.options.get("caller"), self.options.get("config"), deadline
-        )
-
-    def open_workspace(self) -> Path:
-        """The workspace's directory; from now on, what changes in it is told."""
-        if self.files_before is None and not self.is_unwatched:
-            self.files_before = self.workspace.snapshot()
-            self.is_unwatched = self.files_before is None
-        return self.workspace.directory
-
-    def metadata(self) -> dict[str, Any]:
-        """What there is to say about the call beside its result."""
-        metadata: dict[str, Any] = {"skill": self.name}
-        warnings: list[str] = []
-        if hasattr(self, "target") and self.target.contract.version is not None:
-            metadata["version"] = self.target.contract.version
-        if (accepted := self.accepted) is not None:
-            if accepted.repairs:
-                metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
-            if accepted.migrated_from is not None:
-                metadata["migrated_from"] = accepted.migrated_from
-            warnings += accepted.warnings
-        if self.is_unwatched:
-            warnings.append(f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed")
-        if warnings:
-            metadata["warnings"] = warnings
-        metadata["duration_ms"] = round((time.perf_counter() - self.started) * 1000)
-        if self.files_before is not None and (files := self.workspace.changes(self.files_before)):
-            metadata["files"] = files
-        return metadata
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
 
-async def _run_within_deadline(call: _Call) -> Any:
+async def _run_within_deadline(call: Call) -> Any:
     """Run the call; the only place that waits for a skill."""
     deadline = None if call.timeout is None else time.monotonic() + call.timeout
     with anyio.move_on_after(call.timeout):
@@ -374,7 +303,7 @@ async def _run_within_deadline(call: _Call) -> Any:
     raise _ran_out(call)
 
 
-def _ran_out(call: _Call) -> ToolTimeoutError:
+def _ran_out(call: Call) -> ToolTimeoutError:
     annotations = call.target.contract.annotations
     is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
     has_stopped = bool(getattr(call.target.runner, "stops_when_cancelled", False))
@@ -390,12 +319,7 @@ def _ran_out(call: _Call) -> ToolTimeoutError:
     )
 
 
-def _target(name: str, skill: Skill | None, contract: Contract, runner: Runner) -> _Target:
-    is_stranger = isinstance(runner, ScriptRunner) and not runner.skill.trusted
-    return _Target(name, skill, contract, runner, has_paths(contract.input.document), is_stranger)
-
-
-def _not_trusted(target: _Target) -> AccessDeniedError:
+def _not_trusted(target: Target) -> AccessDeniedError:
     skill = target.name.partition("/")[0]
     return AccessDeniedError(
         f"The skill {skill!r} comes from an untrusted directory, so its script is not run",

@@ -15,7 +15,8 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
-    from skillruntime.runtime.runtime import CallOptions, SkillRuntime
+    from skillruntime.runtime.call import CallOptions
+    from skillruntime.runtime.runtime import SkillRuntime
 
 __all__ = ["SkillSession"]
 

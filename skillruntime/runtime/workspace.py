@@ -6,6 +6,7 @@ import mimetypes
 import os
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,20 +29,24 @@ class Workspace:
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self._given = None if directory is None else Path(directory)
         self._directory: Path | None = None
+        self._making = threading.Lock()  # parallel calls of one session must not make two
         self._removal: weakref.finalize[[str], Workspace] | None = None
 
     @property
     def directory(self) -> Path:
         """The directory, absolute and without symbolic links; it exists."""
-        if self._directory is None:
-            if self._given is not None:
-                self._given.mkdir(parents=True, exist_ok=True)
-                self._directory = self._given.resolve()
-            else:
-                made = tempfile.mkdtemp(prefix="skillruntime-")
-                self._removal = weakref.finalize(self, _remove, made)
-                self._directory = Path(made).resolve()
-        return self._directory
+        with self._making:
+            if self._directory is None:
+                self._directory = self._make()
+            return self._directory
+
+    def _make(self) -> Path:
+        if self._given is not None:
+            self._given.mkdir(parents=True, exist_ok=True)
+            return self._given.resolve()
+        made = tempfile.mkdtemp(prefix="skillruntime-")
+        self._removal = weakref.finalize(self, _remove, made)
+        return Path(made).resolve()
 
     def resolve(self, path: str) -> Path | None:
         """Return *path* as an absolute path inside the workspace, or None where it would lead outside.

@@ -481,3 +481,28 @@ def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
     runtime.implements("it", contract=Contract.from_dict({"input": schema}))(lambda arguments: arguments)
 
     assert runtime.call_blocking("it", {"n": "5"}).status == "failed"
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: 1, lambda topics, count: 1, lambda *, topics: 1, lambda arguments, context, more: 1]
+)
+def test_a_function_that_cannot_be_called_is_refused_at_once(function: Callable[..., Any]) -> None:
+    """A host learns of it when it registers the function, not at the first call."""
+    with pytest.raises(TypeError, match="must take the arguments as one mapping"):
+        implemented(function)
+
+
+def test_a_directory_is_no_catalog() -> None:
+    """The likeliest slip of a host."""
+    with pytest.raises(TypeError, match="discover"):
+        SkillRuntime("skills")  # type: ignore[arg-type]  # the slip
+
+
+def test_a_plain_function_may_return_what_must_be_awaited() -> None:
+    """A lambda around a coroutine function, say."""
+
+    async def work() -> str:
+        return "done"
+
+    for response in call_both_ways(implemented(lambda arguments: work())):
+        assert response.data == "done"

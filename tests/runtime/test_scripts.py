@@ -303,10 +303,11 @@ def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -
     response = call(write_skill(f"import sys; print({json.dumps(json.dumps(report))}); sys.exit(1)"))
 
     assert (response.status, response.data) == ("failed", report)
-    assert response.errors == [
-        SkillError(ErrorCode.RATE_LIMIT_EXCEEDED, "Slow down", True, None, "Wait"),
-        SkillError(ErrorCode.TOOL_EXECUTION_FAILED, "Used up", False, {"code": "QUOTA_USED_UP"}),
-    ]
+    assert response.errors is not None
+    known, unknown = response.errors
+    assert known == SkillError(ErrorCode.RATE_LIMIT_EXCEEDED, "Slow down", True, None, "Wait")
+    assert (unknown.code, unknown.details) == (ErrorCode.TOOL_EXECUTION_FAILED, {"code": "QUOTA_USED_UP"})
+    assert unknown.suggested_action
 
 
 def test_a_partial_success_keeps_its_data_whole(write_skill: WriteSkill) -> None:

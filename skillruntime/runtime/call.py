@@ -1,0 +1,109 @@
+"""One call on its way through the runtime: what it names, what it was given, and what there is to say of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from skillruntime.catalog.skill import Skill
+from skillruntime.contract.contract import Accepted, Contract
+from skillruntime.runtime.paths import has_paths
+from skillruntime.runtime.runners import CallContext, Runner
+from skillruntime.runtime.scripts import ScriptRunner
+from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
+
+if TYPE_CHECKING:
+    from skillruntime.runtime.session import SkillSession
+
+__all__ = ["Call", "CallOptions", "Target"]
+
+
+class CallOptions(TypedDict, total=False):
+    """What a host may say about one call, beside its name and arguments.
+
+    ``version``: the version the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
+    ``finish_reason``: why the model stopped (``"length"``: its text was cut off). ``caller`` and ``config`` reach the
+    runner in its `CallContext`. ``let_through`` names the exceptions that are no failure of the skill but the host's
+    own control flow (an agent's interrupt): those are raised, not enveloped.
+    """
+
+    version: str | None
+    timeout: float | None
+    finish_reason: str | None
+    caller: str | None
+    config: Mapping[str, Any] | None
+    let_through: Callable[[Exception], bool] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a name stands for, found once."""
+
+    name: str
+    skill: Skill | None
+    contract: Contract
+    runner: Runner
+    has_paths: bool
+    needs_approval: bool
+
+    @classmethod
+    def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
+        """Return the target, having looked once at what every call of it needs to know."""
+        is_stranger = isinstance(runner, ScriptRunner) and not runner.skill.trusted
+        return cls(name, skill, contract, runner, has_paths(contract.input.document), is_stranger)
+
+
+@dataclass(slots=True)
+class Call:
+    """One call on its way: filled by `SkillRuntime.prepare`, read by the rest."""
+
+    name: str
+    sent: Any
+    session: SkillSession | None
+    options: CallOptions
+    started: float = field(default_factory=time.perf_counter)
+    is_prepared: bool = False
+    arguments: dict[str, Any] = field(default_factory=dict)
+    timeout: float | None = None
+    accepted: Accepted | None = None
+    files_before: dict[str, tuple[int, int, int]] | None = None
+    is_unwatched: bool = False
+    target: Target = field(init=False)
+    workspace: Workspace = field(init=False)
+
+    def context(self, deadline: float | None) -> CallContext:
+        """What the runner is given beside the arguments."""
+        return CallContext(
+            self.name, self.open_workspace, self.options.get("caller"), self.options.get("config"), deadline
+        )
+
+    def open_workspace(self) -> Path:
+        """The workspace's directory; from now on, what changes in it is told."""
+        if self.files_before is None and not self.is_unwatched:
+            self.files_before = self.workspace.snapshot()
+            self.is_unwatched = self.files_before is None
+        return self.workspace.directory
+
+    def metadata(self) -> dict[str, Any]:
+        """What there is to say about the call beside its result."""
+        metadata: dict[str, Any] = {"skill": self.name}
+        warnings: list[str] = []
+        if hasattr(self, "target") and self.target.contract.version is not None:
+            metadata["version"] = self.target.contract.version
+        if (accepted := self.accepted) is not None:
+            if accepted.repairs:
+                metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+            if accepted.migrated_from is not None:
+                metadata["migrated_from"] = accepted.migrated_from
+            warnings += accepted.warnings
+        if self.is_unwatched:
+            warnings.append(f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed")
+        if warnings:
+            metadata["warnings"] = warnings
+        metadata["duration_ms"] = round((time.perf_counter() - self.started) * 1000)
+        if self.files_before is not None and (files := self.workspace.changes(self.files_before)):
+            metadata["files"] = files
+        return metadata
