@@ -291,7 +291,10 @@ class _Mender:
     def whole(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> _Mended | None:
         """Return what *value* as a whole becomes, if there is one thing it can become."""
         results: list[_Mended] = []
-        for candidate in (*self.converted(value, here, path, depth), *self.reshaped(value, here, location, path)):
+        for candidate in (
+            *self.converted(value, here, path, depth),
+            *self.reshaped(value, here, location, path, depth),
+        ):
             mended = self.mend(candidate.value, location, path, depth + 1)
             if mended is not None:
                 results.append(candidate.then(mended))
@@ -350,7 +353,7 @@ class _Mender:
                 if parsed is not None and isinstance(parsed.value, list if wanted == "array" else dict):
                     yield "container-text", parsed.value
 
-    def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path) -> Iterator[_Mended]:
+    def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Iterator[_Mended]:
         """Yield *value* in a container or out of one: wrapped into an array, taken out of an array or an object."""
         pointer = format_pointer(path)
         arrays = [each for each in here if each.keyword == "type" and "array" in _types(each)]
@@ -371,10 +374,10 @@ class _Mender:
                         content = parsed.value if parsed else inside
                         if isinstance(content, dict):
                             yield _Mended(content, (Repair(pointer, "wrapper-object", {**value, name: "…"}, content),))
-        if not isinstance(value, list) and any(self.is_item(value, violation) for violation in arrays):
+        if not isinstance(value, list) and any(self.is_item(value, each, path, depth) for each in arrays):
             yield _Mended([value], (Repair(pointer, "scalar-for-array", _plain(value), [_plain(value)]),))
 
-    def is_item(self, value: Any, violation: Violation) -> bool:
+    def is_item(self, value: Any, violation: Violation, path: Path, depth: int) -> bool:
         """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a text."""
         assert violation.location is not None
         if len(violation.schema.get("prefixItems", ())) > 1 or is_nothing(value, more_words=self.policy.more_words):
@@ -387,13 +390,12 @@ class _Mender:
                 return bool(value) and not is_array and not all(map(str.isdecimal, value))
             case str() if value.lstrip()[:1] in ("[", "{", "(") or value.rstrip()[-1:] in ("]", "}"):
                 return False
-            case str() if unquoted(value) is not None:
-                return False
             case str():
-                items = (*violation.location, "items")
                 parts = pieces(value)
+                items = (*violation.location, "items")
                 return len(parts) == 1 or (
-                    "items" in violation.schema and not all(self.schema.fits(part, items) for part in parts)
+                    "items" in violation.schema
+                    and any(self.mend(part, items, path, depth + 1) is None for part in parts)
                 )
         return True
 
