@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -156,6 +157,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime.catalog.rendering import render
 
         shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+        if style == "reference":
+            shown = [_as_reference(metadata) for metadata in shown]
         return render(shown, budget_tokens, style, pins=tuple(pins), count=count)
 
     def search(self, query: str, limit: int = 10) -> list[Hit]:
@@ -167,7 +170,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             from skillruntime.catalog.search import SearchIndex
 
             shown = (_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL)
-            self._index = SearchIndex.of(shown)
+            self._index = SearchIndex(shown)
         return self._index.search(query, limit)
 
     def refresh(self) -> SkillCatalog:
@@ -210,6 +213,16 @@ def _metadata(entry: Entry) -> SkillMetadata:
         not entry.flags & HIDDEN_FROM_USER,
         entry.root.scope,
     )
+
+
+def _as_reference(metadata: SkillMetadata) -> SkillMetadata:
+    """Return *metadata* as skills-ref gives it: the resolved path, and the name as it is written."""
+    name = metadata.name
+    if not name.isascii():
+        written = metadata.frontmatter.get("name")
+        if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
+            name = written.strip()
+    return replace(metadata, name=name, path=os.path.realpath(metadata.path))
 
 
 def _by_name(snapshots: Sequence[Snapshot]) -> tuple[dict[str, Entry], dict[str, Entry], list[Diagnostic]]:

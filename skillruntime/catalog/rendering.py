@@ -6,9 +6,7 @@ Laws: never above the budget; the same skills give the same bytes; no metadata c
 from __future__ import annotations
 
 import json
-import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -37,14 +35,18 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """One form of the catalog: what stands before, between and after the skills, and how one of them is written."""
+    """One form of the catalog: what stands before, between and after the skills, and how one of them is written.
+
+    ``verbatim`` descriptions keep their lines; ``none`` is the text where there is no skill.
+    """
 
     before: str
     after: str
     between: str
     write: Callable[[str, str, str], str]
     more: Callable[[int], str]
-    location: bool = False
+    verbatim: bool = False
+    none: str = ""
 
 
 _ESSENTIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -122,7 +124,8 @@ STYLES = {
         "\n",
         _reference_entry,
         lambda n: f"<more>\n{_MORE.format(n)}\n</more>",
-        location=True,
+        verbatim=True,
+        none="<available_skills>\n</available_skills>",
     ),
 }
 
@@ -189,13 +192,10 @@ class _Layout:
         """Return one skill as it is written at *level*."""
         skill = self.skills[position]
         form = self.form
-        name, path = skill.name, ""
-        if form.location:
-            path, name = os.path.realpath(skill.path), _reference_name(skill)
-        text = skill.description if form.location else _line(skill.description)
+        text = skill.description if form.verbatim else _line(skill.description)
         if level == _SHORT:
             text = first_sentence(text)
-        return form.write(name, text if level > _NAME else "", path)
+        return form.write(skill.name, text if level > _NAME else "", skill.path)
 
     def text(self) -> str:
         """Return the whole text; empty where not one skill is told of."""
@@ -204,7 +204,7 @@ class _Layout:
         if omitted:
             entries.append(self.form.more(omitted))
         if not self.levels:
-            return (self.form.before + self.form.after.lstrip("\n")).strip() if self.form.after else ""
+            return self.form.none
         return self.form.before + self.form.between.join(entries) + self.form.after
 
     def names(self, level: int) -> tuple[str, ...]:
@@ -263,13 +263,3 @@ def first_sentence(text: str) -> str:
     """
     end = _SENTENCE.search(text)
     return text[: end.end()] if end else text
-
-
-def _reference_name(skill: SkillMetadata) -> str:
-    """Return the name as it is written: the reference does not normalise it."""
-    if skill.name.isascii():
-        return skill.name
-    written = skill.frontmatter.get("name")
-    if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == skill.name:
-        return written.strip()
-    return skill.name

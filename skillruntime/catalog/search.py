@@ -1,0 +1,197 @@
+"""Ranks skills for a query: BM25 over name, description, tags, headings and the beginning of the instructions.
+
+SQLite's FTS5 does the ranking, in memory. Words are cut here, before they reach it, so that Chinese, Japanese and
+Korean are found: a run of their characters becomes its pairs.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from skillruntime.catalog.skill import SkillMetadata
+
+__all__ = ["Hit", "SearchIndex"]
+
+BODY_CHARACTERS = 2_500
+"""How much of the instructions is searched; on 30,579 real skills more of it finds no more."""
+
+_BYTES_READ = 4 * 1024
+_MAX_QUERY_WORDS = 64
+_MAX_QUERY = 4_000
+_MAX_RANKED = 1_200
+_WORDS = re.compile(r"[^\W_]+")
+_WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+")
+_HEADING = re.compile(r"\n#{1,4} +([^\n]+)")
+_NARROW = bytes(byte for byte in range(256) if not 0xE3 <= byte <= 0xEF)  # in UTF-8 CJK begins with one of the others
+_CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b")
+_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WEIGHTS = (4.0, 3.0, 2.0, 1.0, 0.3)  # name, description, tags, headings, body: found on the retrieval set
+_STOP_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "do",
+        "does",
+        "for",
+        "from",
+        "has",
+        "have",
+        "how",
+        "i",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "me",
+        "my",
+        "need",
+        "of",
+        "on",
+        "or",
+        "our",
+        "please",
+        "should",
+        "so",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "this",
+        "to",
+        "up",
+        "us",
+        "use",
+        "using",
+        "want",
+        "was",
+        "we",
+        "what",
+        "when",
+        "which",
+        "who",
+        "will",
+        "with",
+        "you",
+        "your",
+        "help",
+        "make",
+        "get",
+    ]
+)
+_COUNT = "select count(*) from skills where skills match ?"
+_RANK = (
+    "select shown_name, shown_description, bm25(skills, {}) as rank from skills where skills match ? "
+    "order by rank, shown_name limit ?"
+).format(", ".join(map(str, _WEIGHTS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A skill that fits a query, and how well: the higher the score, the better; scores compare within one query."""
+
+    name: str
+    description: str
+    score: float
+
+
+class SearchIndex:
+    """An index over some skills; it may be asked from any thread."""
+
+    def __init__(self, skills: Iterable[SkillMetadata], *, bodies: bool = True) -> None:
+        """Index *skills*; with *bodies* the beginning of each SKILL.md is read now."""
+        rows = ((*_row(skill, bodies), skill.name, skill.description) for skill in skills)
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        self._database.execute(
+            "create virtual table skills using fts5(name, description, tags, headings, body, "
+            "shown_name unindexed, shown_description unindexed, tokenize = 'porter unicode61')"
+        )
+        self._database.executemany(
+            "insert into skills values (?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        self._database.commit()
+
+    def search(self, query: str, limit: int = 10) -> list[Hit]:
+        """Return at most *limit* skills that have a telling word of *query*, the best first; ties by name."""
+        words = list(dict.fromkeys(_WORDS.findall(_searchable(query[:_MAX_QUERY]).lower())))
+        words = [word for word in words if word not in _STOP_WORDS] or words
+        if not words or limit <= 0:
+            return []
+        with self._lock:
+            match = " OR ".join(f'"{word}"' for word in self._telling(words[:_MAX_QUERY_WORDS], limit))
+            rows = self._database.execute(_RANK, (match, limit)).fetchall()
+        return [Hit(name, description, round(-rank, 4)) for name, description, rank in rows]
+
+    def _telling(self, words: list[str], limit: int) -> list[str]:
+        """Return the rarest of *words*: as many as it takes, and no more skills ranked than a search has time for."""
+        counted = sorted(
+            (self._database.execute(_COUNT, (f'"{word}"',)).fetchone()[0], position)
+            for position, word in enumerate(words)
+        )
+        kept: list[int] = []
+        ranked = 0
+        for count, position in counted:
+            if ranked >= limit and ranked + count > _MAX_RANKED:
+                break
+            kept.append(position)
+            ranked += count
+        return [words[position] for position in sorted(kept)]
+
+
+def _row(skill: SkillMetadata, bodies: bool) -> tuple[str, str, str, str, str]:
+    """Return one skill as its five columns, already cut so that the tokenizer finds their words."""
+    name, description = _searchable(skill.name), _searchable(skill.description)
+    if not bodies:
+        return name, description, "", "", ""
+    try:
+        with open(skill.path, "rb", buffering=0) as file:  # noqa: PTH123
+            data = file.read(_BYTES_READ)
+    except OSError:
+        return name, description, "", "", ""
+    end = data.find(b"\n---", 3)
+    body = data[end + 4 :].decode(errors="ignore")[:BODY_CHARACTERS]
+    if data.translate(None, _NARROW):
+        body = _WIDE.sub(_pairs, body)
+    tags = _searchable(_tags(data[:end].decode(errors="ignore"))) if b"tags:" in data or b"keywords:" in data else ""
+    return name, description, tags, " ".join(_HEADING.findall(body)), body
+
+
+_TAGS = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
+
+
+def _tags(block: str) -> str:
+    """Return what stands after ``tags:`` in frontmatter, as text: for words that is enough, and needs no YAML."""
+    return " ".join(_TAGS.findall(block))
+
+
+def _searchable(text: str) -> str:
+    """Return *text* with CJK runs as pairs of characters and camelCase in its parts: words that the tokenizer finds."""
+    if not text.isascii():
+        text = _WIDE.sub(_pairs, text)
+    return _CAMEL.sub(_parts, text)
+
+
+def _pairs(run: re.Match[str]) -> str:
+    characters = run.group()
+    if len(characters) == 1:
+        return f" {characters} "
+    return f" {' '.join(characters[at : at + 2] for at in range(len(characters) - 1))} "
+
+
+def _parts(word: re.Match[str]) -> str:
+    return f"{word.group()} {_CASE.sub(' ', word.group())}"
