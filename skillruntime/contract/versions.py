@@ -237,6 +237,12 @@ class VersionRange:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def bounds(self) -> tuple[Version, ...]:
+        """The versions at which the range begins or ends, somewhere."""
+        intervals = [interval for intervals in self._alternatives for interval in intervals]
+        return tuple(bound for interval in intervals for bound in (interval.low, interval.high) if bound)
+
     def newest(self, versions: Iterable[Version]) -> Version | None:
         """Return the highest of *versions* that lies in the range, or nothing."""
         return max((version for version in versions if version in self), default=None)
