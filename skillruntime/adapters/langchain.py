@@ -132,7 +132,7 @@ class SkillToolkit(BaseToolkit):
         ]
         if self._style == "generic":
             return [*tools, SkillTool(own, "call_skill")]
-        callable_skills = runtime.callable_names()
+        callable_skills = [name for name in runtime.callable_names() if not _is_hidden(runtime, name)]
         tool_names([*callable_skills, *own.callable_names()])
         return [*tools, *(SkillTool(runtime, name, session=self._session) for name in callable_skills)]
 
@@ -152,20 +152,35 @@ def _to_text(response: SkillResponse) -> str:
     return str(response.data) if isinstance(response.data, str) else response.to_json()
 
 
+def _is_hidden(runtime: SkillRuntime, name: str) -> bool:
+    """Whether *name* belongs to a skill that its author keeps from models."""
+    metadata = runtime.catalog.get(name.partition("/")[0])
+    return metadata is not None and not metadata.model_invocable
+
+
+def _require_visible(runtime: SkillRuntime, name: str) -> None:
+    """Raise for a hidden skill exactly as for one that does not exist."""
+    if _is_hidden(runtime, name):
+        runtime.catalog.for_model().activate(name.partition("/")[0])
+
+
 def _conversation_runtime(session: SkillSession) -> SkillRuntime:
     """The conversation's own tools as functions under contract, so that a slip in their arguments is mended too."""
     own = SkillRuntime()
 
     @own.implements("load_skill", contract=_LOAD_SKILL)
     def load_skill(arguments: dict[str, Any]) -> str:
+        _require_visible(session.runtime, arguments["name"])
         return session.activate(arguments["name"])
 
     @own.implements("read_skill_resource", contract=_READ_RESOURCE)
     def read_skill_resource(arguments: dict[str, Any]) -> str:
+        _require_visible(session.runtime, arguments["name"])
         return session.runtime.catalog.activate(arguments["name"]).read_resource(arguments["path"])
 
     @own.implements("call_skill", contract=_CALL_SKILL)
     async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
+        _require_visible(session.runtime, arguments["name"])
         return await session.call(
             arguments["name"],
             arguments.get("arguments", {}),

@@ -31,6 +31,7 @@ __all__ = ["command"]
     show_default="the current directory",
     help="The directory its paths lie in.",
 )
+@click.option("--env", "environment", multiple=True, metavar="NAME", help="A variable its script may see; repeatable.")
 @click.option("--yes", is_flag=True, help="Run an untrusted skill's script without asking.")
 @catalog_options
 @json_option
@@ -40,6 +41,7 @@ def command(
     version: str | None,
     timeout: float | None,
     workspace: Path,
+    environment: tuple[str, ...],
     yes: bool,
     directories: tuple[str, ...],
     trust: bool,
@@ -61,7 +63,8 @@ def command(
 
     can_ask = yes or sys.stdin.isatty()
     catalog = open_catalog(directories, trust=trust)
-    runtime = SkillRuntime(catalog, approve=approve if can_ask else None, workspace=workspace)
+    asking = approve if can_ask else None
+    runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
     response = runtime.call_blocking(name, _read(arguments), version=version, timeout=timeout)
 
     def draw(out: Console) -> None:

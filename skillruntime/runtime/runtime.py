@@ -39,7 +39,7 @@ from skillruntime.runtime.failure import to_errors, unwrapped
 from skillruntime.runtime.paths import with_resolved_paths
 from skillruntime.runtime.reported import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
-from skillruntime.runtime.scripts import ScriptRunner
+from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.workspace import Workspace
 
@@ -242,9 +242,10 @@ class SkillRuntime:
         target = call.target
         if not target.needs_approval or self._approve is None or target.skill is None:
             return
-        required = tuple(target.contract.requires.get("environment") or ())
         script = str(target.contract.run["script"])
-        answer = self._approve(Approval(call.name, target.skill, script, call.arguments, required))
+        answer = self._approve(
+            Approval(call.name, target.skill, script, call.arguments, environment_asked(target.contract))
+        )
         allowed = await answer if inspect.isawaitable(answer) else answer
         if allowed is not True:
             raise AccessDeniedError(

@@ -24,7 +24,7 @@ from skillruntime.runtime.inline_metadata import install_command, missing_packag
 from skillruntime.runtime.process import Finished, run_process
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
 
-__all__ = ["STDOUT_LIMIT", "ScriptRunner", "script_environment"]
+__all__ = ["STDOUT_LIMIT", "ScriptRunner", "environment_asked", "script_environment"]
 
 STDOUT_LIMIT = 10 * 1024 * 1024
 """Bytes a script may print; one that prints more is killed."""
@@ -57,8 +57,8 @@ _QUOTED_TAIL = 600  # characters of them in the details
 class ScriptRunner:
     """Runs the script that a contract names in ``run.script``.
 
-    *environment* names further variables that the host lets through, beside those that the contract's
-    ``requires.environment`` asks for.
+    *environment* names further variables that the host lets through, beside those that the contract must have
+    (``requires.environment``) and those that it takes if they are set (``run.environment``).
     """
 
     skill: Skill
@@ -79,8 +79,8 @@ class ScriptRunner:
         """
         script = self._script()
         command = (*_interpreter(script), str(script))
-        required = self.contract.requires.get("environment") or ()
-        environment = script_environment(required, self.environment)
+        asked = environment_asked(self.contract)
+        environment = script_environment(self.contract.requires.get("environment") or (), (*asked, *self.environment))
         workspace = context.workspace
         try:
             finished = await run_process(
@@ -97,7 +97,7 @@ class ScriptRunner:
             ) from error
         if finished.stderr:
             _log.debug("%s wrote to stderr:\n%s", context.name, finished.stderr.decode("utf-8", "replace"))
-        secrets = tuple(environment[name] for name in required)
+        secrets = tuple(environment[name] for name in asked if name in environment)
         said = _Said(finished, _shortened_paths(self.skill.directory, workspace), secrets)
         if finished.flooded:
             self._refuse_flood(said)
@@ -180,6 +180,12 @@ class ScriptRunner:
                 suggested_action="Tell the user that the skill is at fault: it must print one JSON value and write "
                 "everything else to stderr",
             ) from error
+
+
+def environment_asked(contract: Contract) -> tuple[str, ...]:
+    """Return the environment variables that *contract* asks for: those it must have, and those it takes if set."""
+    stated = (contract.requires.get("environment"), contract.run.get("environment"))
+    return tuple(dict.fromkeys(name for names in stated for name in names or () if isinstance(name, str)))
 
 
 def script_environment(required: tuple[str, ...] | list[str], further: tuple[str, ...] = ()) -> dict[str, str]:

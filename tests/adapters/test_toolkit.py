@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,3 +120,20 @@ def test_the_system_prompt_tells_of_the_skills(counting: SkillCatalog) -> None:
 
     assert "load_skill" in prompt
     assert counting.to_prompt() in prompt
+
+
+def test_a_skill_hidden_from_models_does_not_exist_for_them(counting: SkillCatalog) -> None:
+    """Neither loaded, read, called, nor offered; the host itself may still call it."""
+    path = Path(counting["counting"].path)
+    path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
+    hidden = counting.refresh()
+    tools = {**tools_of(hidden), **tools_of(hidden, style="generic")}
+
+    loaded = call(tools["load_skill"], {"name": "counting"})
+    read = call(tools["read_skill_resource"], {"name": "counting", "path": "references/rules.md"})
+    called = call(tools["call_skill"], {"name": "counting", "arguments": {"text": "abc"}})
+
+    assert "counting" not in tools
+    assert [message.status for message in (loaded, read, called)] == ["error"] * 3
+    assert all(json.loads(m.content)["errors"][0]["code"] == "SKILL_NOT_FOUND" for m in (loaded, read, called))
+    assert SkillRuntime(hidden).call_blocking("counting", {"text": "abc"}).data == {"letters": 3}

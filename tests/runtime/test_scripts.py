@@ -67,14 +67,15 @@ def test_a_script_runs_on_either_event_loop(write_skill: WriteSkill, backend: st
 
 def test_the_environment_is_an_allow_list(write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret of the host does not reach a script, unless the contract requires it or the host adds it."""
-    for name in ("HOST_SECRET", "REQUIRED_KEY", "ADDED_BY_HOST"):
+    for name in ("HOST_SECRET", "REQUIRED_KEY", "TAKEN_IF_SET", "ADDED_BY_HOST"):
         monkeypatch.setenv(name, "value")
 
-    catalog = write_skill(ECHO, requires={"environment": ["REQUIRED_KEY"]})
+    run = {"script": "scripts/run.py", "environment": ["TAKEN_IF_SET", "NOT_SET_ANYWHERE"]}
+    catalog = write_skill(ECHO, requires={"environment": ["REQUIRED_KEY"]}, run=run)
     response = call(catalog, environment=["ADDED_BY_HOST"])
 
     assert "HOST_SECRET" not in response.data["environment"]
-    assert {"PATH", "REQUIRED_KEY", "ADDED_BY_HOST"} <= set(response.data["environment"])
+    assert {"PATH", "REQUIRED_KEY", "TAKEN_IF_SET", "ADDED_BY_HOST"} <= set(response.data["environment"])
 
 
 def test_a_required_variable_that_is_not_set_is_named(write_skill: WriteSkill) -> None:
