@@ -179,8 +179,9 @@ class Bench:
     def conversation(self, catalog: SkillCatalog, report: TokenReport, activations: int) -> dict[str, Any]:
         """Play one conversation under each strategy: so many skills, a repeat and a refusal for every three."""
         by_size = sorted(report.skills, key=lambda skill: (skill.body, skill.name))
+        activations = min(activations, len(by_size))
         step = len(by_size) / activations
-        chosen = [by_size[int((number + 0.5) * step)].name for number in range(min(activations, len(by_size)))]
+        chosen = [by_size[int((number + 0.5) * step)].name for number in range(activations)]
         metadata = report.total("metadata")
         played = {
             "progressive": self.progressive(catalog, chosen, metadata),

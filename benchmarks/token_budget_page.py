@@ -40,21 +40,22 @@ def short(tokens: float) -> str:
 def page(result: dict[str, Any]) -> str:
     """Return the whole page."""
     corpus, method = result["corpus"], result["method"]
-    three = next(one for one in result["conversations"] if one["activations"] == 3)
+    three = result["conversations"][1]
     ours, eager = (three["strategies"][key]["last_request"] for key in ("progressive", "eager"))
     start = corpus["catalog"]
     sure = "exact" if result["exact"] else "an estimate"
     figures = [
         figure(
-            f"With 3 of {corpus['skills']:,} skills in use a request carries {short(ours)} tokens, not {short(eager)}",
+            f"With {three['activations']} of {corpus['skills']:,} skills in use a request carries {short(ours)} tokens, not {short(eager)}",
             "Tokens of the last request of a scripted conversation, and of all its requests together: each carries again "
             "what stands in the context.",
             totals(three),
         ),
         figure(
-            "Most of what is sent is the catalog itself; what the runtime adds is "
-            f"{max(one['added_share'] for one in result['conversations']):.1%} or less",
-            "The same conversations by tier, for 1, 3 and 10 different activations, with one activation repeated and one "
+            "Progressive disclosure adds at most "
+            f"{max(one['added_share'] for one in result['conversations']):.1%} to the catalog and the activated bodies",
+            "The same conversation by tier, for "
+            f"{', '.join(str(one['activations']) for one in result['conversations'])} different activations, with one activation repeated and one "
             "call refused for every three. Green is all that progressive disclosure adds to the catalog's names and "
             "descriptions and the activated bodies: instructions, its tools' definitions, calls to load, notices."
             + extra_requests(three),
@@ -91,7 +92,7 @@ def page(result: dict[str, Any]) -> str:
                 "Tokens for each damaged call of the set given: what the model is told, and what it must say again. "
                 f"{errors['wrong']:,} were mended to something else than was meant. A retry is also one more "
                 f"request, which carries the context again: {carried['total'] // carried['requests']:,} tokens on average in "
-                "the conversation with 3 activations; that is not in the bars.",
+                f"the conversation with {three['activations']} activations; that is not in the bars.",
                 legend(["error told", "call said again", "note on the repair"], classes=["t4", "t3", "t2"])
                 + error_costs(errors),
             )
@@ -107,7 +108,8 @@ def page(result: dict[str, Any]) -> str:
 <main>
 <h1>What skills cost in tokens</h1>
 <p class="lead">{corpus["skills"]:,} skills measured: their catalog is {start:,} tokens, their bodies {corpus["body"]:,}.
-All figures are tokens of {escape(result["model"])}, counted offline with {escape(method)} ({sure}).</p>
+All figures are tokens of {escape(result["model"])}, counted offline: texts with {escape(method)} ({sure}), the frames of
+messages and tool definitions by an estimate.</p>
 {targets(result["targets"])}
 {body}
 <section><h2>Method</h2>
@@ -149,6 +151,7 @@ def style() -> str:
     return f"""
 :root{{--ground:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d8dee4;{light}}}
 @media (prefers-color-scheme:dark){{:root{{--ground:#14181d;--ink:#e8ebee;--soft:#a3adb8;--rule:#363d45;{dark}}}}}
+@media (max-width:600px){{td:first-child{{white-space:normal}}}}
 @media print{{:root{{--ground:#fff;--ink:#000;--soft:#444;--rule:#ccc;{light}}}
  body{{font-size:10pt}} .t0,.t1,.t2,.t3,.t4{{print-color-adjust:exact;-webkit-print-color-adjust:exact}}}}
 *{{box-sizing:border-box}}

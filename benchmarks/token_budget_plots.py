@@ -46,7 +46,7 @@ def colour(number: int, *, dark: bool) -> str:
 
 def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
     """What a request carries with three skills in use, by tier; loading everything, far off the scale, in words."""
-    conversation = next(one for one in result["conversations"] if one["activations"] == 3)
+    conversation = result["conversations"][1]
     figure, axes = pyplot.subplots(figsize=(9, 2.5), layout="constrained")
     names = ["tool_per_skill", "progressive"]
     for row, key in enumerate(names):
@@ -65,8 +65,9 @@ def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
     axes.spines["bottom"].set_visible(False)
     axes.set_xticks([])
     eager = short(conversation["strategies"]["eager"]["last_request"])
+    in_use = f"{conversation['activations']} of {result['corpus']['skills']:,} skills in use"
     axes.set_title(
-        f"One request with 3 of {result['corpus']['skills']:,} skills in use (loading everything: {eager} tokens)",
+        f"One request with {in_use} (loading everything: {eager} tokens)",
         loc="left",
         fontweight="bold",
         fontsize=12,
