@@ -18,6 +18,8 @@ _COMMANDS = {
     "validate": "Say everything that is wrong with skills.",
     "tokens": "Show what skills cost in tokens, and where the tokens go.",
     "call": "Call a skill and print its answer.",
+    "diff": "Say what changed between two versions of a contract, and what version that asks for.",
+    "lock": "Pin the skills that are found, or check them against the pins.",
     "demo": "See an agent's slips repaired, migrated and refused, offline.",
 }
 

@@ -1,0 +1,97 @@
+"""A lock of skills: for each its version and the digest of its files, so that nothing changes unseen."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["LOCK_FILE", "check_lock", "digest_of", "lock_skills"]
+
+LOCK_FILE = "skills.lock.json"
+LOCK_VERSION = 1
+_SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
+_CHUNK = 1 << 20
+
+
+def digest_of(directory: str | os.PathLike[str]) -> str:
+    """Return ``sha256:`` and the digest of all files under *directory*: their paths, whether they run, their bytes.
+
+    A link counts as the path it holds and is not followed; caches and version control do not count; times neither.
+    """
+    total = hashlib.sha256()
+    for path, kind, content in sorted(_entries(os.fspath(directory), "")):
+        line = "\0".join((path, kind, content)) + "\n"
+        total.update(line.encode("utf-8", "surrogateescape"))
+    return f"sha256:{total.hexdigest()}"
+
+
+def lock_skills(skills: Mapping[str, SkillMetadata]) -> dict[str, Any]:
+    """Return the lock document of *skills*: ``{"lock_version", "skills": {name: {"version", "digest"}}}``."""
+    entries = {}
+    for name in sorted(skills):
+        metadata = skills[name]
+        version = {"version": metadata.version} if metadata.version else {}
+        entries[name] = version | {"digest": digest_of(metadata.directory)}
+    return {"lock_version": LOCK_VERSION, "skills": entries}
+
+
+def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str = LOCK_FILE) -> list[Diagnostic]:
+    """Return where *skills* differ from the lock *document*: changed, missing, or not locked."""
+
+    def told(rule: str, message: str, hint: str) -> Diagnostic:
+        return Diagnostic(rule, Severity.ERROR, path, message, hint=hint)
+
+    locked = document.get("skills") if isinstance(document, dict) else None
+    if not isinstance(locked, dict) or document.get("lock_version") != LOCK_VERSION:
+        return [
+            told("lock-invalid", "this is no lock of skills that can be read", "write it anew with skillruntime lock")
+        ]
+    found, now = [], lock_skills(skills)["skills"]
+    accept = "look at the change, then run skillruntime lock"
+    for name in sorted({*locked, *now}):
+        before, after = locked.get(name), now.get(name)
+        if after is None:
+            found.append(
+                told("lock-missing", f"{name} is locked and not there", "restore it, or run skillruntime lock")
+            )
+        elif not isinstance(before, dict):
+            found.append(told("lock-unlocked", f"{name} is there and not locked", accept))
+        elif before.get("digest") != after["digest"]:
+            versions = (before.get("version"), after.get("version"))
+            moved = f" from {versions[0]} to {versions[1]}" if versions[0] != versions[1] else f" within {versions[0]}"
+            found.append(told("lock-changed", f"{name} changed{moved if any(versions) else ''}", accept))
+        elif before.get("version") != after.get("version"):
+            found.append(told("lock-changed", f"{name}: the lock says {before.get('version')}", accept))
+    return found
+
+
+def _entries(directory: str, prefix: str) -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            path = f"{prefix}{entry.name}"
+            if entry.name in _SKIPPED:
+                continue
+            if entry.is_symlink():
+                found.append((path, "link", os.readlink(entry.path)))  # noqa: PTH115 - paths are text here
+            elif entry.is_dir(follow_symlinks=False):
+                found += _entries(entry.path, f"{path}/")
+            elif entry.is_file(follow_symlinks=False):
+                runs = "runs" if entry.stat().st_mode & 0o111 else "file"
+                found.append((path, runs, _digest(entry.path)))
+            else:
+                found.append((path, "other", ""))
+    return found
+
+
+def _digest(path: str) -> str:
+    total = hashlib.sha256()
+    with open(path, "rb") as file:  # noqa: PTH123 - paths are text here
+        while chunk := file.read(_CHUNK):
+            total.update(chunk)
+    return total.hexdigest()

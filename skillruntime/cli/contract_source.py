@@ -1,0 +1,119 @@
+"""Where ``skillruntime diff`` reads contracts: a file, a skill, a directory of skills, or any of them in git."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skillruntime.catalog.contract_files import read_contract_files
+from skillruntime.contract.contract import Contract
+from skillruntime.errors import InvalidSkillError
+
+__all__ = ["Source", "read_sources"]
+
+_OWN = ("contract.json", "contract.yaml", "contract.yml", "contracts")
+_GIT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The contracts of one side by callable name, the version of each, and the file that each stands in."""
+
+    contracts: dict[str, Contract]
+    versions: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    is_file: bool = False
+
+
+def read_sources(old: str, new: str) -> tuple[Source, Source]:
+    """Return the contracts of both sides; a revision without a path (``v1.0``) means the other side's path in it.
+
+    Raises:
+        click.UsageError: one of them is neither a path nor a revision.
+        InvalidSkillError: a contract cannot be read.
+    """
+    here = new if Path(new).exists() else old
+    with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
+        sides = [_located(spec, here, Path(scratch) / side) for spec, side in ((old, "old"), (new, "new"))]
+        before, after = (_read(path) for path in sides)
+    return before, after
+
+
+def _located(spec: str, here: str, scratch: Path) -> Path:
+    if Path(spec).exists():
+        return Path(spec)
+    revision, _, path = spec.partition(":")
+    wanted = Path(path or here).absolute()
+    start = next((parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd())
+    root = Path(_git(start, "rev-parse", "--show-toplevel").decode().strip() or ".")
+    commit = _git(start, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if not revision or not commit:
+        raise click.UsageError(
+            f"{spec!r} is neither a file, a directory nor a git revision (REVISION or REVISION:PATH)"
+        )
+    relative = wanted.resolve().relative_to(root.resolve()).as_posix()
+    archive = _git(root, "archive", "--format=tar", commit.decode().strip(), "--", relative)
+    if not archive:
+        raise click.UsageError(f"{relative!r} is not in revision {revision!r}")
+    scratch.mkdir()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(scratch, filter="data")
+    return scratch / relative
+
+
+def _git(directory: Path, *arguments: str) -> bytes:
+    """Return what git prints, or nothing where it fails."""
+    command = ["git", "-C", str(directory), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, check=False, timeout=_GIT_SECONDS).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+
+
+def _read(path: Path) -> Source:
+    if path.is_file():
+        contract = Contract.from_dict(_document(path), name=path.stem)
+        versions = {contract.name: contract.version} if contract.version else {}
+        return Source({contract.name: contract}, versions, {contract.name: str(path)}, is_file=True)
+    skills = (
+        [path] if _is_skill(path) else sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
+    )
+    source = Source({})
+    for directory in skills:
+        found = read_contract_files(str(directory), directory.resolve().name)
+        for name, error in found.broken.items():
+            raise InvalidSkillError(f"{name}: {error}", details=error.details)
+        for name, contract in found.contracts.items():
+            source.contracts[name] = contract
+            version = contract.version or found.descriptor_version
+            if version:
+                source.versions[name] = version
+            tool = name.partition("/")[2]
+            source.files[name] = str(directory / (f"contracts/{tool}.json" if tool else "contract.json"))
+    return source
+
+
+def _is_skill(directory: Path) -> bool:
+    return any((directory / name).exists() for name in (*_OWN, "SKILL.md"))
+
+
+def _document(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix == ".json":
+            return json.loads(text)
+        import yaml  # only for a contract that is written so
+
+        return json.loads(json.dumps(yaml.safe_load(text), default=str))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidSkillError(f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}") from None
+    except Exception as error:  # yaml.YAMLError, which is not worth importing for a JSON file
+        raise InvalidSkillError(f"{path.name} is no YAML: {' '.join(str(error).split())[:200]}") from None

@@ -1,0 +1,175 @@
+"""``skillruntime diff OLD NEW``: what changed between two versions of contracts, and whether the version says so."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skillruntime.cli.contract_source import Source, read_sources
+from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
+from skillruntime.contract.compatibility import NO_WITNESS, Bump, Change, Verdict, compare
+from skillruntime.contract.suggestion import Suggestion, suggest_migration
+from skillruntime.contract.versions import read_version
+from skillruntime.errors import SkillRuntimeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["command"]
+
+_COLOURS = {Bump.MAJOR: "bold red", Bump.MINOR: "yellow", Bump.PATCH: "cyan", Bump.NONE: "green"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """One contract on both sides."""
+
+    name: str
+    file: str
+    old_version: str | None
+    new_version: str | None
+    verdict: Verdict
+    suggestion: Suggestion | None = None
+
+    @property
+    def required(self) -> str | None:
+        """The lowest version that may stand on the new side."""
+        if self.old_version is None:
+            return None
+        return str(self.verdict.next_version(read_version(self.old_version).version))
+
+    @property
+    def ok(self) -> bool:
+        """Whether the declared version is raised far enough; with none declared, nothing may break."""
+        if self.old_version is None or self.new_version is None:
+            return self.verdict.bump is not Bump.MAJOR
+        return self.verdict.allows(read_version(self.old_version).version, read_version(self.new_version).version)
+
+    def to_dict(self) -> dict[str, Any]:
+        document = {"name": self.name, "ok": self.ok, "old_version": self.old_version, "new_version": self.new_version}
+        document |= {"required_version": self.required, **self.verdict.to_dict()}
+        if self.suggestion is not None:
+            unresolved = [change.path for change in self.suggestion.unresolved]
+            document |= {"migration": self.suggestion.document, "unresolved": unresolved}
+        return document
+
+
+@click.command("diff")
+@click.argument("old")
+@click.argument("new")
+@click.option(
+    "--suggest", is_flag=True, help="Write the migration that bridges what breaks, as far as it can be inferred."
+)
+@click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
+@json_option
+def command(old: str, new: str, suggest: bool, github: bool, as_json: bool) -> None:
+    """Say what changed from OLD to NEW, which part of the version that raises, and a value that proves it.
+
+    OLD and NEW are contract files, skills, directories of skills, or git revisions (v1.0, or v1.0:skills/digest).
+    Exits with 1 where a declared version is too small for its changes.
+    """
+    try:
+        compared = _compare(*read_sources(old, new), suggest=suggest)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    ok = all(each.ok for each in compared)
+    if github:
+        for each in compared:
+            for line in _annotations(each):
+                click.echo(line)
+    else:
+        document = {"ok": ok, "contracts": [each.to_dict() for each in compared]}
+        print_result(document, lambda console: _draw(console, compared), as_json=as_json)
+    sys.exit(0 if ok else EXIT_FAILED)
+
+
+def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
+    if (old.is_file and new.is_file) or (len(old.contracts) == len(new.contracts) == 1 and old.is_file != new.is_file):
+        pairs = list(zip(old.contracts, new.contracts, strict=True))
+    else:
+        pairs = [(name, name) for name in dict.fromkeys([*old.contracts, *new.contracts])]
+    found = []
+    for before, after in pairs:
+        versions = (old.versions.get(before), new.versions.get(after))
+        file = new.files.get(after) or old.files.get(before, "")
+        if before not in old.contracts or after not in new.contracts:
+            found.append(_Compared(after, file, *versions, _whole(before in old.contracts)))
+            continue
+        left, right = old.contracts[before], new.contracts[after]
+        verdict = compare(left, right)
+        suggestion = suggest_migration(left, right, verdict) if suggest and verdict.bump is Bump.MAJOR else None
+        found.append(_Compared(after, file, *versions, verdict, suggestion))
+    return found
+
+
+def _whole(is_removed: bool) -> Verdict:
+    if is_removed:
+        return Verdict(
+            (Change("document", "", "contract-removed", "it can no longer be called", Bump.MAJOR, Bump.MAJOR),)
+        )
+    return Verdict((Change("document", "", "contract-added", "it can be called now", Bump.MINOR, Bump.MINOR),))
+
+
+def _draw(console: Console, compared: list[_Compared]) -> None:
+    from rich.markup import escape
+
+    if not compared:
+        console.print("[yellow]No contract was found on either side[/]")
+    for each in compared:
+        bump = each.verdict.bump
+        versions = f"{each.old_version or 'no version'} → {each.new_version or 'no version'}"
+        console.print(f"[bold]{escape(each.name)}[/] {versions}  [{_COLOURS[bump]}]{str(bump).upper()}[/]")
+        for change in each.verdict.changes:
+            where = escape(f"{change.side} {change.path}".strip())
+            console.print(
+                f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: {escape(change.why)} [dim]({change.rule})[/]"
+            )
+            if change.set_theory is not change.bump:
+                console.print(f"        [dim]by set theory {change.set_theory}[/]")
+            if change.witness is not NO_WITNESS:
+                says = (
+                    "returned now, not promised before" if change.side == "output" else "accepted before, refused now"
+                )
+                console.print(f"        {says}: {escape(short(change.witness, 200))}")
+        if each.suggestion is not None:
+            console.print("  [green]migration[/]")
+            console.print(escape(json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)))
+            for change in each.suggestion.unresolved:
+                console.print(f"  [yellow]not bridged:[/] {escape(change.path or '/')}: {escape(change.why)}")
+        if not each.ok:
+            console.print(f"  [bold red]too small:[/] {escape(_advice(each))}")
+
+
+def _advice(each: _Compared) -> str:
+    if each.required is None:
+        return "it breaks callers, and no version says so; give the contract a version"
+    return f"the version must be at least {each.required}, not {each.new_version or 'absent'}"
+
+
+def _annotations(each: _Compared) -> list[str]:
+    """Return the workflow commands that GitHub shows beside the file."""
+    lines = []
+    for change in each.verdict.changes:
+        if change.bump < Bump.MINOR:
+            continue
+        level = "error" if not each.ok and change.bump is each.verdict.bump else "notice"
+        witness = "" if change.witness is NO_WITNESS else f" Witness: {short(change.witness, 200)}"
+        text = _escaped(f"{change.side} {change.path}: {change.why}.{witness}")
+        title = _escaped(f"{each.name}: {change.bump} change", more=True)
+        lines.append(f"::{level} file={_escaped(each.file, more=True)},title={title}::{text}")
+    if not each.ok:
+        lines.append(
+            f"::error file={_escaped(each.file, more=True)},title=Version too small::{_escaped(_advice(each))}"
+        )
+    return lines
+
+
+def _escaped(text: str, *, more: bool = False) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if more else text

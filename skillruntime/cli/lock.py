@@ -1,0 +1,66 @@
+"""``skillruntime lock``: pin the skills that are found, or check that they are still what was pinned."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillruntime.catalog.lock import LOCK_FILE, check_lock, lock_skills
+from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, fail, json_option, print_result
+from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["command"]
+
+
+@click.command("lock")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 where skills differ from the lock.")
+@click.option("--file", default=LOCK_FILE, show_default=True, type=click.Path(dir_okay=False, path_type=Path))
+@catalog_options
+@json_option
+def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Write the version and the digest of every skill to skills.lock.json, or check them against it."""
+    catalog = open_catalog(directories, trust=trust)
+    if not check:
+        try:
+            document = lock_skills(catalog)
+            _write(file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        except OSError as error:
+            fail(InvalidSkillError(f"{error.filename or file} cannot be locked: {error.strerror}"), as_json=as_json)
+        text = f"[green]{len(catalog)} skills are locked in {file}[/]"
+        print_result(document, lambda console: console.print(text), as_json=as_json)
+        return
+    try:
+        findings = check_lock(catalog, json.loads(file.read_text(encoding="utf-8")), path=str(file))
+    except FileNotFoundError:
+        hint = "Run skillruntime lock to write one"
+        fail(ResourceNotFoundError(f"There is no lock file {str(file)!r}", suggested_action=hint), as_json=as_json)
+    except (OSError, ValueError, RecursionError) as error:
+        fail(InvalidSkillError(f"{str(file)!r} cannot be read: {type(error).__name__}"), as_json=as_json)
+
+    def draw(console: Console) -> None:
+        draw_diagnostics(console, findings)
+        if not findings:
+            console.print(f"[green]{len(catalog)} skills are what {file} says[/]")
+
+    found = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
+    print_result(found, draw, as_json=as_json)
+    sys.exit(EXIT_FAILED if findings else 0)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write the whole file or nothing."""
+    scratch = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(file)
+    finally:
+        scratch.unlink(missing_ok=True)

@@ -1,0 +1,145 @@
+"""``skillruntime diff``: files, skills, directories and git revisions; the exit code that a build can rely on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skillruntime.cli import group
+
+V1 = {
+    "version": "1.0.0",
+    "input": {
+        "type": "object",
+        "required": ["topics"],
+        "additionalProperties": False,
+        "properties": {"topics": {"type": "string"}},
+    },
+}
+V2: dict[str, Any] = {
+    **V1,
+    "version": "2.0.0",
+    "input": {**V1["input"], "properties": {"topics": {"type": "array", "items": {"type": "string"}}}},  # type: ignore[dict-item]
+}
+
+
+def diff(*arguments: str) -> Result:
+    return CliRunner().invoke(group, ["diff", *arguments], env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the contract of a version 1, one of a version 2, and one that lies about it."""
+    monkeypatch.chdir(tmp_path)
+    for name, document in {"old": V1, "new": V2, "lying": {**V2, "version": "1.1.0"}}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_version_that_is_raised_far_enough_passes(work: Path) -> None:
+    """The change, its place, its witness and the part to raise are shown; exit 0."""
+    result = diff("old.json", "new.json")
+
+    assert result.exit_code == 0, result.output
+    assert "MAJOR" in result.output
+    assert "input /topics" in result.output
+    assert 'accepted before, refused now: {"topics": "a"}' in result.output
+
+
+def test_a_version_that_is_too_small_fails(work: Path) -> None:
+    """Exit 1, and what the version must be."""
+    result = diff("old.json", "lying.json")
+
+    assert result.exit_code == 1
+    assert "too small: the version must be at least 2.0.0, not 1.1.0" in result.output
+
+
+def test_json_is_one_document(work: Path) -> None:
+    """A program reads the verdict as data."""
+    result = diff("old.json", "lying.json", "--json", "--suggest")
+
+    document = json.loads(result.stdout)
+    (contract,) = document["contracts"]
+    assert (document["ok"], contract["bump"], contract["required_version"]) == (False, "major", "2.0.0")
+    assert contract["changes"][0]["witness"] == {"topics": "a"}
+    assert contract["migration"]["steps"] == [{"wrap": "/topics"}]
+
+
+def test_github_annotations_stand_beside_the_file(work: Path) -> None:
+    """The workflow commands of GitHub Actions."""
+    lines = diff("old.json", "lying.json", "--github").stdout.splitlines()
+
+    assert lines[0].startswith("::error file=lying.json,title=lying%3A major change::input /topics:")
+    assert lines[-1].startswith("::error file=lying.json,title=Version too small::")
+
+
+def test_directories_of_skills_are_compared_by_name(work: Path) -> None:
+    """A contract that is gone breaks its callers; one that is new does not."""
+    for side, names in {"before": ["a", "b"], "after": ["b", "c"]}.items():
+        for name in names:
+            directory = work / side / name
+            directory.mkdir(parents=True)
+            (directory / "contract.json").write_text(json.dumps(V1), encoding="utf-8")
+
+    document = json.loads(diff("before", "after", "--json").stdout)
+
+    assert [(each["name"], each["bump"]) for each in document["contracts"]] == [
+        ("a", "major"),
+        ("b", "none"),
+        ("c", "minor"),
+    ]
+
+
+def test_a_git_revision_is_a_side(work: Path) -> None:
+    """``skillruntime diff HEAD skills/digest``: what changed since the last commit."""
+    directory = work / "skills" / "digest"
+    directory.mkdir(parents=True)
+    (directory / "contract.json").write_text(json.dumps(V1), encoding="utf-8")
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["add", "skills"], [*who, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", *arguments], cwd=work, check=True, capture_output=True)
+    (directory / "contract.json").write_text(json.dumps({**V2, "version": "1.0.1"}), encoding="utf-8")
+
+    result = diff("HEAD", "skills/digest", "--json")
+
+    (contract,) = json.loads(result.stdout)["contracts"]
+    assert result.exit_code == 1
+    assert (contract["name"], contract["bump"], contract["old_version"]) == ("digest", "major", "1.0.0")
+    assert diff("HEAD:skills/digest", "HEAD:skills/digest").exit_code == 0
+
+
+@pytest.mark.parametrize("spec", ["nowhere.json", "--output=x", "no-such-revision:skills", ":", "HEAD; ls"])
+def test_what_is_neither_path_nor_revision_is_a_usage_error(work: Path, spec: str) -> None:
+    """Exit 2, and nothing of it reaches git as an option."""
+    result = diff("--", spec, "new.json")
+
+    assert result.exit_code == 2
+    assert not (work / "x").exists()
+
+
+def test_a_broken_contract_is_an_envelope(work: Path) -> None:
+    """Exit 1 and INVALID_SKILL, never a traceback."""
+    (work / "broken.json").write_text('{"input": {"type": "strin"}}', encoding="utf-8")
+    (work / "cut.json").write_text('{"input": {', encoding="utf-8")
+
+    for name in ("broken.json", "cut.json"):
+        result = diff("old.json", name, "--json")
+        assert result.exit_code == 1
+        assert json.loads(result.stdout)["errors"][0]["code"] == "INVALID_SKILL"
+
+
+def test_a_breaking_change_without_any_version_fails(work: Path) -> None:
+    """Callers cannot see what no version says."""
+    for name, document in {"old": V1, "new": V2}.items():
+        bare = {key: value for key, value in document.items() if key != "version"}
+        (work / f"{name}.json").write_text(json.dumps(bare), encoding="utf-8")
+
+    result = diff("old.json", "new.json")
+
+    assert result.exit_code == 1
+    assert "give the contract a version" in result.output

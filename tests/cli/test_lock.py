@@ -1,0 +1,101 @@
+"""``skillruntime lock`` and ``lock --check``: nothing changes unseen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skillruntime.catalog.lock import digest_of
+from skillruntime.cli import group
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with two skills in ``skills``."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("one", "two"):
+        directory = tmp_path / "skills" / name
+        directory.mkdir(parents=True)
+        text = f"---\nname: {name}\ndescription: Does {name}.\nmetadata:\n  version: 1.0.0\n---\nBody.\n"
+        (directory / "SKILL.md").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def lock(*arguments: str) -> Result:
+    return CliRunner().invoke(group, ["lock", "--skills", "skills", *arguments], env={"COLUMNS": "200"})
+
+
+def test_a_lock_holds_version_and_digest_of_every_skill(work: Path) -> None:
+    """The file is sorted and ends with a line end, so that it is kind to version control."""
+    result = lock()
+
+    text = (work / "skills.lock.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    assert result.exit_code == 0
+    assert list(document["skills"]) == ["one", "two"]
+    assert document["skills"]["one"]["version"] == "1.0.0"
+    assert document["skills"]["one"]["digest"].startswith("sha256:")
+    assert text.endswith("}\n")
+    assert lock("--check").exit_code == 0
+
+
+def test_a_changed_a_lost_and_a_new_skill_are_told(work: Path) -> None:
+    """Exit 1, with one finding for each skill that differs."""
+    lock()
+    (work / "skills" / "one" / "SKILL.md").write_text(
+        "---\nname: one\ndescription: Other.\nmetadata:\n  version: 1.1.0\n---\n", encoding="utf-8"
+    )
+    (work / "skills" / "two" / "SKILL.md").unlink()
+    (work / "skills" / "three").mkdir()
+    (work / "skills" / "three" / "SKILL.md").write_text("---\nname: three\ndescription: C.\n---\n", encoding="utf-8")
+
+    result = lock("--check", "--json")
+
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert [finding["rule"] for finding in document["diagnostics"]] == ["lock-changed", "lock-unlocked", "lock-missing"]
+    assert document["diagnostics"][0]["message"] == "one changed from 1.0.0 to 1.1.0"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"lock_version": 9, "skills": {}}', "\ud800"])
+def test_a_damaged_lock_is_told(work: Path, text: str) -> None:
+    """Never a traceback, and never a silent pass."""
+    (work / "skills.lock.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+
+    result = lock("--check", "--json")
+
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output
+
+
+def test_a_missing_lock_says_how_to_write_one(work: Path) -> None:
+    """The next step stands in the error."""
+    result = lock("--check")
+
+    assert result.exit_code != 0
+    assert "Run skillruntime lock" in result.output
+
+
+def test_a_digest_counts_names_bytes_links_and_nothing_else(tmp_path: Path) -> None:
+    """Times and caches do not count; a link counts as its text, and what it leads to is never read."""
+    skill = tmp_path / "skill"
+    (skill / "scripts").mkdir(parents=True)
+    (skill / "scripts" / "a.py").write_text("1", encoding="utf-8")
+    first = digest_of(skill)
+
+    (skill / "__pycache__").mkdir()
+    (skill / "__pycache__" / "a.pyc").write_bytes(b"x")
+    (skill / "scripts" / "a.py").touch()
+    assert digest_of(skill) == first
+
+    (skill / "link").symlink_to("/nowhere/at/all")
+    second = digest_of(skill)
+    assert second != first
+
+    (skill / "link").unlink()
+    (skill / "scripts" / "a.py").rename(skill / "scripts" / "b.py")
+    assert digest_of(skill) not in (first, second)
