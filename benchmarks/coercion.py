@@ -1,0 +1,377 @@
+"""How many slips of models are mended, and how many are mended wrong: ours, and peers on the same calls.
+
+    python benchmarks/coercion.py PATH [--failures] > coercion.json
+
+PATH is a file of cases, one JSON object a line: ``schema``, ``raw`` (the text a model sent), ``expect`` (``ok`` or
+``refuse``), ``value``, ``category``; see ``Case``. A table goes to stderr, one JSON document to stdout. Exit status 1
+if a target is missed.
+
+- repaired: a value was expected, and just that value came. Out of the repairable, which are all that are no ``valid*``.
+- mis-repaired: another value came than expected, or any where it had to be refused. Out of all.
+- held: nothing came where it had to be refused. Out of those.
+
+Values are compared as JSON: 5 equals 5.0, ``true`` never equals 1. Defaults are not filled in.
+
+The peers are read as kindly as is fair: what they return counts only if it fits the schema, so that a value any caller
+would have refused is a refusal, not a mis-repair. pydantic: a model built from the schema, closed, lax mode;
+json_repair: with the schema; BAML: a class built from the schema, its parser alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import types
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import jsonschema_rs
+
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.readings import is_same
+from skillruntime.errors import SkillInputError, TruncatedInputError
+
+REFUSED = object()
+TARGETS = {"repaired": 0.99, "mis_repaired": 0, "held": 1.0, "valid_changed": 0}
+Contender = Callable[[Any, str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call: its schema, the text that was sent, and what it means (or that it must be refused)."""
+
+    id: str
+    category: str
+    schema: dict[str, Any]
+    raw: str
+    expect: str
+    value: Any = None
+    refusal: str | None = None
+    value_if_dropped: Any = REFUSED
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.category.startswith("valid")
+
+
+def read_cases(path: Path) -> Iterator[Case]:
+    """Yield the cases of the file; fields that are not ours are passed over."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip():
+            record = json.loads(line)
+            yield Case(**{name: record[name] for name in Case.__slots__ if name in record})
+
+
+def verdict(case: Case, result: Any) -> str:
+    """Return what *result* is worth: repaired, mis_repaired, held, or lost (nothing, where a value was expected)."""
+    if result is REFUSED:
+        return "held" if case.expect == "refuse" else "lost"
+    return "repaired" if case.expect == "ok" and is_same(result, case.value) else "mis_repaired"
+
+
+# The contenders: each takes what it prepared from a schema, and a text, and gives a value or REFUSED.
+
+
+@cache
+def _contract(schema: str) -> Contract:
+    return Contract.from_dict({"input": json.loads(schema)})
+
+
+def skillruntime(schema: str, raw: str, policy: str = "safe") -> Any:
+    """Accept by contract."""
+    try:
+        return _contract(schema).accept(raw, fill_defaults=False, policy=policy).arguments
+    except SkillInputError:
+        return REFUSED
+
+
+def parse_and_validate(schema: str, raw: str) -> Any:
+    """Read as JSON, validate: no mending at all."""
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return REFUSED
+
+
+def pydantic_lax(schema: str, raw: str) -> Any:
+    """Validate by a pydantic model in lax mode."""
+    from pydantic import ValidationError
+
+    model, defaults = _pydantic_model(schema)
+    try:
+        sent = model.model_validate_json(raw).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    except ValidationError:
+        return REFUSED
+    return defaults | sent
+
+
+@cache
+def _pydantic_model(schema: str) -> tuple[Any, dict[str, Any]]:
+    document = json.loads(schema)
+    declared = {name: document["properties"][name] for name in document.get("required", ())}
+    return _model(document, "Arguments"), {key: each["default"] for key, each in declared.items() if "default" in each}
+
+
+def _model(schema: Any, name: str) -> Any:
+    from pydantic import ConfigDict, Field, create_model
+
+    fields: dict[str, Any] = {}
+    for index, (key, member) in enumerate(schema.get("properties", {}).items()):
+        default = member.get("default", ...) if key in schema.get("required", ()) else None
+        fields[f"field_{index}"] = (_annotation(member, f"{name}_{index}"), Field(default, alias=key))
+    extra: Literal["forbid", "allow"] = "forbid" if schema.get("additionalProperties") is False else "allow"
+    return create_model(name, __config__=ConfigDict(extra=extra), **fields)
+
+
+def _annotation(schema: Any, name: str) -> Any:
+    if "enum" in schema:
+        return Literal[tuple(schema["enum"])]
+    match schema.get("type"):
+        case "object" if schema.get("properties"):
+            return _model(schema, name)
+        case "object":
+            return dict[str, Any]
+        case "array":
+            return list[_annotation(schema.get("items", {}), name)]  # type: ignore[misc]  # made from data
+        case str() as kind:
+            return {"string": str, "integer": int, "number": float, "boolean": bool}.get(kind, Any)
+    return Any
+
+
+def json_repair(schema: str, raw: str) -> Any:
+    """Repair with json_repair, guided by the schema."""
+    import json_repair as library
+
+    try:
+        return library.loads(raw, schema=json.loads(schema))
+    except (ValueError, TypeError, RecursionError):
+        return REFUSED
+
+
+def baml(schema: str, raw: str) -> Any:
+    """Parse with BAML's schema-aligned parser."""
+    runtime, module, names = _baml_function(schema)
+    import baml_py
+
+    try:
+        context = runtime.create_context_manager()
+        answer = runtime.parse_llm_response("Call", raw, module, module, module, False, context, None, None, {})
+    except baml_py.baml_py.BamlError:
+        return REFUSED
+    return _plain(answer, names)
+
+
+def _plain(value: Any, names: dict[str, dict[str, str]]) -> Any:
+    """Return BAML's instances as objects with the schema's own names; what is null was absent."""
+    if hasattr(value, "model_extra"):
+        own = names[type(value).__name__]
+        members = {own[field]: member for field, member in value.model_extra.items() if member is not None}
+        return {key: _plain(member, names) for key, member in members.items()}
+    if isinstance(value, dict):
+        return {key: _plain(member, names) for key, member in value.items()}
+    return [_plain(item, names) for item in value] if isinstance(value, list) else value
+
+
+@cache
+def _baml_function(schema: str) -> tuple[Any, types.ModuleType, dict[str, dict[str, str]]]:
+    import baml_py
+    from pydantic import BaseModel, ConfigDict, create_model
+
+    classes: dict[str, dict[str, str]] = {}
+    lines = ["type Anything = int | float | bool | string | null | Anything[] | map<string, Anything>"]
+    root = _baml_class(json.loads(schema), "Arguments", classes, lines)
+    prompt = 'client "openai/gpt-4o"\n  prompt #"{{ text }} {{ ctx.output_format }}"#'
+    lines.append(f"function Call(text: string) -> {root} {{\n  {prompt}\n}}")
+    runtime = baml_py.BamlRuntime.from_files("/baml", {"call.baml": "\n".join(lines)}, {})
+    module = types.ModuleType("answers")
+    config = ConfigDict(extra="allow")
+    for name in classes:
+        setattr(module, name, create_model(name, __config__=config))
+    base: type[BaseModel] = create_model("Anything", __config__=config)
+    module.Anything = base  # type: ignore[attr-defined]  # a module made here
+    module.types = module  # type: ignore[attr-defined]
+    return runtime, module, classes
+
+
+def _baml_class(schema: Any, name: str, classes: dict[str, dict[str, str]], lines: list[str]) -> str:
+    classes[name] = {}
+    body: list[str] = []
+    for index, (key, member) in enumerate(schema.get("properties", {}).items()):
+        classes[name][f"f{index}"] = key
+        kind = _baml_type(member, f"{name}{index}", classes, lines)
+        optional = "" if key in schema.get("required", ()) else "?"
+        body.append(f"  f{index} ({kind}){optional} @alias({json.dumps(key)})")
+    lines.append(f"class {name} {{\n" + "\n".join(body) + "\n}")
+    return name
+
+
+def _baml_type(schema: Any, name: str, classes: dict[str, dict[str, str]], lines: list[str]) -> str:
+    if "enum" in schema:
+        return " | ".join(json.dumps(option) for option in schema["enum"])
+    match schema.get("type"):
+        case "object" if schema.get("properties"):
+            return _baml_class(schema, name, classes, lines)
+        case "object":
+            return "map<string, Anything>"
+        case "array":
+            return f"({_baml_type(schema.get('items', {}), name, classes, lines)})[]"
+        case str() as kind:
+            return {"string": "string", "integer": "int", "number": "float", "boolean": "bool"}.get(kind, "Anything")
+    return "Anything"
+
+
+def contenders() -> dict[str, Contender]:
+    """Return who takes part: the peers that are installed."""
+    entrants: dict[str, Contender] = {"skillruntime": skillruntime, "json + validate": parse_and_validate}
+    for name, module, contender in (
+        ("pydantic lax", "pydantic", pydantic_lax),
+        ("json_repair", "json_repair", json_repair),
+        ("baml-py", "baml_py", baml),
+    ):
+        try:
+            __import__(module)
+        except ImportError:
+            print(f"{name} is not installed: left out", file=sys.stderr)
+            continue
+        entrants[name] = contender
+    return entrants
+
+
+def score(cases: list[Case], contender: Contender, *, show: bool = False) -> dict[str, Any]:
+    """Return the figures of one contender, in total and by category."""
+    total: Counter[str] = Counter()
+    by_category: dict[str, Counter[str]] = defaultdict(Counter)
+    for case in cases:
+        schema = json.dumps(case.schema)
+        result = contender(schema, case.raw)
+        if result is not REFUSED and not _fits(schema, result):
+            result = REFUSED
+        found = verdict(case, result)
+        by_category[case.category][found] += 1
+        total[found] += 1
+        if case.is_valid:
+            total["valid_kept" if found == "repaired" else "valid_changed"] += 1
+        if show and found in ("lost", "mis_repaired"):
+            print(f"{found}: {case.id} {case.raw[:200]!r} -> {result if found != 'lost' else None}", file=sys.stderr)
+    valid = sum(case.is_valid for case in cases)
+    refusable = sum(case.expect == "refuse" for case in cases)
+    return {
+        "cases": len(cases),
+        "repairable": len(cases) - valid - refusable,
+        "repaired": total["repaired"] - total["valid_kept"],
+        "mis_repaired": total["mis_repaired"],
+        "refusable": refusable,
+        "held": total["held"],
+        "valid": valid,
+        "valid_changed": total["valid_changed"],
+        "by_category": {name: dict(counts) for name, counts in sorted(by_category.items())},
+    }
+
+
+def _fits(schema: str, value: Any) -> bool:
+    try:
+        return bool(_validator(schema).is_valid(value))
+    except (ValueError, TypeError):
+        return False
+
+
+@cache
+def _validator(schema: str) -> Any:
+    return jsonschema_rs.validator_for(json.loads(schema))
+
+
+def codes(cases: list[Case]) -> dict[str, int]:
+    """Return how many of the truncated were told apart, and how many others were called truncated."""
+    found: Counter[str] = Counter()
+    for case in cases:
+        if case.expect == "refuse":
+            try:
+                _contract(json.dumps(case.schema)).accept(case.raw, fill_defaults=False)
+            except TruncatedInputError:
+                found["truncated" if case.refusal == "truncated" else "wrongly_truncated"] += 1
+            except SkillInputError:
+                pass
+    return {"truncated": sum(case.refusal == "truncated" for case in cases), "told": found["truncated"]} | (
+        {"wrongly_told": found["wrongly_truncated"]}
+    )
+
+
+def dropped(cases: list[Case]) -> dict[str, int]:
+    """Return how the calls with an unknown key come out where the caller chose to drop such keys."""
+    with_key = [case for case in cases if case.value_if_dropped is not REFUSED]
+    results = [(case, skillruntime(json.dumps(case.schema), case.raw, "lenient")) for case in with_key]
+    right = sum(result is not REFUSED and is_same(result, case.value_if_dropped) for case, result in results)
+    refused = sum(result is REFUSED for _, result in results)
+    return {"cases": len(with_key), "right": right, "refused": refused, "wrong": len(with_key) - right - refused}
+
+
+def table(figures: dict[str, dict[str, Any]]) -> str:
+    """Return the figures as a Markdown table: in total, then by category."""
+    names = list(figures)
+    rows = [["", *names], ["---"] * (len(names) + 1)]
+    for label, part, whole in (
+        ("repaired", "repaired", "repairable"),
+        ("mis-repaired", "mis_repaired", "cases"),
+        ("refusals held", "held", "refusable"),
+        ("valid changed", "valid_changed", "valid"),
+    ):
+        cells = [f"{each[part]} / {each[whole]} ({each[part] / max(each[whole], 1):.1%})" for each in figures.values()]
+        rows.append([f"**{label}**", *cells])
+    for category in figures[names[0]]["by_category"]:
+        cells = []
+        for each in figures.values():
+            counts = each["by_category"][category]
+            wrong = f", {counts['mis_repaired']} wrong" if "mis_repaired" in counts else ""
+            cells.append(f"{counts.get('repaired', 0) + counts.get('held', 0)} / {sum(counts.values())}{wrong}")
+        rows.append([category, *cells])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(names) + 1)]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    )
+
+
+def main() -> int:
+    """Score every contender, print the table and the document; 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path, help="a JSON Lines file of cases")
+    parser.add_argument("--failures", action="store_true", help="show each case that we lose or mis-repair")
+    options = parser.parse_args()
+    cases = list(read_cases(options.path))
+    figures = {
+        name: score(cases, contender, show=options.failures and contender is skillruntime)
+        for name, contender in contenders().items()
+    }
+    ours = figures["skillruntime"]
+    measured = {
+        "repaired": ours["repaired"] / max(ours["repairable"], 1),
+        "mis_repaired": ours["mis_repaired"],
+        "held": ours["held"] / max(ours["refusable"], 1),
+        "valid_changed": ours["valid_changed"],
+    }
+    met = {
+        "repaired": measured["repaired"] >= TARGETS["repaired"],
+        "mis_repaired": measured["mis_repaired"] == 0,
+        "held": measured["held"] == 1.0,
+        "valid_changed": measured["valid_changed"] == 0,
+    }
+    print(table(figures), file=sys.stderr)
+    for name, target in TARGETS.items():
+        print(
+            f"{name}: target {target}, measured {measured[name]:.4g}: {'met' if met[name] else 'MISSED'}",
+            file=sys.stderr,
+        )
+    told, drops = codes(cases), dropped(cases)
+    print(f"truncated told apart: {told}; unknown keys dropped on request: {drops}", file=sys.stderr)
+    document = {"contenders": figures, "targets": TARGETS, "measured": measured, "met": met}
+    print(json.dumps(document | {"truncated": told, "on_unknown_drop": drops}, indent=1))
+    return 0 if all(met.values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
