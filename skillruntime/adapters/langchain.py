@@ -126,7 +126,7 @@ class SkillToolkit(BaseToolkit):
     def get_tools(self) -> list[BaseTool]:
         """Return the tools; skills whose contract is faulty are left out, and `diagnostics` of the catalog say why."""
         runtime = self._session.runtime
-        own = _conversation_runtime(self._session)
+        own = _conversation_runtime(self._session, to_tool_name if self._style == "typed" else str)
         tools: list[BaseTool] = [
             SkillTool(own, name, to_content=_to_text) for name in ("load_skill", "read_skill_resource")
         ]
@@ -164,14 +164,14 @@ def _require_visible(runtime: SkillRuntime, name: str) -> None:
         runtime.catalog.for_model().activate(name.partition("/")[0])
 
 
-def _conversation_runtime(session: SkillSession) -> SkillRuntime:
+def _conversation_runtime(session: SkillSession, to_shown_name: Callable[[str], str]) -> SkillRuntime:
     """The conversation's own tools as functions under contract, so that a slip in their arguments is mended too."""
     own = SkillRuntime()
 
     @own.implements("load_skill", contract=_LOAD_SKILL)
     def load_skill(arguments: dict[str, Any]) -> str:
         _require_visible(session.runtime, arguments["name"])
-        return session.activate(arguments["name"])
+        return session.activate(arguments["name"], to_tool_name=to_shown_name)
 
     @own.implements("read_skill_resource", contract=_READ_RESOURCE)
     def read_skill_resource(arguments: dict[str, Any]) -> str:

@@ -229,7 +229,9 @@ class SkillRuntime:
             raise error
         if isinstance(error, ReportedFailureError):
             status, errors = read_reported({"status": "failed", **error.document})
-            return SkillResponse(status, data=error.document, errors=errors, metadata=call.metadata())
+            says_more = error.document.keys() - {"status", "errors"}  # else it would say the same twice
+            data = error.document if says_more else None
+            return SkillResponse(status, data=data, errors=errors, metadata=call.metadata())
         errors = to_errors(error, call.name)
         if not call.is_prepared and call.session is not None:
             times = call.session.count_refusal(call.name, call.sent, call.options.get("version"))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -40,8 +40,10 @@ class SkillSession:
         """The skills activated so far, by name, in the order of their first activation."""
         return MappingProxyType(self._active)
 
-    def activate(self, name: str) -> str:
+    def activate(self, name: str, *, to_tool_name: Callable[[str], str] = str) -> str:
         """Return the skill's instructions, files and callable tools, as a model reads them.
+
+        *to_tool_name* says under which name the model calls them, where that is not their own.
 
         The second activation is one line, unless the skill's text has changed since.
 
@@ -53,7 +55,7 @@ class SkillSession:
         self._active[skill.name] = skill
         if before is not None and before.body == skill.body:
             return f"{skill.name!r} is already active; its instructions stand above."
-        return render_activation(skill)
+        return render_activation(skill, to_tool_name)
 
     async def call(self, name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a skill within this session: as `SkillRuntime.call`."""
@@ -83,15 +85,20 @@ class SkillSession:
         self.close()
 
 
-def render_activation(skill: Skill) -> str:
-    """Return an activated skill as a model reads it: the instructions, then the files, then the callable tools."""
+def render_activation(skill: Skill, to_tool_name: Callable[[str], str] = str) -> str:
+    """Return an activated skill as a model reads it: the instructions, then the files, then the callable tools.
+
+    The scripts of a skill with callable tools are not listed: they are called, not read.
+    """
     parts = [f'<skill name="{skill.name}">', skill.body.strip(), "</skill>"]
-    if resources := skill.resources():
+    contracts = skill.contracts
+    resources = [item for item in skill.resources() if not (contracts and item.path.startswith("scripts/"))]
+    if resources:
         parts.append("Files, read with the skill's name and this path:")
         parts += [f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources]
-    if skill.contracts:
+    if contracts:
         parts.append("Callable:")
-        parts += [f"- {name}: {contract.description}" for name, contract in skill.contracts.items()]
+        parts += [f"- {to_tool_name(name)}: {contract.description}" for name, contract in contracts.items()]
     return "\n".join(parts)
 
 

@@ -61,6 +61,17 @@ def test_a_skill_is_loaded_once_and_plain(counting: SkillCatalog) -> None:
     assert json.loads(missing.content)["errors"][0]["suggested_action"] == "Use one of: counting"
 
 
+def test_loading_names_the_tools_as_the_model_calls_them(bundled: SkillCatalog) -> None:
+    """By their tool names where each is a tool; by their own names for ``call_skill``."""
+    typed, generic = (
+        call(tools_of(bundled, style=style)["load_skill"], {"name": "pdf-processing"}).content
+        for style in ("typed", "generic")
+    )
+
+    assert "- pdf-processing__extract: " in typed
+    assert "- pdf-processing/extract: " in generic
+
+
 def test_slips_in_the_conversations_own_tools_are_mended_too(counting: SkillCatalog) -> None:
     """They are under contract like any skill."""
     load_skill = tools_of(counting)["load_skill"]

@@ -311,6 +311,16 @@ def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -
     assert unknown.suggested_action
 
 
+def test_a_failure_that_is_nothing_but_errors_is_not_told_twice(write_skill: WriteSkill) -> None:
+    """Where a failing script prints no more than status and errors, there is no data beside the errors."""
+    report = {"status": "failed", "errors": [{"code": "FETCH_FAILED", "message": "down", "suggested_action": "Wait"}]}
+
+    response = call(write_skill(f"import sys; print({json.dumps(json.dumps(report))}); sys.exit(1)"))
+
+    assert response.data is None
+    assert only_error(response).code is ErrorCode.FETCH_FAILED
+
+
 def test_a_partial_success_keeps_its_data_whole(write_skill: WriteSkill) -> None:
     """Status and errors are copied, not moved."""
     output = {"status": "partial_success", "items": [1], "errors": [{"code": "FETCH_FAILED", "message": "one is down"}]}

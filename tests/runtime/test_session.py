@@ -15,14 +15,16 @@ from skillruntime.runtime.runtime import SkillRuntime
 WriteSkill = Callable[..., SkillCatalog]
 
 
-def test_an_activation_gives_instructions_files_and_tools(write_skill: WriteSkill) -> None:
-    """What a model needs, and in this order."""
+def test_an_activation_gives_instructions_files_and_tools(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """What a model needs, and in this order; a script that is called is not listed to be read."""
     session = SkillRuntime(write_skill("print(1)", description="Runs it")).session()
+    (tmp_path / "skills" / "sample" / "rules.md").write_text("12345678")
 
     text = session.activate("sample")
 
     assert text.startswith('<skill name="sample">\nDo it.\n</skill>')
-    assert "- scripts/run.py (8 bytes)" in text
+    assert "- rules.md (8 bytes)" in text
+    assert "scripts/run.py" not in text
     assert "- sample: Runs it" in text
     assert list(session.active) == ["sample"]
 
