@@ -78,6 +78,7 @@ class ErrorCode(StrEnum):
     TRUNCATED_INPUT = "TRUNCATED_INPUT"
     ACCESS_DENIED = "ACCESS_DENIED"
     CANCELLED = "CANCELLED"
+    TOKEN_LIMIT_EXCEEDED = "TOKEN_LIMIT_EXCEEDED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ class TokenLedger:
     def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
         limit_name, limit, used = min(self._limits_of(tier), key=lambda one: one[1] - one[2])
         return SkillError(
-            ErrorCode.RATE_LIMIT_EXCEEDED,
+            ErrorCode.TOKEN_LIMIT_EXCEEDED,
             f"The {tier.value} of {name!r} needs {tokens:,} tokens; {max(limit - used, 0):,} of {limit:,} are left",
             recoverable=False,
             details={"limit": limit_name, "limit_tokens": limit, "spent_tokens": used, "needed_tokens": tokens},

@@ -55,7 +55,7 @@ def count_tools(tools: Sequence[Mapping[str, Any]], *, model: Model = "gpt-4o", 
 
     A tool is a dictionary in the shape of OpenAI, Anthropic or MCP. OpenAI turns schemas into its own notation, whose
     cost the OpenAI Cookbook gives per function, property and enum item; here nested objects cost alike. Anthropic adds
-    a system prompt (346 tokens, or 313 when *tool_choice* forces a tool: the Claude 4 family, tool use overview) to
+    a system prompt (346 tokens, or 313 when *tool_choice* forces a tool: quoted for the Claude 4 family, unverified) to
     the definitions as JSON. Gemini and all others: the definitions as JSON.
 
     >>> count_tools([{"name": "now", "description": "The time."}]).tokens

@@ -93,7 +93,7 @@ def test_a_spent_tier_refuses_with_a_next_step() -> None:
 
     assert (admitted.ok, admitted.text, ledger.total_tokens) == (False, "", before)
     assert admitted.refusal is not None
-    assert admitted.refusal.code is ErrorCode.RATE_LIMIT_EXCEEDED
+    assert admitted.refusal.code is ErrorCode.TOKEN_LIMIT_EXCEEDED
     assert admitted.refusal.details == {
         "limit": "body_tokens",
         "limit_tokens": 100,
