@@ -198,8 +198,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         hidden = {entry.file for entry in self._entries.values()} - {entry.file for entry in view._entries.values()}
         view.diagnostics = tuple(each for each in self.diagnostics if each.path not in hidden)
         if self._rescan is not None:
-            view._rescan = lambda _: self.refresh()._where(keeps)
+            view._rescan = lambda seen: self._refreshed_view(seen, keeps)
         return view
+
+    def _refreshed_view(self, view: SkillCatalog, keeps: Callable[[Entry], bool]) -> SkillCatalog:
+        fresh = self.refresh()
+        return view if fresh is self else fresh._where(keeps)
 
 
 def _metadata(entry: Entry) -> SkillMetadata:

@@ -32,8 +32,8 @@ class Frontmatter:
     """The fields of one SKILL.md, and its body.
 
     ``fields`` is ``None`` where there is no frontmatter that can be read; ``diagnostics`` then say why. ``document``
-    is the YAML as it was parsed, with its places; ``None`` where it had to be repaired. ``first_line`` is the line of
-    the file on which the YAML begins. ``text`` is the YAML itself.
+    is the YAML as it was parsed, with its places; ``None`` where it had to be repaired. ``text`` is the YAML itself;
+    it begins on ``first_line`` of the file, and the body on ``body_line``.
     """
 
     fields: dict[str, Any] | None
@@ -42,6 +42,7 @@ class Frontmatter:
     document: YamlDocument | None = None
     text: str = ""
     first_line: int = 2
+    body_line: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Cut:
     body: str
     first_line: int
     diagnostics: tuple[Diagnostic, ...]
+    body_line: int = 1
 
 
 def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Frontmatter:
@@ -89,7 +91,7 @@ def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = Tr
         else:
             message = f"the frontmatter is no YAML: {fault}; read as {_listed(repaired.mended, repaired.dropped)}"
             found.append(_warning("yaml-repaired", path, message, *place, hint="put the value in quotes"))
-    return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line)
+    return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line, parts.body_line)
 
 
 def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
@@ -120,7 +122,9 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     if closing.group(1) == "...":
         line = first_line + text.count("\n", 0, closing.start())
         found.append(_warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line))
-    return Cut(text[start : closing.start()], text[closing.end() :].strip(), first_line + 1, tuple(found))
+    rest = text[closing.end() :]
+    above = text.count("\n", 0, closing.end()) + rest.count("\n", 0, len(rest) - len(rest.lstrip()))
+    return Cut(text[start : closing.start()], rest.strip(), first_line + 1, tuple(found), first_line + above)
 
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:

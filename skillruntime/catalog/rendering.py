@@ -218,19 +218,19 @@ def _fit(
     order = sorted(range(len(skills)), key=lambda position: (skills[position].name not in pins, position))
     pinned = [position for position in order if skills[position].name in pins]
     allowance = budget
+    measured = _Layout(form, skills, [])
+    costs: dict[tuple[int, int], int] = {}
+
+    def cost(position: int, level: int) -> int:
+        if level == _OMITTED:
+            return 0
+        if (position, level) not in costs:
+            costs[position, level] = count(form.between + measured.entry(position, level))
+        return costs[position, level]
+
     while True:
         layout = _Layout(form, skills, [_OMITTED] * len(skills))
         left = allowance - count(form.before) - count(form.between + form.more(len(skills)) + form.after)
-        costs: dict[tuple[int, int], int] = {}
-
-        def cost(position: int, level: int, layout: _Layout = layout, costs: dict[tuple[int, int], int] = costs) -> int:
-            key = position, level
-            if level == _OMITTED:
-                return 0
-            if key not in costs:
-                costs[key] = count(form.between + layout.entry(position, level))
-            return costs[key]
-
         for level, positions in ((_FULL, pinned), (_NAME, order), (_SHORT, order), (_FULL, order)):
             for position in positions:
                 if layout.levels[position] >= level:

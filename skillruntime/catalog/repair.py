@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 
-__all__ = ["Repaired", "repair_block"]
+__all__ = ["Repaired", "repair_block", "split_fields"]
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
 _COMMENT = re.compile(r"\s*#")
@@ -36,7 +36,7 @@ def repair_block(block: str) -> Repaired:
     fields: dict[str, Any] = {}
     mended: list[str] = []
     dropped: list[str] = []
-    for key, lines in _fields(block):
+    for key, lines in split_fields(block):
         try:
             value = read_yaml("\n".join(lines)).value
         except YamlFault:
@@ -53,7 +53,7 @@ def repair_block(block: str) -> Repaired:
     return Repaired(fields, tuple(mended), tuple(dropped))
 
 
-def _fields(block: str) -> list[tuple[str, list[str]]]:
+def split_fields(block: str) -> list[tuple[str, list[str]]]:
     """Return the top-level keys of *block*, each with its own lines: the key's, and all below it that belong to it."""
     fields: list[tuple[str, list[str]]] = []
     for line in block.split("\n"):

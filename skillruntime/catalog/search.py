@@ -30,68 +30,12 @@ _NARROW = bytes(byte for byte in range(256) if not 0xE3 <= byte <= 0xEF)  # in U
 _CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WEIGHTS = (4.0, 3.0, 2.0, 1.0, 0.3)  # name, description, tags, headings, body: found on the retrieval set
-_STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "can",
-        "do",
-        "does",
-        "for",
-        "from",
-        "has",
-        "have",
-        "how",
-        "i",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "me",
-        "my",
-        "need",
-        "of",
-        "on",
-        "or",
-        "our",
-        "please",
-        "should",
-        "so",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "this",
-        "to",
-        "up",
-        "us",
-        "use",
-        "using",
-        "want",
-        "was",
-        "we",
-        "what",
-        "when",
-        "which",
-        "who",
-        "will",
-        "with",
-        "you",
-        "your",
-        "help",
-        "make",
-        "get",
-    ]
+_COMMON = (
+    "a an and are as at be by can do does for from has have how i in into is it its me my need of on or our please "
+    "should so that the their them then there this to up us use using want was we what when which who will with you "
+    "your help make get"
 )
+_STOP_WORDS = frozenset(_COMMON.split())
 _COUNT = "select count(*) from skills where skills match ?"
 _RANK = (
     "select shown_name, shown_description, bm25(skills, {}) as rank from skills where skills match ? "

@@ -1,0 +1,112 @@
+"""What linting found, written for people, programs, GitHub and code scanners. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from skillruntime.catalog.lint import RULES
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["REPORTS", "to_github", "to_json", "to_sarif", "to_text"]
+
+_GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
+_SARIF = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
+
+
+def to_text(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
+    """Return one line a finding: ``path:line:column: severity: message; hint [rule]``."""
+    return "\n".join(str(each).replace(f"{root.rstrip('/')}/", "", 1) if root else str(each) for each in diagnostics)
+
+
+def to_json(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
+    """Return a JSON array of findings; paths are relative to *root* where they lie below it."""
+    documents = [{**each.to_dict(), "path": _relative(each.path, root)} for each in diagnostics]
+    return json.dumps(documents, ensure_ascii=False, indent=2)
+
+
+def to_github(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
+    """Return workflow commands that GitHub shows beside the lines of a pull request.
+
+    >>> to_github([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "100% wrong", 2, 7)])
+    '::error file=pdf/SKILL.md,line=2,col=7,title=name-form::100%25 wrong'
+    """
+    return "\n".join(_github_line(each, root) for each in diagnostics)
+
+
+def to_sarif(diagnostics: Sequence[Diagnostic], root: str = "", *, version: str = "0") -> str:
+    """Return a SARIF 2.1.0 log with one run, as code scanners take it; *version* is this library's."""
+    rules = sorted({each.rule for each in diagnostics} | set(RULES))
+    run = {
+        "tool": {
+            "driver": {
+                "name": "skillruntime",
+                "version": version,
+                "informationUri": "https://pypi.org/project/skillruntime/",
+                "rules": [_sarif_rule(rule) for rule in rules],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "results": [_sarif_result(each, rules.index(each.rule), root) for each in diagnostics],
+    }
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2)
+
+
+REPORTS = {"text": to_text, "json": to_json, "github": to_github, "sarif": to_sarif}
+
+
+def _github_line(diagnostic: Diagnostic, root: str) -> str:
+    fields = {
+        "file": _relative(diagnostic.path, root),
+        "line": diagnostic.line,
+        "col": diagnostic.column,
+        "title": diagnostic.rule,
+    }
+    stated = ",".join(f"{key}={_escaped(str(value), field=True)}" for key, value in fields.items() if value is not None)
+    return f"::{_GITHUB[diagnostic.severity]} {stated}::{_escaped(_full_message(diagnostic))}"
+
+
+def _escaped(text: str, *, field: bool = False) -> str:
+    """Escape *text* as workflow commands ask for it."""
+    pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")] + ([(":", "%3A"), (",", "%2C")] if field else [])
+    for character, code in pairs:
+        text = text.replace(character, code)
+    return text
+
+
+def _sarif_rule(rule: str) -> dict[str, Any]:
+    known = RULES.get(rule)
+    document: dict[str, Any] = {"id": rule, "shortDescription": {"text": known.asks if known else rule}}
+    if known:
+        document["defaultConfiguration"] = {"level": _SARIF[known.severity]}
+    return document
+
+
+def _sarif_result(diagnostic: Diagnostic, index: int, root: str) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(_relative(diagnostic.path, root))}}
+    if diagnostic.line is not None:
+        location["region"] = {"startLine": diagnostic.line, "startColumn": diagnostic.column or 1}
+    return {
+        "ruleId": diagnostic.rule,
+        "ruleIndex": index,
+        "level": _SARIF[diagnostic.severity],
+        "message": {"text": _full_message(diagnostic)},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+def _full_message(diagnostic: Diagnostic) -> str:
+    return f"{diagnostic.message}; {diagnostic.hint}" if diagnostic.hint else diagnostic.message
+
+
+def _relative(path: str, root: str) -> str:
+    prefix = f"{root.rstrip('/')}/"
+    return path[len(prefix) :] if root and path.startswith(prefix) else path
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote  # only for SARIF
+
+    return quote(path.replace("\\", "/"), errors="surrogatepass")

@@ -1,0 +1,114 @@
+"""What a skill needs around it, and which of that is missing here.
+
+Requirements are read where skills really state them: ``requires`` of a contract or of the frontmatter, and
+``metadata.requires``. Free words (``compatibility``) are for people and are not judged.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from skillruntime.catalog.skill import Skill
+
+__all__ = ["Surroundings", "unmet", "unmet_of"]
+
+_PLATFORMS = {"linux": "linux", "darwin": "macos", "win32": "windows", "cygwin": "windows"}
+_PLATFORM_NAMES = {"mac": "macos", "osx": "macos", "darwin": "macos", "win32": "windows", "win": "windows"}
+
+
+def _package_version(name: str) -> str | None:
+    from importlib import metadata  # only for skills that require packages
+
+    try:
+        return metadata.version(name)
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What there is here: how to find a command, the environment, a package's version, platform, runtime version."""
+
+    find_command: Callable[[str], str | None] = shutil.which
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    package_version: Callable[[str], str | None] = _package_version
+    platform: str = _PLATFORMS.get(sys.platform, sys.platform)
+    runtime: str | None = None
+
+
+def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
+    """Return why *skill* cannot be used here: one sentence for each thing that is missing, empty where nothing is."""
+    fields = skill.frontmatter
+    inner = fields.get("metadata")
+    stated = [fields.get("requires"), inner.get("requires") if isinstance(inner, dict) else None]
+    stated += [contract.requires for contract in skill.contracts.values()]
+    reasons = [reason for each in stated if isinstance(each, Mapping) for reason in unmet(each, here)]
+    return tuple(dict.fromkeys(reasons))
+
+
+def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tuple[str, ...]:
+    """Return what of *requires* is missing, in sentences.
+
+    Understood are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``, ``platform`` (or ``os``) and
+    ``runtime``, each a text or a list; what else stands there, ``tools`` among it, is the host's to judge.
+
+    >>> unmet({"commands": ["git"], "environment": "TOKEN"}, Surroundings(lambda name: "/bin/git", {}))
+    ('the environment variable TOKEN is not set',)
+    """
+    here = here or Surroundings()
+    commands = _words(requires, "commands", "bins", "binaries")
+    variables = _words(requires, "environment", "env")
+    platforms = [name.lower() for name in _words(requires, "platform", "platforms", "os")]
+    platforms = [_PLATFORM_NAMES.get(name, name) for name in platforms]
+    reasons = [f"the command {name} is not installed" for name in commands if here.find_command(name) is None]
+    reasons += [f"the environment variable {name} is not set" for name in variables if not here.environment.get(name)]
+    for package in _words(requires, "packages"):
+        reasons += _unmet_package(package, here)
+    if platforms and here.platform not in platforms:
+        reasons.append(f"it runs on {', '.join(platforms)}, and this is {here.platform}")
+    reasons += _unmet_runtime(requires.get("runtime"), here.runtime)
+    return tuple(reasons)
+
+
+def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        requirement = Requirement(stated)
+    except InvalidRequirement:
+        return [f"it requires the package {stated!r}, which is no requirement that can be read"]
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return []
+    version = here.package_version(requirement.name)
+    if version is None:
+        return [f"the Python package {requirement.name} is not installed"]
+    if not requirement.specifier.contains(version, prereleases=True):
+        return [f"the Python package {requirement.name} is {version}, and it needs {requirement.specifier}"]
+    return []
+
+
+def _unmet_runtime(stated: Any, runtime: str | None) -> Iterable[str]:
+    if not isinstance(stated, str) or runtime is None:
+        return []
+    from skillruntime.contract.versions import satisfies
+
+    try:
+        if satisfies(runtime, stated):
+            return []
+    except ValueError:
+        return [f"it requires the runtime {stated!r}, which is no range of versions"]
+    return [f"it requires the runtime {stated}, and this is {runtime}"]
+
+
+def _words(requires: Mapping[str, Any], *keys: str) -> list[str]:
+    found: list[str] = []
+    for key in keys:
+        value = requires.get(key)
+        items = value if isinstance(value, list) else value.replace(",", " ").split() if isinstance(value, str) else ()
+        found += [item.strip() for item in items if isinstance(item, str) and item.strip()]
+    return found

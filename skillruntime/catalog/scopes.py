@@ -1,0 +1,66 @@
+"""Where skills usually lie: the roots of a project and of a user, in the order in which they count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from skillruntime.catalog.snapshot import Root
+
+__all__ = ["PLACES", "standard_roots"]
+
+PLACES = (".agents/skills", ".claude/skills")
+"""Where clients keep skills, below a project or a home; the first counts before the second."""
+
+
+def standard_roots(
+    start: str | os.PathLike[str] = ".",
+    *,
+    extra: Iterable[str | os.PathLike[str]] = (),
+    home: str | os.PathLike[str] | None = None,
+    admit: Callable[[str], bool] = lambda directory: True,
+    trust_user: bool = False,
+) -> list[Root]:
+    """Return the roots that exist, those first whose skills count before others of the same name.
+
+    First *extra* ones, then those of the project (of *start* and of every directory above it up to the repository's),
+    then the user's. *admit* is asked once for the project's directory: a repository that was only just cloned may put
+    words into a model's mouth, so a host does well to ask the person first; where it says no, the project's roots are
+    left out. Scripts of a project's skills are never trusted here; with *trust_user* those of the user's own are.
+    """
+    own_home = _absolute("~" if home is None else home)
+    roots = [Root(_absolute(path), scope="extra") for path in extra]
+    directories = _project_directories(_absolute(start), own_home)
+    found = [
+        Root(f"{directory.rstrip('/')}/{place}", scope="project")
+        for directory in directories
+        for place in PLACES
+        if os.path.isdir(f"{directory}/{place}")  # noqa: PTH112
+    ]
+    if found and admit(directories[-1]):
+        roots += found
+    roots += [
+        Root(f"{own_home}/{place}", trust_user, "user")
+        for place in PLACES
+        if os.path.isdir(f"{own_home}/{place}")  # noqa: PTH112
+    ]
+    return list({root.path: root for root in reversed(roots)}.values())[::-1]
+
+
+def _project_directories(start: str, home: str) -> list[str]:
+    """Return *start* and what is above it up to the repository's directory; only *start* outside a repository."""
+    directories = [start]
+    while True:
+        directory = directories[-1]
+        if os.path.lexists(f"{directory}/.git"):
+            break
+        above = os.path.dirname(directory)  # noqa: PTH120
+        if above == directory or directory == home:
+            directories = [start]
+            break
+        directories.append(above)
+    return [directory for directory in directories if directory != home]
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111

@@ -1,0 +1,95 @@
+"""Lints skills where they lie: finds the files, reads them, and gives one `Validation` for each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from skillruntime.catalog.fixing import fix
+from skillruntime.catalog.lint import is_valid, lint
+from skillruntime.catalog.resources import list_resources
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["Validation", "fix_skill", "validate"]
+
+MAX_BYTES = 32 * 1024 * 1024
+_MAX_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What there is to say about one skill's directory; ``path`` is that of its SKILL.md, or where it should be."""
+
+    path: str
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the skill is valid by the format."""
+        return is_valid(self.diagnostics)
+
+
+def validate(path: str | os.PathLike[str], *, count: Callable[[str], int] | None = None) -> list[Validation]:
+    """Return what there is to say about the skill at *path*, or about every skill below it, by path.
+
+    *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens.
+    """
+    start = os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111
+    if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
+        return [_validate_file(start, count)]
+    found = [_validate_file(file, count) for file in _skill_files(start, _MAX_DEPTH)]
+    if found:
+        return found
+    what = "there is no SKILL.md in it" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112
+    return [Validation(start, (Diagnostic("skill-missing", Severity.ERROR, start, what),))]
+
+
+def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Mend in the SKILL.md at *path* what is mechanical, and return what was done; the file is replaced whole."""
+    file = os.fsdecode(path)
+    with open(file, "rb") as source:  # noqa: PTH123
+        data = source.read(MAX_BYTES)
+    fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))  # noqa: PTH100, PTH119, PTH120
+    if fixed.done:
+        temporary = f"{file}.{os.getpid()}.new"
+        with open(temporary, "wb") as target:  # noqa: PTH123
+            target.write(fixed.data)
+        os.chmod(temporary, os.stat(file).st_mode & 0o7777)  # noqa: PTH101, PTH116
+        os.replace(temporary, file)  # noqa: PTH105
+    return fixed.done
+
+
+def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
+    directory = os.path.dirname(file)  # noqa: PTH120
+    try:
+        if not os.path.isfile(file):  # noqa: PTH113
+            raise OSError("it is no regular file")
+        with open(file, "rb") as source:  # noqa: PTH123
+            data = source.read(MAX_BYTES)
+    except OSError as error:
+        message = f"it cannot be read: {error.strerror or error}"
+        return Validation(file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),))
+    files = {resource.path for resource in list_resources(directory)} | {"SKILL.md"}
+    name = os.path.basename(directory)  # noqa: PTH119
+    found = lint(data, name, path=file, files=files, count=count)
+    # Here, not at the top: contracts bring the schema engines, and most skills have none.
+    from skillruntime.catalog.contract_files import read_contract_files
+
+    return Validation(file, (*found, *read_contract_files(directory, name).diagnostics))
+
+
+def _skill_files(directory: str, depth: int) -> Iterator[str]:
+    for name in ("SKILL.md", "skill.md"):  # the order of the reference
+        if os.path.lexists(f"{directory}/{name}"):
+            yield f"{directory}/{name}"
+            return
+    if depth == 0:
+        return
+    try:
+        children = sorted(os.scandir(directory), key=lambda child: child.name)
+    except OSError:
+        return
+    for child in children:
+        if child.name not in (".git", "node_modules", "__pycache__") and child.is_dir():
+            yield from _skill_files(child.path, depth - 1)

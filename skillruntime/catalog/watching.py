@@ -1,0 +1,43 @@
+"""Follows the roots of a catalog and gives it anew whenever a skill was added, edited or removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from skillruntime.catalog.catalog import SkillCatalog
+
+__all__ = ["watch"]
+
+Changes = Callable[..., AsyncIterator[Any]]
+"""Called with the directories to follow; gives something each time one of them may have changed."""
+
+
+async def watch(catalog: SkillCatalog, *, changes: Changes | None = None) -> AsyncIterator[SkillCatalog]:
+    """Yield *catalog* as it becomes, at each change; unchanged skills keep their very text, so prompts stay cached.
+
+    *changes* tells of changes; by default it is the ``watchfiles`` library, from the extra ``watch``. A change to
+    anything that is no SKILL.md yields nothing.
+
+    Raises:
+        ModuleNotFoundError: ``watchfiles`` is not installed.
+    """
+    directories = [root.path for root in catalog.roots if os.path.isdir(root.path)]  # noqa: PTH112
+    if changes is None:
+        changes = _watchfiles
+    async for _ in changes(*directories):
+        fresh = catalog.refresh()
+        if fresh is not catalog:
+            catalog = fresh
+            yield catalog
+
+
+def _watchfiles(*directories: str) -> AsyncIterator[Any]:
+    try:
+        from watchfiles import awatch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "Following skills live needs watchfiles: pip install 'skillruntime[watch]'", name="watchfiles"
+        ) from error
+    return awatch(*directories)
