@@ -19,6 +19,12 @@ from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 __all__ = ["Fixed", "fix"]
 
 _FORMAT = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+# What a client gives a meaning to at the top of the frontmatter: moved, it would be lost.
+_CLIENT_WORDS = (
+    "agent argument-hint context disable-model-invocation effort hooks inputs input_schema model parameters paths "
+    "tools user-invocable when_to_use"
+)
+_CLIENT_FIELDS = frozenset(_CLIENT_WORDS.split())
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
@@ -75,6 +81,11 @@ def fix(data: bytes, directory: str) -> Fixed:
 
 def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set[str], done: list[str]) -> str:
     pieces = dict(_pieces(block))
+    for key in [key for key in pieces if key not in _FORMAT and key.lower() in _FORMAT]:
+        if key.lower() not in pieces:
+            pieces[key.lower()] = key.lower() + pieces.pop(key)[len(key) :]
+            done.append(f"{key} was written {key.lower()}")
+    fields = {key.lower() if key.lower() in pieces else key: value for key, value in fields.items()}
     if "yaml-invalid" in rules:
         for key, piece in pieces.items():
             if isinstance(fields.get(key), str) and not _is_yaml(piece):
@@ -89,7 +100,8 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
         if not stated.strip() or suggested_name(stated) == directory:
             pieces = {"name": f"name: {directory}", **{key: piece for key, piece in pieces.items() if key != "name"}}
             done.append(f"the name was set to that of the directory, {directory}")
-    moved = [key for key in pieces if key not in _FORMAT and isinstance(fields.get(key), str) and fields[key].strip()]
+    moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
+    moved = [key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()]
     metadata = fields.get("metadata", {})
     if moved and isinstance(metadata, dict) and (not metadata or _is_block_mapping(pieces.get("metadata", ""))):
         below = pieces.get("metadata", "metadata:").rstrip()
