@@ -137,8 +137,8 @@ class CommandLine:
 def to_argv(command_line: CommandLine, arguments: Mapping[str, Any]) -> list[str]:
     """Return the words that mean *arguments*, which fit the contract, to the script's own parser.
 
-    >>> line = CommandLine("argparse", (Parameter("path"), Parameter("limit", "--limit"), Parameter("q", "-q", "nothing")))
-    >>> to_argv(line, {"path": "-", "limit": -3, "q": True})
+    >>> parameters = (Parameter("path"), Parameter("limit", "--limit"), Parameter("q", "-q", "nothing"))
+    >>> to_argv(CommandLine("argparse", parameters), {"path": "-", "limit": -3, "q": True})
     ['--limit=-3', '-q', '-']
 
     Raises:
@@ -184,7 +184,9 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
             faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))
     yield from positionals
     read_as_files = [word for word in positionals if line.files and word[:1] and word[0] in line.files]
-    faults += [_fault("", f"a word that starts with {word[0]!r} is read as a file's name", word) for word in read_as_files]
+    faults += [
+        _fault("", f"a word that starts with {word[0]!r} is read as a file's name", word) for word in read_as_files
+    ]
     if line.chooser and (chosen := arguments.get(line.chooser)) is not None:
         if open_ended and not positionals:
             name = next(p.name for p in line.parameters if p.takes in ("values", "optional") and p.name in arguments)

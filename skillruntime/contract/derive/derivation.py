@@ -15,8 +15,10 @@ from typing import Any, Literal
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.derive.command import Unread
 from skillruntime.contract.derive.document import to_command_line, to_input_schema, with_distinct_names
+from skillruntime.contract.derive.node_script import read_node
 from skillruntime.contract.derive.python_script import read_python
 from skillruntime.contract.derive.reading import Reading
+from skillruntime.contract.derive.shell_script import read_shell
 
 __all__ = ["Derivation", "derive"]
 
@@ -103,9 +105,9 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     return Derivation(document, reading.framework, confidence, unread, notes)
 
 
-def _read_nothing(text: str) -> Reading | None:
-    return None
-
-
-_READERS: dict[str, Callable[[str], Reading | None]] = {".py": read_python}
+_READERS: dict[str, Callable[[str], Reading | None]] = {
+    **dict.fromkeys((".py", ".pyw"), read_python),
+    **dict.fromkeys((".sh", ".bash", ".zsh"), read_shell),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), read_node),
+}
 _INTERPRETERS = (("python", ".py"), ("bash", ".sh"), ("/sh", ".sh"), ("zsh", ".sh"), ("node", ".js"))

@@ -31,6 +31,7 @@ def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -
         for argument in command.arguments:
             others = [each for inner in _commands(command) for each in inner.arguments if each.name == argument.name]
             same = all(_is_alike(argument, each) for each in others) and command.parser == "argparse"
+            same = same or not others
             renamed.append(argument if same else replace(argument, name=_free(argument.name, taken | below)))
         command.arguments = renamed
         outer |= {command.chooser, *(each.name for each in command.arguments)}

@@ -8,15 +8,21 @@ from typing import Any
 
 from skillruntime.contract.derive.argparse_command import read_parser
 from skillruntime.contract.derive.argparse_model import ARGPARSE, ParserModel, parser_of
+from skillruntime.contract.derive.argv_script import read_argv
+from skillruntime.contract.derive.click_model import CLICK, ClickCommandModel, TyperModel
+from skillruntime.contract.derive.click_reader import read_click
 from skillruntime.contract.derive.command import Command, Unread
 from skillruntime.contract.derive.expressions import Exhausted
 from skillruntime.contract.derive.reader import Found, Reader
 from skillruntime.contract.derive.reading import Reading
+from skillruntime.contract.derive.stdin_script import read_stdin
+from skillruntime.contract.derive.typer_reader import read_typer
 from skillruntime.contract.derive.values import UNKNOWN, ClassValue, FunctionValue, InstanceValue
 from skillruntime.contract.derive.wording import first_paragraph
 
 __all__ = ["read_python"]
 
+_UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
@@ -26,9 +32,43 @@ def read_python(text: str) -> Reading | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, MemoryError):
         return None
-    if "argparse" in text:
-        return _read_argparse(tree)
-    return None
+    if "argparse" in text and (reading := _read_argparse(tree)) is not None:
+        return reading
+    if ("click" in text or "typer" in text) and (reading := _read_decorated(tree)) is not None:
+        return reading
+    if any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES):
+        return None
+    if "sys.stdin" in text and (reading := read_stdin(tree)) is not None:
+        return reading
+    if "argv" in text and (reading := read_argv(tree)) is not None:
+        return reading
+    if "__main__" not in text or "sys.stdin" in text or "input(" in text or "argv" in text:
+        return None
+    return Reading(Command("words", first_paragraph(ast.get_docstring(tree))), "none", "medium")
+
+
+def _read_decorated(tree: ast.Module) -> Reading | None:
+    """Read click's and typer's declarations: the one that is called, or else the one with most below it."""
+    reader = Reader(CLICK, ("click.", "typer."))
+    try:
+        reader.read(tree)
+        model: Any = None
+    except Found as found:
+        model = found.value
+    except Exhausted:
+        return None
+    if not isinstance(model, ClickCommandModel | TyperModel):
+        known = [each for each in reader.module.names.values() if isinstance(each, ClickCommandModel | TyperModel)]
+        model = max(known, key=lambda each: len(each.commands), default=None)
+    reader.steps = max(reader.steps, 5_000)
+    description = first_paragraph(ast.get_docstring(tree))
+    match model:
+        case ClickCommandModel():
+            return Reading(read_click(reader, model, description), "click")
+        case TyperModel():
+            return Reading(read_typer(reader, model, description), "typer")
+        case _:
+            return None
 
 
 def _read_argparse(tree: ast.Module) -> Reading | None:

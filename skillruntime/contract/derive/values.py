@@ -87,6 +87,7 @@ class FunctionValue:
     scope: Scope
     receiver: Any = None
     declared: list[Any] = field(default_factory=list)
+    stands_for: FunctionValue | None = None
 
     @property
     def name(self) -> str:
