@@ -377,6 +377,7 @@ _JUDGED = {
 }
 
 
+_MOST_RENAMES = 400
 _FAMILIES = ({"contains", "minContains", "maxContains"}, {"if", "then", "else"})
 """Keywords that mean nothing without one another."""
 
@@ -415,6 +416,8 @@ def _renamed(before: Any, after: Any, needed: set[str], needs: set[str]) -> dict
     gone = [name for name in before if name not in after]
     come = [name for name in after if name not in before]
     found: dict[str, str] = {}
+    if len(gone) * len(come) > _MOST_RENAMES:
+        return found
     for name in gone:
         like = [
             other

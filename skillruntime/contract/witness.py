@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Any
 
 from skillruntime.contract.difference import Finding
-from skillruntime.contract.engines import ReferenceEngine
 from skillruntime.contract.normal_form import BRANCHES
 from skillruntime.contract.sampling import samples
-from skillruntime.contract.schema import DEFAULT_DIALECT
 
 __all__ = ["NO_WITNESS", "Judge", "find_witness"]
 
@@ -39,9 +38,22 @@ class Judge:
     def surely_admits(self, value: Any) -> bool:
         """Return what the reference engine says."""
         if self._reference is None:
-            options: dict[str, Any] = {"dialect": DEFAULT_DIALECT, "resources": {}, "assert_formats": True}
-            self._reference = ReferenceEngine(self.schema, **options).checker(())
+            self._reference = _reference(self.schema)
         return bool(self._reference(value))
+
+
+@cache
+def _reference_engine() -> Callable[[Any], Callable[[Any], bool]]:
+    import jsonschema  # slow to import, and needed only where something breaks
+    from referencing import Registry
+
+    formats, closed_registry = jsonschema.FormatChecker(), Registry()
+    engine: Any = jsonschema.Draft202012Validator
+    return lambda schema: engine(schema, registry=closed_registry, format_checker=formats).is_valid
+
+
+def _reference(schema: Any) -> Callable[[Any], bool]:
+    return _reference_engine()(schema)
 
 
 def find_witness(finding: Finding, giver: Judge, taker: Judge, *, is_output: bool) -> Any:
@@ -52,7 +64,7 @@ def find_witness(finding: Finding, giver: Judge, taker: Judge, *, is_output: boo
                 continue
             if giver.surely_admits(candidate) and not taker.surely_admits(candidate):
                 return candidate
-        except (ValueError, TypeError, OverflowError, RecursionError):
+        except (ValueError, TypeError, OverflowError, RecursionError, LookupError):  # no engine is sure of this one
             continue
     return NO_WITNESS
 
