@@ -1,0 +1,106 @@
+"""Any bytes give a skill or a diagnostic: the readers, the linter and the fixer are thrown whatever can be thought of.
+
+``SKILLRUNTIME_FUZZ=100000`` throws that many. The files in ``seeds`` are what is varied.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skillruntime.catalog.discovery import summary_of
+from skillruntime.catalog.fixing import Fixed, fix
+from skillruntime.catalog.frontmatter import read_frontmatter
+from skillruntime.catalog.lint import is_valid, lint
+from skillruntime.catalog.summary import scan, summarize
+from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+from skillruntime.diagnostic import Diagnostic
+
+EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", "150"))
+SEEDS = [path.read_bytes() for path in sorted((Path(__file__).parent / "seeds").glob("*.md"))]
+PIECES = (
+    '---|\n---\n|...|\n|\r\n|\r|\t| |  |: |:| #|# |- |-|\'|"|\\|\\x|\\"|[|]|{|}|&a |*a|!!int |!t|>-|%|@|`|?|? |<<: |~'
+    "|null|true|on|2024-02-31|1e3|0x|\x00|\x07|\x7f|\ufeff|\x85|\u2028|\u00a0|技能|ﬁ|é|<!-- x -->\n|```\n|[a](b)"
+    "|name: |description: |metadata:\n  |version: |allowed-tools: |user-invocable: false\n"
+)
+TEXTS = [*PIECES.split("|"), "|", "|2", "x" * 300, "[" * 50, "- " * 50]
+TOKENS = [*(text.encode() for text in TEXTS), b"\xff\xfe", b"\xc3\x28", b"\xed\xa0\x80"]
+
+
+@st.composite
+def skill_files(draw: st.DrawFn) -> bytes:
+    """Bytes that look like a SKILL.md for a while: a seed with cuts, insertions and repetitions."""
+    data = bytearray(draw(st.sampled_from(SEEDS)))
+    for _ in range(draw(st.integers(0, 6))):
+        at = draw(st.integers(0, len(data)))
+        match draw(st.integers(0, 3)):
+            case 0:
+                data[at:at] = draw(st.sampled_from(TOKENS))
+            case 1:
+                del data[at : at + draw(st.integers(1, 40))]
+            case 2:
+                data[at:at] = data[at : at + draw(st.integers(1, 60))]
+            case _:
+                data[at : at + 1] = draw(st.binary(min_size=0, max_size=4))
+    return bytes(data)
+
+
+frontmatter_blocks = st.lists(
+    st.one_of(
+        st.sampled_from(TEXTS),
+        st.sampled_from(["name: pdf\n", "description: Reads\n", "\n", "  ", "a: ", "text", "more text", "  key: v\n"]),
+    ),
+    max_size=14,
+).map(lambda pieces: "name: pdf\ndescription: Reads PDFs\n" * (len(pieces) % 2) + "".join(pieces))
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.one_of(skill_files(), st.binary(max_size=300)), is_whole=st.booleans())
+def test_any_bytes_give_a_skill_or_a_diagnostic(data: bytes, is_whole: bool) -> None:
+    """Nothing raises; where there is no skill there is a diagnostic; a name is always one that can be called."""
+    found: list[Diagnostic] = []
+
+    summary = summary_of(data, "pdf/SKILL.md", "pdf", found, is_whole=is_whole)
+
+    assert summary is not None or any(each.severity == "error" for each in found)
+    if summary is not None:
+        assert summary.name.isprintable()
+        assert "/" not in summary.name
+        assert summary.description.strip()
+        (summary.name + summary.description + (summary.version or "")).encode()
+        assert "\0" not in summary.name + summary.description + (summary.version or "")
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.one_of(skill_files(), st.binary(max_size=300)))
+def test_any_bytes_can_be_linted_and_fixed(data: bytes) -> None:
+    """Nothing raises; fixing keeps the body and the validity, and has nothing left to do the second time."""
+    fixed = fix(data, "pdf")
+
+    again = fix(fixed.data, "pdf")
+
+    before, after = lint(data, "pdf"), lint(fixed.data, "pdf")
+    assert again == Fixed(fixed.data)
+    assert is_valid(after) or not is_valid(before)
+    assert read_frontmatter(fixed.data).body == read_frontmatter(data).body
+    for diagnostic in (*before, *after):
+        assert diagnostic.line is None or diagnostic.line >= 1
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(block=frontmatter_blocks)
+def test_the_plain_reader_agrees_with_yaml(block: str) -> None:
+    """Wherever the plain reader answers and the text is YAML, YAML says the same of every field of the catalog."""
+    summary = scan(block)
+
+    try:
+        fields = read_yaml(block).value
+    except YamlFault:
+        return
+    if summary is not None:
+        assert isinstance(fields, dict)
+        expected = summarize(fields, "SKILL.md", [])
+        assert [str(each).strip() for each in summary] == [str(each).strip() for each in expected]
