@@ -156,8 +156,7 @@ def _submit(plan: Plan) -> Conversation:
     headers = {**plan.headers, "content-type": plan.descriptor.endpoint.content_type, "accept": "application/json"}
     if plan.descriptor.extensions.idempotency_key:
         headers["idempotency-key"] = plan.key
-    if plan.wait_seconds > 0 and plan.descriptor.extensions.wait_seconds > 0:
-        headers["prefer"] = f"wait={min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds):g}"
+    headers |= _wait_header(plan)
     body = json.dumps(plan.request.to_dict(), ensure_ascii=False, separators=(",", ":")).encode()
     request = WireRequest("POST", plan.descriptor.endpoint.url, headers, body)
     attempts = max(1, plan.retry.max_attempts)
@@ -209,9 +208,9 @@ def _follow(plan: Plan, execution: Execution) -> Conversation:
                 return result
         elif execution.is_final:
             return execution
-        yield Pause(min(MAX_PAUSE, asked if asked is not None else _poll_interval(plan, polls)))
-        response = yield from _get(plan, endpoint.status_of(execution.execution_id))
-        asked = _retry_after(response)
+        yield Pause(min(MAX_PAUSE, _poll_interval(plan, polls, asked)))
+        response = yield from _get(plan, endpoint.status_of(execution.execution_id), _wait_header(plan))
+        asked = 0.0 if "preference-applied" in response.headers else _retry_after(response)
         seen = _read_execution(response, plan, execution.execution_id)
         if not can_reach(execution.status, seen.status):
             raise _nonsense(response, f"an execution cannot become {seen.status} once it was {execution.status}")
@@ -219,11 +218,13 @@ def _follow(plan: Plan, execution: Execution) -> Conversation:
         polls += 1
 
 
-def _get(plan: Plan, url: str) -> Generator[Send | Pause | Saw, Answer, WireResponse]:
+def _get(
+    plan: Plan, url: str, more: Mapping[str, str] | None = None
+) -> Generator[Send | Pause | Saw, Answer, WireResponse]:
     """GET until there is an answer that says something; what only fails to come is asked for again."""
     waited, failures = 0.0, 0
     while True:
-        answer = yield Send(WireRequest("GET", url, {**plan.headers, "accept": "application/json"}))
+        answer = yield Send(WireRequest("GET", url, {**plan.headers, **(more or {}), "accept": "application/json"}))
         if isinstance(answer, WireResponse) and answer.status < 500 and answer.status not in (408, 429):
             return answer
         if isinstance(answer, UnreachableError) and answer.is_refused:
@@ -249,8 +250,17 @@ def _backoff(plan: Plan, attempt: int, hint: RetryHint | None, *, first: float |
     return pause
 
 
-def _poll_interval(plan: Plan, polls: int) -> float:
+def _wait_header(plan: Plan) -> dict[str, str]:
+    """``Prefer: wait`` (RFC 7240), where the server announces that it waits, and no longer than it does."""
+    seconds = min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds)
+    return {"prefer": f"wait={seconds:.0f}"} if seconds >= 1 else {}
+
+
+def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
+    """The pause before the next poll; *asked* is the server's ``Retry-After``, which cannot say less than a second."""
     wished = plan.descriptor.extensions.poll_interval_ms
+    if asked is not None and (asked != 1 or wished is None):
+        return asked
     if wished is not None:
         return wished / 1000
     return min(_LAST_POLL, _FIRST_POLL * 1.5 ** min(polls, 20))

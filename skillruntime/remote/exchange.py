@@ -44,7 +44,7 @@ class WireResponse:
 
 
 class UnreachableError(Exception):
-    """No answer came: ``was_sent`` tells whether the request may have arrived, ``is_refused`` that we did not send it."""
+    """No answer came. ``was_sent``: the request may have arrived. ``is_refused``: we would not send it at all."""
 
     def __init__(self, message: str, *, was_sent: bool, is_refused: bool = False) -> None:
         super().__init__(message)

@@ -1,0 +1,298 @@
+"""Remote skills as runners: `RemoteClient` speaks to one skill, `RemoteRunner` is it to the runtime.
+
+The conversation decides; this is its driver: it sends, waits, and shows credentials to the skill's own origin alone.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+
+from skillruntime.catalog.skill import Skill
+from skillruntime.contract.contract import Contract
+from skillruntime.errors import ErrorCode, SkillError, SkillInputError
+from skillruntime.remote.conversation import (
+    Answer,
+    Conversation,
+    Pause,
+    Plan,
+    Saw,
+    Send,
+    cancel,
+    converse,
+    origin_of,
+    resume,
+)
+from skillruntime.remote.credentials import Credentials, from_environment
+from skillruntime.remote.descriptor import CapabilityType, SkillDescriptor
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.exchange import Transport, UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.guard import AddressGuard
+from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.protocol import Caller, Execution, ExecutionStatus, InvocationContext, InvocationRequest
+from skillruntime.remote.served import read_descriptor_file
+from skillruntime.remote.tracing import new_traceparent
+from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
+from skillruntime.runtime.reported import read_reported
+from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
+
+__all__ = ["RemoteClient", "RemoteRunner", "remote_runners"]
+
+_FAREWELL = 3.0  # seconds for asking the server to stop what was cancelled here
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteClient:
+    """Speaks to one remote skill.
+
+    *transport* replaces HTTP (a `SkillService.handle`, say); *guard* says where HTTP may connect. *wait_seconds* is how
+    long a server that can is asked to hold an answer back until there is news; 0 polls. *patience* is how many seconds
+    a server may be away while an execution is followed.
+    """
+
+    descriptor: SkillDescriptor
+    credentials: Credentials | None = None
+    transport: Transport | None = None
+    guard: AddressGuard | None = None
+    caller: Caller = Caller("skillruntime")  # noqa: RUF009 - frozen
+    wait_seconds: float = 20.0
+    patience: float = 300.0
+    jitter: Callable[[], float] = random.random
+
+    async def invoke(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        trace_id: str | None = None,
+        priority: str = "normal",
+        repeatable: bool | None = None,
+        caller: Caller | None = None,
+        on_change: Callable[[Execution], None] | None = None,
+    ) -> Execution:
+        """Invoke the skill and return the execution that has ended.
+
+        *key* is the idempotency key: the same key is the same execution. *timeout*, in seconds, is asked of the
+        server. *on_change* sees the execution at every step: its id is what `resume` takes.
+
+        Raises:
+            RemoteError: it was refused, or could not be followed to its end.
+        """
+        annotations = self.descriptor.extensions.annotations
+        if repeatable is None:
+            repeatable = annotations.get("idempotent") is True or annotations.get("read_only") is True
+        timeout_ms = None if timeout is None else max(1.0, round(timeout * 1000))
+        context = InvocationContext(trace_id, priority, timeout_ms)
+        request = InvocationRequest(caller or self.caller, self.descriptor.id, arguments, context)
+        plan = self._plan(request, key or secrets.token_hex(16), trace_id, repeatable)
+        return await self._drive(plan, converse(plan), on_change)
+
+    async def resume(self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None) -> Execution:
+        """Follow an execution that was begun before, this process's start included, and return it ended."""
+        plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
+        return await self._drive(plan, resume(plan, execution_id), on_change)
+
+    async def cancel(self, execution_id: str) -> Execution:
+        """Ask the server to stop an execution, and return it as it then stands."""
+        plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
+        return await self._drive(plan, cancel(plan, execution_id), None)
+
+    def _plan(self, request: InvocationRequest, key: str, trace_id: str | None, repeatable: bool) -> Plan:
+        headers = {"skill-protocol": PROTOCOL_VERSION, "skill-extensions": "cancelled", "user-agent": "skillruntime"}
+        parent = new_traceparent(trace_id)
+        if parent is not None:
+            headers["traceparent"] = parent
+        return Plan(
+            self.descriptor,
+            request,
+            key,
+            repeatable=repeatable,
+            wait_seconds=self.wait_seconds,
+            headers=headers,
+            jitter=self.jitter,
+            patience=self.patience,
+        )
+
+    async def _drive(
+        self, plan: Plan, conversation: Conversation, on_change: Callable[[Execution], None] | None
+    ) -> Execution:
+        """Do what the conversation asks for until it has an execution; stop that one when we are stopped."""
+        credentials = self.credentials or from_environment(self.descriptor)
+        seen: Execution | None = None
+        answer: Answer = None
+        async with self._opened() as transport:
+            sender = _Sender(transport, credentials, self.descriptor)
+            try:
+                while True:
+                    match conversation.send(answer):
+                        case Send(request):
+                            answer = await sender.send(request)
+                        case Pause(seconds):
+                            await anyio.sleep(seconds)
+                            answer = None
+                        case Saw(execution):
+                            seen, answer = execution, None
+                            if on_change is not None:
+                                on_change(execution)
+            except StopIteration as end:
+                result: Execution = end.value
+                return result
+            except anyio.get_cancelled_exc_class():
+                if seen is not None and not seen.is_final and self.descriptor.extensions.cancel:
+                    await _ask_to_stop(sender, plan, seen.execution_id)
+                raise
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Transport]:
+        if self.transport is not None:
+            yield self.transport
+        else:
+            async with HttpTransport(self.guard, timeout=self.wait_seconds + 30) as transport:
+                yield transport
+
+
+@dataclass(slots=True)
+class _Sender:
+    """Sends requests, with credentials where they belong; a refused one is renewed once."""
+
+    transport: Transport
+    credentials: Credentials
+    descriptor: SkillDescriptor
+
+    async def send(self, request: WireRequest) -> WireResponse | UnreachableError:
+        if origin_of(request.url) != origin_of(self.descriptor.endpoint.url):
+            return await self._carry(request)  # a status_url elsewhere never sees the credentials
+        signed = await self._signed(request, False)
+        answer = await self._carry(signed)
+        if isinstance(answer, WireResponse) and answer.status == 401:
+            renewed = await self._signed(request, True)
+            if (renewed.headers, renewed.body) != (signed.headers, signed.body):
+                return await self._carry(renewed)
+        return answer
+
+    async def _signed(self, request: WireRequest, is_refused: bool) -> WireRequest:
+        shown = await self.credentials(self.descriptor.auth, is_refused)
+        body = request.body
+        if shown.body is not None and request.method == "POST":
+            document = json.loads(body)
+            document["caller"]["credentials"] = dict(shown.body)
+            body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        return replace(request, headers={**request.headers, **shown.headers}, body=body)
+
+    async def _carry(self, request: WireRequest) -> WireResponse | UnreachableError:
+        try:
+            return await self.transport(request)
+        except UnreachableError as error:
+            return error
+
+
+async def _ask_to_stop(sender: _Sender, plan: Plan, execution_id: str) -> None:
+    """Tell the server that nobody waits any more: shielded and bounded, whatever comes of it."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(_FAREWELL):
+        request = next(cancel(plan, execution_id))
+        assert isinstance(request, Send)
+        await sender.send(request.request)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRunner:
+    """A remote skill as a runner: what the runtime calls like any other."""
+
+    client: RemoteClient
+    on_change: Callable[[Execution], None] | None = None
+
+    stops_when_cancelled = False  # the server is asked to stop, and nobody can know whether it did
+
+    async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
+        """Invoke the skill and return its output.
+
+        Raises:
+            RemoteError: it was refused, failed, ran out of time or could not be reached.
+        """
+        try:
+            execution = await self.client.invoke(
+                arguments,
+                key=context.call_id,
+                timeout=context.remaining,
+                trace_id=context.call_id,
+                caller=replace(self.client.caller, id=context.caller) if context.caller else None,
+                on_change=self.on_change,
+            )
+        except RemoteError as error:
+            raise as_input_error(error) or error from None
+        return to_output(execution)
+
+
+def to_output(execution: Execution) -> Any:
+    """Return what an ended execution gave.
+
+    Raises:
+        RemoteError: it did not complete; the skill's own errors where it sent some.
+    """
+    if execution.status is ExecutionStatus.COMPLETED:
+        return execution.output
+    code = {
+        ExecutionStatus.TIMEOUT: WireCode.EXECUTION_TIMEOUT,
+        ExecutionStatus.CANCELLED: WireCode.EXECUTION_CANCELLED,
+    }.get(execution.status, WireCode.INTERNAL_ERROR)
+    document = execution.error or ErrorDocument(code, f"The execution is {execution.status} and does not say why")
+    listed = (document.details or {}).get("errors")
+    errors: tuple[SkillError, ...] = ()
+    if isinstance(listed, list):
+        _, reported = read_reported({"status": "failed", "errors": listed[:20]})
+        errors = tuple(reported or ())
+    raise RemoteError(document, errors=errors)
+
+
+def as_input_error(error: RemoteError) -> SkillInputError | None:
+    """Return the refusal of arguments that the server's own contract made, as ours; None where it is something else."""
+    violations = (error.document.details or {}).get("violations")
+    if error.document.code != WireCode.VALIDATION_ERROR or not isinstance(violations, list):
+        return None
+    found = [_violation_error(each) for each in violations[:20] if isinstance(each, Mapping)]
+    return SkillInputError("The remote skill refused the arguments", skill_errors=found) if found else None
+
+
+def _violation_error(violation: Mapping[str, Any]) -> SkillError:
+    path = str(violation.get("field") or "").removeprefix("/inputs")
+    expected, actual = violation.get("expected"), violation.get("actual")
+    try:
+        code = ErrorCode(str(violation.get("code")))
+    except ValueError:
+        code = ErrorCode.INVALID_INPUT
+    message = str(violation.get("message") or f"expected {expected}, got {actual} - at {path}")[:500]
+    action = violation.get("suggested_action")
+    details = {"path": path, "expected": expected, "received": actual}
+    return SkillError(code, message, True, details, action if isinstance(action, str) else None)
+
+
+def remote_runners(
+    *,
+    credentials: Callable[[SkillDescriptor], Credentials] = from_environment,
+    transport: Transport | None = None,
+    guard: AddressGuard | None = None,
+    on_change: Callable[[Execution], None] | None = None,
+) -> RunnerFactory:
+    """Return the factory for `SkillRuntime(runners=[...])`: runs the skills whose descriptor.json says api or task.
+
+    What a descriptor calls a plugin runs here, and knowledge is read here: those get no remote runner.
+    """
+
+    def factory(skill: Skill, contract: Contract) -> Runner | None:
+        if contract.name != skill.name or contract.run.get("script"):
+            return None
+        descriptor = read_descriptor_file(skill)
+        if descriptor is None or descriptor.capability_type not in (CapabilityType.API, CapabilityType.TASK):
+            return None
+        client = RemoteClient(descriptor, credentials(descriptor), transport, guard)
+        return RemoteRunner(client, on_change)
+
+    return factory

@@ -1,0 +1,224 @@
+"""Executions on the server: what is kept of each, and the port behind which they are kept.
+
+Law: what `Executions.submit` has returned is never lost. It ends in its right status, whatever becomes of the process;
+a skill that must not run twice does not run twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, from_timestamp, to_timestamp
+from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
+
+__all__ = [
+    "Executions",
+    "KeyReusedError",
+    "NotATaskError",
+    "Outcome",
+    "Page",
+    "Report",
+    "Submitted",
+    "Ticket",
+    "Work",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Everything that is kept of an accepted call. Never a credential.
+
+    ``owner`` is who may see it; ``line`` the skill's id with its MAJOR version; ``name`` what the runtime calls;
+    ``timeout`` seconds from when it runs; ``fingerprint`` tells one request from another under the same key.
+    """
+
+    execution_id: str
+    owner: str
+    skill_id: str
+    line: str
+    name: str
+    arguments: Mapping[str, Any]
+    created_at: float
+    fingerprint: str
+    timeout: float
+    is_task: bool = False
+    repeatable: bool = False
+    priority: str = "normal"
+    trace_id: str | None = None
+    webhook: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ticket as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Ticket:
+        """Return the ticket that `to_dict` wrote; fields of a newer version are ignored."""
+        return cls(**{name: document[name] for name in cls.__slots__ if name in document})
+
+    def accepted(self) -> Execution:
+        """Return the execution as it stands when it has just been taken."""
+        now = to_timestamp(self.created_at)
+        return Execution(self.execution_id, ExecutionStatus.ACCEPTED, self.skill_id, Timestamps(now, now))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How running a ticket ended."""
+
+    status: ExecutionStatus
+    output: Any = None
+    has_output: bool = False
+    error: ErrorDocument | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, ticket: Ticket, *, now: float, kept_for: float, progress: Progress | None = None) -> Execution:
+        """Return *ticket*'s execution, ended so at *now* (seconds since the epoch), to be kept so many seconds."""
+        ended = to_timestamp(now)
+        return Execution(
+            ticket.execution_id,
+            self.status,
+            ticket.skill_id,
+            Timestamps(to_timestamp(ticket.created_at), ended, ended, to_timestamp(now + kept_for)),
+            self.output,
+            self.has_output,
+            self.error,
+            progress,
+            {**ticket.metadata, **self.metadata} or None,
+        )
+
+
+CANCELLED = Outcome(
+    ExecutionStatus.CANCELLED, error=ErrorDocument(WireCode.EXECUTION_CANCELLED, "The execution was cancelled")
+)
+
+
+def timed_out(ticket: Ticket) -> Outcome:
+    """Return the outcome of a run past its deadline: chapter 6.6's document, word for word."""
+    message = f"Skill execution exceeded the configured timeout of {ticket.timeout * 1000:.0f}ms"
+    retry = RetryHint(5000, 3) if ticket.repeatable else None
+    details = {"recoverable": True} if ticket.repeatable else {}
+    return Outcome(
+        ExecutionStatus.TIMEOUT, error=ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details or None, retry)
+    )
+
+
+def waited_too_long(seconds: float) -> Outcome:
+    """Return the outcome of a call for which no place became free: it never ran."""
+    error = ErrorDocument(
+        WireCode.EXECUTION_TIMEOUT,
+        f"The execution waited {seconds:g} s for a free place and was not started",
+        {"started": False},
+        RetryHint(10_000, 3),
+    )
+    return Outcome(ExecutionStatus.TIMEOUT, error=error)
+
+
+def interrupted() -> Outcome:
+    """Return the outcome of a run that the server's end cut off, and that must not be made twice."""
+    message = "The server stopped while the skill ran; it may or may not have taken effect, and was not run again"
+    return Outcome(
+        ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True})
+    )
+
+
+def broken() -> Outcome:
+    """Return the outcome of a run that ended in a bug of ours; the log has the rest."""
+    error = ErrorDocument(WireCode.INTERNAL_ERROR, "The server failed inside while it ran the skill")
+    return Outcome(ExecutionStatus.FAILED, error=error)
+
+
+Report = Callable[[Progress], None]
+"""Tells how far a run is."""
+
+Work = Callable[[Ticket, Report], Awaitable[Outcome]]
+"""Runs a ticket. It is cancelled at its deadline, and when its caller cancels it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A taken call: ``is_new`` is false where the same request was taken before under the same key."""
+
+    execution: Execution
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some executions, the newest first, and where the next page begins."""
+
+    executions: tuple[Execution, ...]
+    next_cursor: str | None = None
+
+
+class KeyReusedError(Exception):
+    """The idempotency key belongs to another request."""
+
+
+class NotATaskError(Exception):
+    """What someone wants to complete from outside is not theirs to complete: no task, or ended already."""
+
+
+class Executions(Protocol):
+    """Where executions live. Its methods take and give values; whoever asks has been authorised before."""
+
+    async def submit(self, ticket: Ticket) -> Submitted:
+        """Take *ticket*: when this returns, it is never lost. The same id again is the same execution.
+
+        Raises:
+            KeyReusedError: the id is known with another fingerprint.
+        """
+        ...
+
+    async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        """Return an execution and its ticket, or None."""
+        ...
+
+    async def cancel(self, execution_id: str) -> Execution | None:
+        """Stop it if it has not ended, and return it as it then stands."""
+        ...
+
+    async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
+        """End a task from outside.
+
+        Raises:
+            NotATaskError: it is no task, or has ended.
+        """
+        ...
+
+    def watch(self, execution_id: str) -> AsyncIterator[Execution]:
+        """Yield it as it stands, then at every change, until it has ended."""
+        ...
+
+    async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
+        """Return a page of the executions of *owner*, or of everyone where it is None."""
+        ...
+
+    async def delete(self, *, ended_before: float) -> int:
+        """Forget the executions that ended before this moment (seconds since the epoch), and say how many."""
+        ...
+
+    async def reclaim(self) -> int:
+        """Take up what an ended process left unfinished, and say how many that were."""
+        ...
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many wait (``accepted``) and how many run (``running``) in this process."""
+        ...
+
+
+def fingerprint_of(value: Any) -> str:
+    """Return what tells *value*, any JSON, from every other."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_expired(execution: Execution, now: float) -> bool:
+    """Whether the result of *execution* is no longer to be shown at *now*."""
+    expires_at = execution.timestamps.expires_at
+    return expires_at is not None and from_timestamp(expires_at) < now

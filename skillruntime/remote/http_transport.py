@@ -1,0 +1,131 @@
+"""The transport over HTTP: connects only where the guard allows, with caps on size and time.
+
+Redirects are followed within one origin alone: most clients send ``X-API-Key`` along to wherever they are led.
+"""
+
+from __future__ import annotations
+
+import ssl
+from functools import cache
+from types import TracebackType
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+import httpx2
+
+from skillruntime.remote.conversation import origin_of
+from skillruntime.remote.exchange import UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.guard import AddressGuard
+
+__all__ = ["HttpTransport"]
+
+MAX_RESPONSE: Final = 10 * 1024 * 1024
+"""Bytes of a response that are read; a longer one is refused."""
+
+_REDIRECTS = 3
+_KEPT = frozenset(
+    {
+        *("content-type", "retry-after", "etag", "location", "preference-applied", "traceparent"),
+        *("content-location", "expires", "cache-control", "www-authenticate"),
+    }
+)
+
+
+class HttpTransport:
+    """Carries requests over HTTP; an async context manager. *timeout* is seconds for one whole exchange."""
+
+    def __init__(
+        self, guard: AddressGuard | None = None, *, timeout: float = 60.0, max_response: int = MAX_RESPONSE
+    ) -> None:
+        self._guard = guard or AddressGuard()
+        self._timeout = timeout
+        self._max_response = max_response
+        self._client: httpx2.AsyncClient | None = None
+
+    async def __aenter__(self) -> HttpTransport:
+        # No proxy from the environment: it would resolve the name again, beyond the guard.
+        self._client = httpx2.AsyncClient(
+            verify=_tls(), trust_env=False, follow_redirects=False, timeout=httpx2.Timeout(30.0, connect=10.0)
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._client is not None
+        with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+            await self._client.aclose()
+
+    async def __call__(self, request: WireRequest) -> WireResponse:
+        """Send *request* and return its response.
+
+        Raises:
+            UnreachableError: there was none.
+        """
+        response = await self._exchange(request)
+        for _ in range(_REDIRECTS):
+            target = _same_origin_target(request, response)
+            if target is None:
+                break
+            request = WireRequest(request.method, target, request.headers, request.body)
+            response = await self._exchange(request)
+        return response
+
+    async def _exchange(self, request: WireRequest) -> WireResponse:
+        assert self._client is not None, "used outside its context"
+        address = await self._guard.address_of(request.url)
+        try:
+            with anyio.fail_after(self._timeout):
+                return await self._send(self._client, request, address)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise UnreachableError(f"The endpoint cannot be reached ({_name(error)})", was_sent=False) from None
+        except (httpx2.HTTPError, OSError) as error:
+            raise UnreachableError(f"The connection broke off ({_name(error)})", was_sent=True) from None
+
+    async def _send(self, client: httpx2.AsyncClient, request: WireRequest, address: str) -> WireResponse:
+        """Send to *address* itself; the name goes into the Host header, and into TLS, which checks it."""
+        parts = urlsplit(request.url)
+        host = parts.hostname or ""
+        literal = f"[{address}]" if ":" in address else address
+        netloc = f"{literal}:{parts.port}" if parts.port else literal
+        wire = client.build_request(
+            request.method,
+            parts._replace(netloc=netloc, fragment="").geturl(),
+            headers={"accept-encoding": "identity", **request.headers, "host": parts.netloc.rpartition("@")[2]},
+            content=request.body or None,
+            extensions={"sni_hostname": host} if parts.scheme == "https" else None,
+        )
+        response = await client.send(wire, stream=True)
+        try:
+            body = bytearray()
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > self._max_response:
+                    raise UnreachableError(
+                        f"The answer is longer than {self._max_response:,} bytes", was_sent=True, is_refused=True
+                    )
+        finally:
+            await response.aclose()
+        headers = {name.lower(): value for name, value in response.headers.items() if name.lower() in _KEPT}
+        return WireResponse(response.status_code, headers, bytes(body))
+
+
+def _same_origin_target(request: WireRequest, response: WireResponse) -> str | None:
+    """Where a redirect leads, if it is to be followed: the same origin, and, for a POST, as a POST."""
+    location = response.headers.get("location")
+    follows = (307, 308) if request.method != "GET" else (301, 302, 303, 307, 308)
+    if location is None or response.status not in follows:
+        return None
+    target = urljoin(request.url, location)
+    return target if origin_of(target) == origin_of(request.url) else None
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _name(error: Exception) -> str:
+    """The kind of failure: its text could quote what came over the wire."""
+    return type(error).__name__

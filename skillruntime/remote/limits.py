@@ -1,0 +1,66 @@
+"""How much one caller may ask for: a bucket of tokens each, filled by the monotonic clock."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Limits", "RateLimiter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the server bears. Rates are per caller, or per address where nobody says who calls; sizes are bytes.
+
+    ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill.
+    """
+
+    invocations_per_minute: float = 600
+    requests_per_minute: float = 6000
+    failed_logins_per_minute: float = 20
+    unfinished_per_caller: int = 1000
+    body_bytes: int = 1_000_000
+    body_seconds: float = 15.0
+    timeout_seconds: float = 900.0
+    wait_seconds: float = 30.0
+
+
+class RateLimiter:
+    """Lets *per_minute* things through for each caller, and as many at once.
+
+    At most *remembered* callers are held; the one longest unseen is forgotten, which lets it begin anew.
+    """
+
+    def __init__(
+        self, per_minute: float, *, clock: Callable[[], float] = time.monotonic, remembered: int = 10_000
+    ) -> None:
+        self._rate = per_minute / 60
+        self._size = max(1.0, per_minute)
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._remembered = remembered
+
+    def take(self, caller: str) -> float:
+        """Take one from *caller*'s bucket; return 0, or the seconds until there is one to take.
+
+        >>> limiter = RateLimiter(1, clock=lambda: 0.0)
+        >>> limiter.take("a"), limiter.take("a"), limiter.take("b")
+        (0.0, 60.0, 0.0)
+        """
+        wait = self.wait(caller)
+        if wait == 0:
+            level, seen = self._buckets[caller]
+            self._buckets[caller] = (level - 1, seen)
+        return wait
+
+    def wait(self, caller: str) -> float:
+        """Return the seconds until *caller* may take one, without taking it."""
+        now = self._clock()
+        level, seen = self._buckets.pop(caller, (self._size, now))
+        level = min(self._size, level + (now - seen) * self._rate)
+        self._buckets[caller] = (level, now)
+        if len(self._buckets) > self._remembered:
+            self._buckets.popitem(last=False)
+        return 0.0 if level >= 1 else (1 - level) / self._rate

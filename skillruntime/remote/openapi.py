@@ -1,0 +1,191 @@
+"""The service as an OpenAPI 3.1 document: one path for each skill, with its own inputs and output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from skillruntime.remote.descriptor import AccessPolicy, AuthType, Provider, SkillDescriptor
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+
+__all__ = ["build_openapi"]
+
+_TEXT: Final = {"type": "string"}
+_ID: Final = {"name": "execution_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_STATUSES: Final = ["accepted", "running", "completed", "failed", "timeout", "cancelled"]
+
+_ERROR: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": _TEXT,
+                "message": _TEXT,
+                "details": {"type": "object"},
+                "retry": {
+                    "type": "object",
+                    "properties": {
+                        "suggested_delay_ms": {"type": "integer", "minimum": 0},
+                        "max_attempts": {"type": "integer", "minimum": 0},
+                    },
+                },
+            },
+        }
+    },
+}
+
+
+def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) -> dict[str, Any]:
+    """Return the document for these skills."""
+    skills = list(descriptors)
+    paths: dict[str, Any] = {
+        "/.well-known/skill-sharing": {"get": _operation("discover", "What skills there are", {"type": "object"})},
+        "/executions": {"get": _list_operation()},
+        "/executions/{execution_id}": {
+            "get": _execution_operation("getStatus", "How an execution stands"),
+            "delete": _execution_operation("cancel", "Cancel an execution"),
+        },
+        "/executions/{execution_id}/result": {"get": _execution_operation("getResult", "What an execution gave")},
+        "/health": {"get": _operation("health", "Whether the process lives", {"type": "object"}, errors=())},
+    }
+    for each in skills:
+        paths[f"/skills/{each.id}"] = {"get": _operation(f"describe {each.id}", each.name, {"type": "object"})}
+        paths[f"/skills/{each.id}/invoke"] = {"post": _invocation(each)}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": provider.name, "version": PROTOCOL_VERSION},
+        "paths": paths,
+        "components": {
+            "schemas": {"Error": _ERROR, "Execution": execution_schema({})},
+            "securitySchemes": _security_schemes(skills),
+        },
+    }
+
+
+def execution_schema(output: Any) -> dict[str, Any]:
+    """Return the JSON Schema of an execution's document whose output fits *output*."""
+    return {
+        "type": "object",
+        "required": ["execution_id", "status", "skill_id", "timestamps"],
+        "properties": {
+            "execution_id": _TEXT,
+            "status": {"enum": _STATUSES},
+            "skill_id": _TEXT,
+            "output": output,
+            "error": _ERROR["properties"]["error"],
+            "progress": {"type": "object"},
+            "metadata": {"type": "object"},
+            "timestamps": {
+                "type": "object",
+                "required": ["created_at", "updated_at"],
+                "additionalProperties": {"type": "string", "format": "date-time"},
+            },
+        },
+    }
+
+
+def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
+    request = {
+        "type": "object",
+        "required": ["caller", "skill_id", "inputs"],
+        "properties": {
+            "caller": {
+                "type": "object",
+                "required": ["id", "type"],
+                "properties": {
+                    "id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,200}$"},
+                    "type": {"enum": ["ifay", "service", "user"]},
+                    "credentials": {"type": "object"},
+                },
+            },
+            "skill_id": {"const": descriptor.id},
+            "inputs": _embedded(descriptor.input_schema()),
+            "context": {
+                "type": "object",
+                "properties": {
+                    "trace_id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,200}$"},
+                    "priority": {"enum": ["low", "normal", "high"]},
+                    "timeout_ms": {"type": "number", "minimum": 1, "maximum": 1e9},
+                },
+            },
+        },
+    }
+    shown = {"$ref": "#/components/schemas/Execution"}
+    operation = {
+        "operationId": f"invoke {descriptor.id}",
+        "summary": descriptor.name,
+        "description": descriptor.description,
+        "parameters": [
+            _header("Idempotency-Key", {"type": "string", "pattern": "^[!-~]{1,255}$"}),
+            _header("Prefer", {"type": "string", "pattern": "^wait=[0-9]$"}),
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
+        "responses": {
+            "200": _response("It has ended", shown),
+            "202": _response("It was accepted", shown),
+            "504": _response("It ran out of time while the caller waited", shown),
+            **_errors(("400", "401", "403", "404", "408", "413", "422", "429", "503")),
+        },
+    }
+    if descriptor.access is not AccessPolicy.PUBLIC:
+        operation["security"] = [{descriptor.auth.type.value: []}]
+    return operation
+
+
+def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema inside a larger document: its references lead to its own definitions only where it is a resource."""
+    plain = {key: value for key, value in schema.items() if key != "$schema"}
+    has_references = "$defs" in plain or "definitions" in plain
+    return {"$id": "https://skillruntime.invalid/inputs", **plain} if has_references and "$id" not in plain else plain
+
+
+def _operation(
+    name: str, summary: str, schema: Any, *, errors: tuple[str, ...] = ("401", "404", "429")
+) -> dict[str, Any]:
+    return {
+        "operationId": name,
+        "summary": summary,
+        "responses": {"200": _response("So it is", schema), **_errors(errors)},
+    }
+
+
+def _execution_operation(name: str, summary: str) -> dict[str, Any]:
+    operation = _operation(
+        name, summary, {"$ref": "#/components/schemas/Execution"}, errors=("401", "404", "410", "429")
+    )
+    return {**operation, "parameters": [_ID]}
+
+
+def _list_operation() -> dict[str, Any]:
+    listed = {"type": "object", "required": ["executions"], "properties": {"executions": {"type": "array"}}}
+    operation = _operation("listExecutions", "One's own executions", listed, errors=("400", "401", "429"))
+    limit = {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 200}}
+    return {**operation, "parameters": [limit, {"name": "cursor", "in": "query", "schema": _TEXT}]}
+
+
+def _header(name: str, schema: Any) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "schema": schema}
+
+
+def _response(description: str, schema: Any) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _errors(statuses: Iterable[str]) -> dict[str, Any]:
+    return {status: _response("Refused", {"$ref": "#/components/schemas/Error"}) for status in statuses}
+
+
+def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
+    schemes: dict[str, Any] = {}
+    for each in descriptors:
+        match each.auth.type:
+            case AuthType.API_KEY | AuthType.CUSTOM:
+                schemes[each.auth.type.value] = {"type": "apiKey", "in": "header", "name": each.auth.key_header}
+            case AuthType.OAUTH2:
+                schemes["oauth2"] = {"type": "http", "scheme": "bearer"}
+            case AuthType.NONE:
+                pass
+    return schemes

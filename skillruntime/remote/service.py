@@ -1,0 +1,528 @@
+"""The server's side of the protocol: `SkillService.handle` takes a request and gives its response.
+
+It is itself a transport: a client joined to it in memory speaks to the whole server but the sockets. Nothing here knows
+of Starlette; `app.py` puts it on the network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qs, unquote
+
+import anyio
+
+from skillruntime.contract.versions import Version
+from skillruntime.errors import SkillInputError, SkillOutputError, SkillRuntimeError
+from skillruntime.remote.access import ANONYMOUS, Authenticator, BadCredentialsError, Principal
+from skillruntime.remote.answers import RefusedError, answer_json, refuse, refuse_login, refuse_rate
+from skillruntime.remote.conversation import version_incompatible
+from skillruntime.remote.descriptor import AccessPolicy, CapabilityType, Provider
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.exchange import WireRequest, WireResponse
+from skillruntime.remote.executions import (
+    Executions,
+    KeyReusedError,
+    NotATaskError,
+    Outcome,
+    Ticket,
+    fingerprint_of,
+    is_expired,
+)
+from skillruntime.remote.limits import Limits, RateLimiter
+from skillruntime.remote.metrics import Metrics
+from skillruntime.remote.openapi import build_openapi
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    InvocationRequest,
+    MessageError,
+    parse_json,
+)
+from skillruntime.remote.served import ServedSkill
+from skillruntime.remote.tracing import new_traceparent, trace_id_of
+from skillruntime.remote.wire_errors import ErrorDocument, WireCode
+
+__all__ = ["SkillService"]
+
+_log = logging.getLogger("skillruntime.remote")
+_access_log = logging.getLogger("skillruntime.access")
+_PLAIN_TEXT: Final = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_Handler = Callable[["_Call"], Awaitable[WireResponse]]
+
+
+@dataclass(slots=True)
+class _Call:
+    """One request on its way through the service."""
+
+    request: WireRequest
+    parts: tuple[str, ...]
+    principal: Principal | None = None
+    was_bad: bool = False
+    skill_id: str = ""
+
+    @property
+    def owner(self) -> str:
+        return self.principal.id if self.principal is not None else ANONYMOUS
+
+    @property
+    def knows_cancelled(self) -> bool:
+        return "cancelled" in self.request.headers.get("skill-extensions", "")
+
+
+class SkillService:
+    """Serves *skills*, whose executions live in *executions*.
+
+    *authenticate* tells who calls; without it everyone is anonymous, and only public skills can be called. *secret*
+    makes execution ids that nobody can guess from an idempotency key: keep it with the executions. *is_ready* says
+    whether new work is taken.
+    """
+
+    def __init__(
+        self,
+        skills: Iterable[ServedSkill],
+        executions: Executions,
+        *,
+        provider: Provider | None = None,
+        authenticate: Authenticator | None = None,
+        limits: Limits | None = None,
+        secret: bytes = b"",
+        allows_webhook: Callable[[str], Awaitable[bool]] | None = None,
+    ) -> None:
+        self.skills = {each.id: each for each in skills}
+        self.executions = executions
+        self.provider = provider or Provider("skillruntime")
+        self.limits = limits or Limits()
+        self.metrics = Metrics()
+        self.is_ready = True
+        self._authenticate = authenticate
+        self._secret = secret or secrets.token_bytes(32)
+        self._allows_webhook = allows_webhook
+        self._invocations = RateLimiter(self.limits.invocations_per_minute)
+        self._requests = RateLimiter(self.limits.requests_per_minute)
+        self._failures = RateLimiter(self.limits.failed_logins_per_minute)
+        self._routes: tuple[tuple[str, re.Pattern[str], dict[str, _Handler]], ...] = (
+            _route("discovery", r"/\.well-known/skill-sharing", GET=self._discovery),
+            _route("descriptor", r"/skills/([^/]+)", GET=self._descriptor),
+            _route("invoke", r"/skills/([^/]+)/invoke", POST=self._invoke),
+            _route("executions", r"/executions", GET=self._list),
+            _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
+            _route("result", r"/executions/([^/]+)/result", GET=self._result),
+            _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
+            _route("openapi", r"/openapi\.json", GET=self._openapi),
+            _route("health", r"/health", GET=self._health),
+            _route("ready", r"/ready", GET=self._ready),
+            _route("metrics", r"/metrics", GET=self._metrics),
+        )
+
+    async def handle(self, request: WireRequest) -> WireResponse:
+        """Answer *request*; whatever happens, with a response."""
+        started = time.perf_counter()
+        name, call = "none", _Call(request, ())
+        try:
+            name, handler, call.parts = self._find(request)
+            if name not in ("health", "ready"):
+                await self._admit(call)
+            response = await handler(call)
+        except RefusedError as refusal:
+            response = refusal.answer(request)
+        except MessageError as error:
+            response = RefusedError(error.to_document()).answer(request)
+        except Exception:
+            _log.exception("%s %s failed with an unexpected exception", request.method, name)
+            response = refuse(WireCode.INTERNAL_ERROR, "The server failed inside").answer(request)
+        if request.method == "HEAD":
+            response = WireResponse(response.status, response.headers)
+        self._note(call, name, response.status, time.perf_counter() - started)
+        return response
+
+    # Who may see what
+
+    async def _admit(self, call: _Call, credentials: Mapping[str, Any] | None = None) -> None:
+        """Find out who calls, and whether they have called too often."""
+        request = call.request
+        if self._authenticate is not None:
+            wait = self._failures.wait(request.peer)
+            if wait:
+                raise refuse_rate(wait, "Too many failed attempts to authenticate")
+            try:
+                call.principal = await self._authenticate(request, credentials) or call.principal
+            except BadCredentialsError:
+                self._failures.take(request.peer)
+                call.was_bad = True
+        if credentials is None:
+            wait = self._requests.take(call.principal.id if call.principal is not None else f"at {request.peer}")
+            if wait:
+                raise refuse_rate(wait)
+
+    def _visible(self, call: _Call) -> ServedSkill:
+        """The skill of the call's path, if this caller may see it: a private one is absent, to the last byte."""
+        served = self.skills.get(call.parts[0])
+        is_hidden = served is not None and served.descriptor.access is AccessPolicy.PRIVATE and call.principal is None
+        if served is None or is_hidden:
+            raise refuse(WireCode.SKILL_NOT_FOUND, "There is no such skill")
+        call.skill_id = served.id
+        return served
+
+    def _callable(self, call: _Call) -> ServedSkill:
+        """The skill of the call's path, if this caller may call it."""
+        served = self._visible(call)
+        if call.was_bad or (call.principal is None and served.descriptor.access is not AccessPolicy.PUBLIC):
+            raise refuse_login(served.descriptor)
+        if call.principal is not None and not call.principal.may_call(served.id):
+            raise refuse(WireCode.PERMISSION_DENIED, "These credentials do not allow this skill")
+        return served
+
+    async def find_execution(self, call: _Call) -> tuple[Ticket, Execution]:
+        """The execution of the call's path, if it is this caller's; another's is absent.
+
+        Raises:
+            RefusedError: there is none, or it is no longer kept.
+        """
+        found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
+        is_operator = call.principal is not None and call.principal.is_operator
+        # An anonymous caller's executions are its own by their ids, which nobody can guess.
+        if found is None or not (is_operator or found[0].owner == call.owner or found[0].owner == ANONYMOUS):
+            raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
+        call.skill_id = found[0].skill_id
+        if is_expired(found[1], time.time()):
+            raise refuse(WireCode.EXECUTION_EXPIRED, f"The result was kept until {found[1].timestamps.expires_at}")
+        return found
+
+    async def open_events(self, request: WireRequest) -> tuple[Ticket, Execution, bool]:
+        """Return what an event stream begins with, and whether its reader knows ``cancelled``.
+
+        Raises:
+            RefusedError: this caller has no such execution.
+        """
+        call = _Call(request, (unquote(request.path.split("/")[2]),))
+        await self._admit(call)
+        return (*await self.find_execution(call), call.knows_cancelled)
+
+    # The routes
+
+    async def _discovery(self, call: _Call) -> WireResponse:
+        """Chapter 5: what there is, for this caller."""
+        provider = {"name": self.provider.name, **({"url": self.provider.url} if self.provider.url else {})}
+        skills = [
+            {
+                "id": each.id,
+                "name": each.descriptor.name,
+                "capability_type": each.descriptor.capability_type.value,
+                "description": each.descriptor.description,
+                "descriptor_url": each.descriptor.endpoint.url.removesuffix("/invoke"),
+                "access": each.descriptor.access.value,
+                "version": each.descriptor.version,
+            }
+            for each in self.skills.values()
+            if call.principal is not None or each.descriptor.access is not AccessPolicy.PRIVATE
+        ]
+        document = {"protocol": {"version": PROTOCOL_VERSION}, "provider": provider, "skills": skills}
+        return answer_json(call.request, document)
+
+    async def _descriptor(self, call: _Call) -> WireResponse:
+        return answer_json(call.request, self._visible(call).descriptor.to_dict())
+
+    async def _invoke(self, call: _Call) -> WireResponse:
+        """Chapter 6.2, step 1. When the 202 leaves, the execution is kept."""
+        request = call.request
+        served = self._visible(call)
+        _check_protocol_header(request)
+        document = _read_body(request)
+        credentials = document.get("caller", {}).get("credentials") if _has_caller(document) else None
+        if isinstance(credentials, dict) and call.principal is None and not call.was_bad:
+            await self._admit(call, credentials)
+        self._callable(call)
+        invocation = InvocationRequest.from_dict(document)
+        if invocation.skill_id != served.id:
+            told = {"field": "/skill_id", "expected": served.id, "actual": invocation.skill_id}
+            raise MessageError([told])
+        wait = self._invocations.take(call.principal.id if call.principal is not None else f"at {request.peer}")
+        if wait:
+            raise refuse_rate(wait)
+        if not self.is_ready:
+            raise RefusedError(
+                ErrorDocument(WireCode.RATE_LIMIT_EXCEEDED, "The server is stopping"), {"retry-after": "2"}
+            )
+        ticket = self._ticket(call, served, invocation)
+        if ticket.webhook is not None and not (self._allows_webhook and await self._allows_webhook(ticket.webhook)):
+            raise MessageError(
+                [{"field": "/context/webhook", "expected": "an address that may be told", "actual": "another"}]
+            )
+        try:
+            submitted = await self.executions.submit(ticket)
+        except KeyReusedError:
+            raise refuse(
+                WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was sent before with another request"
+            ) from None
+        execution = submitted.execution
+        if submitted.is_new:
+            self.metrics.count_accepted(served.id)
+        seconds = _preferred_wait(request, self.limits.wait_seconds)
+        headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
+        parent = new_traceparent(ticket.trace_id)
+        if parent is not None:
+            headers["traceparent"] = parent
+        if seconds > 0:
+            headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
+            execution = await self._wait(execution, seconds)
+        return self._show(call, execution, headers, is_first=True)
+
+    async def _status(self, call: _Call) -> WireResponse:
+        _, execution = await self.find_execution(call)
+        seconds = _preferred_wait(call.request, self.limits.wait_seconds)
+        headers = {}
+        if seconds > 0:
+            headers["preference-applied"] = f"wait={seconds:g}"
+            execution = await self._wait(execution, seconds)
+        return self._show(call, execution, headers)
+
+    async def _result(self, call: _Call) -> WireResponse:
+        """Before the end this is the current document, and ``Retry-After``."""
+        return await self._status(call)
+
+    async def _cancel(self, call: _Call) -> WireResponse:
+        await self.find_execution(call)
+        execution = await self.executions.cancel(call.parts[0])
+        if execution is None:
+            raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
+        return self._show(call, execution, {})
+
+    async def _complete(self, call: _Call) -> WireResponse:
+        """End a task from outside: whoever does the work says what came of it."""
+        if call.principal is None or not call.principal.is_operator:
+            raise (
+                refuse_login(None) if call.principal is None else refuse(WireCode.PERMISSION_DENIED, "Not an operator")
+            )
+        ticket, _ = await self.find_execution(call)
+        outcome = self._read_completion(ticket, _read_body(call.request))
+        try:
+            execution = await self.executions.complete(ticket.execution_id, outcome)
+        except NotATaskError:
+            raise refuse(WireCode.CONFLICT, "This is no task that waits to be completed") from None
+        return self._show(call, execution, {})
+
+    async def _list(self, call: _Call) -> WireResponse:
+        """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
+        if call.principal is None:
+            raise refuse_login(None)
+        query = parse_qs(call.request.query)
+        text = query.get("limit", ["50"])[-1]
+        if not text.isdecimal() or not 1 <= int(text[:9]) <= 200:
+            raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
+        everyone = call.principal.is_operator and query.get("all") == ["1"]
+        cursor = query.get("cursor", [None])[-1]
+        try:
+            page = await self.executions.list(None if everyone else call.owner, limit=int(text), cursor=cursor)
+        except ValueError:
+            told = {"field": "/cursor", "expected": "a next_cursor of this list", "actual": "something else"}
+            raise MessageError([told]) from None
+        shown = [each.to_dict(plain=not call.knows_cancelled) for each in page.executions]
+        for each in shown:
+            each.pop("output", None)
+        more = {"next_cursor": page.next_cursor} if page.next_cursor is not None else {}
+        return answer_json(call.request, {"executions": shown, **more})
+
+    async def _openapi(self, call: _Call) -> WireResponse:
+        visible = [
+            each.descriptor
+            for each in self.skills.values()
+            if call.principal is not None or each.descriptor.access is not AccessPolicy.PRIVATE
+        ]
+        return answer_json(call.request, build_openapi(visible, self.provider))
+
+    async def _health(self, call: _Call) -> WireResponse:
+        return WireResponse(200, {"content-type": "application/json"}, b'{"status":"ok"}')
+
+    async def _ready(self, call: _Call) -> WireResponse:
+        status, body = (200, b'{"status":"ready"}') if self.is_ready else (503, b'{"status":"stopping"}')
+        return WireResponse(status, {"content-type": "application/json"}, body)
+
+    async def _metrics(self, call: _Call) -> WireResponse:
+        if self._authenticate is not None and call.principal is None:
+            raise refuse_login(None)
+        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(self.executions.counts()).encode())
+
+    # What they share
+
+    def _find(self, request: WireRequest) -> tuple[str, _Handler, tuple[str, ...]]:
+        for name, pattern, handlers in self._routes:
+            match = pattern.fullmatch(request.path)
+            if match is not None:
+                handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+                if handler is None:
+                    allowed = ", ".join(handlers)
+                    refusal = ErrorDocument(WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}")
+                    raise RefusedError(refusal, {"allow": allowed})
+                return name, handler, tuple(unquote(part) for part in match.groups())
+        raise refuse(WireCode.NOT_FOUND, "There is nothing at this address")
+
+    def _ticket(self, call: _Call, served: ServedSkill, invocation: InvocationRequest) -> Ticket:
+        """Make the ticket of a call whose arguments fit; refuse one whose do not."""
+        try:
+            accepted = served.contract.accept(invocation.inputs)
+        except SkillInputError as error:
+            raise MessageError(_violations(error)) from None
+        metadata: dict[str, Any] = {}
+        if accepted.repairs:
+            metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+        if accepted.migrated_from is not None:
+            metadata["migrated_from"] = accepted.migrated_from
+        asked, declared = invocation.context.timeout_ms, served.descriptor.endpoint.timeout_ms
+        limits = [each / 1000 for each in (asked, declared) if each is not None]
+        fingerprint = fingerprint_of({"inputs": invocation.inputs, "context": invocation.context.to_dict()})
+        return Ticket(
+            execution_id=self._execution_id(call, served, invocation),
+            owner=call.owner,
+            skill_id=served.id,
+            line=served.descriptor.line,
+            name=served.name,
+            arguments=accepted.arguments,
+            created_at=time.time(),
+            fingerprint=fingerprint,
+            timeout=min([*limits, self.limits.timeout_seconds]),
+            is_task=served.descriptor.capability_type is CapabilityType.TASK,
+            repeatable=served.is_repeatable,
+            priority=invocation.context.priority,
+            trace_id=invocation.context.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
+            webhook=invocation.context.webhook,
+            metadata=metadata,
+        )
+
+    def _execution_id(self, call: _Call, served: ServedSkill, invocation: InvocationRequest) -> str:
+        """A new id; the same one for the same idempotency key of the same caller and skill."""
+        key = call.request.headers.get("idempotency-key")
+        if key is None:
+            digest = secrets.token_bytes(20)
+        elif not _KEY.fullmatch(key):
+            told = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
+            raise MessageError([told])
+        else:
+            who = call.owner if call.principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+            scope = json.dumps([who, served.id, key]).encode()
+            digest = hmac.digest(self._secret, scope, hashlib.sha256)[:20]
+        return "exec-" + base64.b32encode(digest).decode().lower()
+
+    def _read_completion(self, ticket: Ticket, document: Any) -> Outcome:
+        if not isinstance(document, dict) or ("output" in document) == ("error" in document):
+            told = {"field": "", "expected": "an object with either output or error", "actual": "something else"}
+            raise MessageError([told])
+        if "error" in document:
+            error = ErrorDocument.from_dict(document["error"])
+            if error is None:
+                raise MessageError([{"field": "/error/code", "expected": "a text", "actual": "something else"}])
+            return Outcome(ExecutionStatus.FAILED, error=error)
+        served = self.skills.get(ticket.skill_id)
+        try:
+            if served is not None:
+                served.contract.check(document["output"])
+        except SkillOutputError as broken:
+            raise MessageError(
+                [{"field": "/output", "expected": "what the skill promises", "actual": str(broken)}]
+            ) from None
+        return Outcome(ExecutionStatus.COMPLETED, document["output"], True)
+
+    async def _wait(self, execution: Execution, seconds: float) -> Execution:
+        """Wait for the end, but not longer than *seconds*."""
+        last = execution
+        with anyio.move_on_after(seconds):
+            async for seen in self.executions.watch(execution.execution_id):
+                last = seen
+        return last
+
+    def _show(
+        self, call: _Call, execution: Execution, headers: Mapping[str, str], *, is_first: bool = False
+    ) -> WireResponse:
+        document = execution.to_dict(plain=not call.knows_cancelled)
+        if execution.is_final:
+            # Chapter 6.6's document is an answer like any other; only who waited for it here is told by the status too.
+            waited = is_first and "preference-applied" in headers and execution.status is ExecutionStatus.TIMEOUT
+            return answer_json(call.request, document, status=504 if waited else 200, headers=headers)
+        headers = {**headers, "retry-after": "1"}
+        return answer_json(call.request, document, status=202 if is_first else 200, headers=headers)
+
+    def _note(self, call: _Call, route: str, status: int, seconds: float) -> None:
+        """Count the request and log it: never a key, an input, an output, or a path that a caller made up."""
+        self.metrics.count_request(call.request.method if route != "none" else "?", route, status, seconds)
+        if _access_log.isEnabledFor(logging.INFO):
+            entry = {
+                "method": call.request.method[:10],
+                "route": route,
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+                "caller": call.owner,
+                "skill": call.skill_id,
+                "peer": call.request.peer,
+                "trace_id": trace_id_of(call.request.headers.get("traceparent", "")),
+            }
+            _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
+
+
+def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
+    return name, re.compile(pattern), handlers
+
+
+def _read_body(request: WireRequest) -> Any:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        told = {"field": "Content-Type", "expected": "application/json", "actual": kind[:60] or "nothing"}
+        raise MessageError([told])
+    return parse_json(request.body)
+
+
+def _has_caller(document: Any) -> bool:
+    return isinstance(document, dict) and isinstance(document.get("caller"), dict)
+
+
+def _check_protocol_header(request: WireRequest) -> None:
+    """Chapter 8, from the server's side: a client that says which protocol it speaks must speak ours."""
+    stated = request.headers.get("skill-protocol")
+    if stated is None:
+        return
+    ours = Version.parse(PROTOCOL_VERSION)
+    try:
+        fits = Version.parse(stated).major == ours.major
+    except ValueError:
+        fits = False
+    if not fits:
+        supported = f">={ours.major}.0.0,<{ours.major + 1}.0.0"
+        raise RefusedError(
+            version_incompatible({"descriptor_version": PROTOCOL_VERSION, "consumer_supported_range": supported})
+        )
+
+
+def _preferred_wait(request: WireRequest, longest: float) -> float:
+    """The seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most *longest*; 0 where it is not asked for."""
+    for preference in request.headers.get("prefer", "").split(","):
+        name, _, value = preference.strip().partition("=")
+        if name.strip().lower() == "wait" and value.strip().isdecimal():
+            return min(float(value.strip()[:9]), longest)
+    return 0.0
+
+
+def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
+    """Chapter 9's violations: each offending parameter, what was expected, and what came."""
+    found = []
+    for each in error.to_errors():
+        details = each.details or {}
+        found.append(
+            {
+                "field": "/inputs" + str(details.get("path", "")),
+                "expected": details.get("expected") or each.message,
+                "actual": details.get("received", "see message"),
+                "message": each.message,
+                "code": each.code.value,
+                **({"suggested_action": each.suggested_action} if each.suggested_action else {}),
+            }
+        )
+    return found

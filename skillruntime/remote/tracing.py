@@ -1,0 +1,29 @@
+"""W3C trace context: ``traceparent`` <-> ``trace_id``."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+__all__ = ["new_traceparent", "trace_id_of"]
+
+# Trace Context, section 3.2.2: version, trace id, parent id, flags, in lower case; all zeros is no id.
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
+
+
+def trace_id_of(traceparent: str) -> str | None:
+    """Return the trace id that *traceparent* carries; None where it is none.
+
+    >>> trace_id_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    '4bf92f3577b34da6a3ce929d0e0e4736'
+    """
+    match = _TRACEPARENT.fullmatch(traceparent.strip())
+    return match[1] if match else None
+
+
+def new_traceparent(trace_id: str | None) -> str | None:
+    """Return a header for a new step of the trace *trace_id*; None where that is no W3C trace id."""
+    if trace_id is None or not _TRACE_ID.fullmatch(trace_id):
+        return None
+    return f"00-{trace_id}-{secrets.token_hex(8)}-01"
