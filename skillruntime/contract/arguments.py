@@ -210,12 +210,18 @@ def _mend(text: str, encoded: int) -> tuple[Any, tuple[str, ...]]:
 def _mend_object(text: str, start: int) -> tuple[Any, tuple[str, ...]]:
     """Read the object that begins at *start*, and refuse what stands around it if it may belong to it."""
     reader = Reader(text, start)
-    value = reader.value(0)
+    try:
+        value, reader.position = _LITERAL_DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError, UnreadableError):
+        value = reader.value(0)
     end = reader.position
     reader.space()
     before, after = text[:start].strip(), text[reader.position :].strip()
-    if after and not after.strip("}] \t\r\n") and not before and not reader.left_object:
-        return value, (*reader.mends, "stray-bracket")
+    if after and not after.strip("}] \t\r\n") and not before:
+        careful = Reader(text, start)
+        careful.value(0)
+        if not careful.left_object:
+            return value, (*reader.mends, "stray-bracket")
     if "{" in after:
         raise UnreadableError("there is more than one object")
     is_fragment = _FRAGMENT.search(before) or "[" in before or after[:1] in (",", ":") or set(after) & set("[]}")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.declarations import (
@@ -26,6 +26,7 @@ from skillruntime.contract.edit import Edit
 from skillruntime.contract.explanation import AMBIGUOUS
 from skillruntime.contract.keys import is_schema_echo, is_wrapper, renames
 from skillruntime.contract.pointer import Path, format_pointer, parse_pointer, value_at
+from skillruntime.contract.policy import LENIENT, SAFE, STRICT, Policy, policy_named
 from skillruntime.contract.readings import (
     booleans,
     is_nothing,
@@ -43,6 +44,7 @@ __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce",
 MAX_STEPS = 20_000
 MAX_NESTED_MENDS = 12
 MAX_ROUNDS = 6
+MAX_DROPPED = 200
 MISSPELT = 0.75
 
 
@@ -70,52 +72,6 @@ class Repair:
 
     def __repr__(self) -> str:
         return f"Repair({', '.join(f'{key}={value!r}' for key, value in self.to_dict().items())})"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How far mending goes.
-
-    ``mend`` turns it on. ``on_unknown`` says what becomes of a key that the schema does not know: ``"refuse"``, or
-    ``"drop"`` and record it. ``more_words`` also reads ``on``, ``off``, ``y``, ``n``, ``t``, ``f`` as booleans and
-    ``n/a``, ``nil``, ``undefined`` as nothing.
-    """
-
-    mend: bool = True
-    on_unknown: Literal["refuse", "drop"] = "refuse"
-    more_words: bool = False
-
-    def __post_init__(self) -> None:
-        if self.on_unknown not in ("refuse", "drop"):
-            raise ValueError(f"on_unknown is {self.on_unknown!r}; it is 'refuse' or 'drop'")
-
-
-STRICT = Policy(mend=False)
-SAFE = Policy()
-LENIENT = Policy(on_unknown="drop", more_words=True)
-_POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
-
-
-def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
-    """Return the policy of that name, or that the record of switches describes; a ``Policy`` is returned as it is.
-
-    >>> policy_named({"on_unknown": "drop"})
-    Policy(mend=True, on_unknown='drop', more_words=False)
-
-    Raises:
-        ValueError: there is no policy of that name, or no such switch.
-    """
-    if isinstance(policy, Policy):
-        return policy
-    if isinstance(policy, Mapping):
-        try:
-            return Policy(**policy)
-        except TypeError:
-            switches = ", ".join(each.name for each in fields(Policy))
-            raise ValueError(f"policy has the switches {', '.join(map(str, policy))}; known are {switches}") from None
-    if policy not in _POLICIES:
-        raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches")
-    return _POLICIES[policy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,23 +175,33 @@ class _Mender:
             return None
         edit = Edit(value)
         repairs: list[Repair] = []
-        done: set[tuple[Path, Path]] = set()
+        refusals: dict[tuple[Path, Path], list[Violation]] = {}
         for violation in violations:
-            if violation.path and violation.location is not None and (violation.path, violation.location) not in done:
-                done.add((violation.path, violation.location))
-                repairs += self.member(edit, violation.path, violation.location, path, depth)
+            if violation.path and violation.location is not None:
+                refusals.setdefault((violation.path, violation.location), []).append(violation)
+        for (where, refuser), same in refusals.items():
+            repairs += self.member(edit, where, refuser, same, path, depth)
         if isinstance(value, dict):
             here = [violation for violation in violations if not violation.path]
             repairs += self.keys(edit, here, location, path)
         return _Mended(edit.value, tuple(repairs)) if repairs else None
 
-    def member(self, edit: Edit, where: Path, location: Path, path: Path, depth: int) -> tuple[Repair, ...]:
+    def member(
+        self, edit: Edit, where: Path, location: Path, same: list[Violation], path: Path, depth: int
+    ) -> tuple[Repair, ...]:
+        """Mend what stands at *where*, which the subschema at *location* refuses by the violations *same*."""
         try:
             part = value_at(edit.value, where)
         except LookupError:
             return ()  # left out by an earlier mend
+        if self.steps < 0:
+            return ()
         whole = (*path, *where)
-        mended = self.mend(part, location, whole, depth + 1)
+        if part is same[0].value and not isinstance(part, dict | list):
+            self.steps -= 1
+            mended = self.whole(part, same, location, whole, depth + 1)  # what mend would find out once more
+        else:
+            mended = self.mend(part, location, whole, depth + 1)
         if mended is not None:
             if mended.repairs:
                 edit.put(where, mended.value)
@@ -281,7 +247,7 @@ class _Mender:
 
     def may_drop(self, value: dict[str, Any], name: str, declared: dict[str, Any]) -> bool:
         """Whether an unknown key may be left out: it wraps nothing, and is no misspelt name of an absent property."""
-        if self.policy.on_unknown != "drop" or is_wrapper(value, name, declared):
+        if self.policy.on_unknown != "drop" or len(value) > MAX_DROPPED or is_wrapper(value, name, declared):
             return False
         absent = [known for known in declared if known not in value]
         return not difflib.get_close_matches(name, absent, n=1, cutoff=MISSPELT)
@@ -318,6 +284,7 @@ class _Mender:
                             yield mended
                 case "enum" | "const":
                     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
+                    self.steps -= len(allowed) // 16
                     for after in matches(value, allowed):
                         yield _Mended(after, (Repair(pointer, "enum-value", _plain(value), after),))
                 case "type":

@@ -43,31 +43,39 @@ def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | Non
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
     """
-    where = format_pointer(path) or "the top"
     if len(path) > depth:
         return f"nested more than {depth} levels deep"
     match value:
         case None | bool():
             return None
         case str():
-            return None if value.isascii() or _is_unicode(value) else f"half of a surrogate pair at {where}"
+            return None if value.isascii() or _is_unicode(value) else f"half of a surrogate pair at {_where(path)}"
         case int():
-            return None if value.bit_length() <= MAX_BITS else f"a number of thousands of digits at {where}"
+            return None if value.bit_length() <= MAX_BITS else f"a number of thousands of digits at {_where(path)}"
         case float() | Decimal():
-            return None if math.isfinite(value) else f"{value} at {where}"
+            return None if math.isfinite(value) else f"{value} at {_where(path)}"
         case dict():
             for key, member in value.items():
                 if not isinstance(key, str):
-                    return f"the key {key!r}, which is no text, at {where}"
-                fault = find_fault(key, depth, path) or find_fault(member, depth, (*path, key))
+                    return f"the key {key!r}, which is no text, at {_where(path)}"
+                if not key.isascii() and not _is_unicode(key):
+                    return f"half of a surrogate pair in a key at {_where(path)}"
+                fault = find_fault(member, depth, (*path, key))
                 if fault:
                     return fault
             return None
         case list() | tuple():
-            faults = (find_fault(item, depth, (*path, index)) for index, item in enumerate(value))
-            return next((fault for fault in faults if fault), None)
+            for index, item in enumerate(value):
+                fault = find_fault(item, depth, (*path, index))
+                if fault:
+                    return fault
+            return None
         case _:
-            return f"a {type(value).__name__} at {where}"
+            return f"a {type(value).__name__} at {_where(path)}"
+
+
+def _where(path: Path) -> str:
+    return format_pointer(path) or "the top"
 
 
 def _is_unicode(text: str) -> bool:

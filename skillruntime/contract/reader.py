@@ -26,6 +26,8 @@ _PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]+'), "'": re.compile(r"[^'\\\x00-\x1f
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
 _SEPARATORS = " \t\r\n,:]})/#"
 
 
@@ -56,7 +58,7 @@ class Reader:
 
     def space(self) -> None:
         """Pass over white space and comments."""
-        while True:
+        while self.text[self.position : self.position + 1] not in _SOLID:
             if match := _SPACE.match(self.text, self.position):
                 self.position = match.end()
             elif match := _COMMENT.match(self.text, self.position):
@@ -193,7 +195,7 @@ class Reader:
 
     def paired(self, text: str) -> str:
         """Join the two halves that an escaped character beyond U+FFFF is written as."""
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not text.isascii() and _SURROGATE.search(text):
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
         return text
 

@@ -1,0 +1,55 @@
+"""How far mending goes: a name, or a record of switches, for a contract or for one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+__all__ = ["LENIENT", "SAFE", "STRICT", "Policy", "policy_named"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How far mending goes.
+
+    ``mend`` turns it on. ``on_unknown`` says what becomes of a key that the schema does not know: ``"refuse"``, or
+    ``"drop"`` and record it. ``more_words`` also reads ``on``, ``off``, ``y``, ``n``, ``t``, ``f`` as booleans and
+    ``n/a``, ``nil``, ``undefined`` as nothing.
+    """
+
+    mend: bool = True
+    on_unknown: Literal["refuse", "drop"] = "refuse"
+    more_words: bool = False
+
+    def __post_init__(self) -> None:
+        if self.on_unknown not in ("refuse", "drop"):
+            raise ValueError(f"on_unknown is {self.on_unknown!r}; it is 'refuse' or 'drop'")
+
+
+STRICT = Policy(mend=False)
+SAFE = Policy()
+LENIENT = Policy(on_unknown="drop", more_words=True)
+_POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
+
+
+def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
+    """Return the policy of that name, or that the record of switches describes; a ``Policy`` is returned as it is.
+
+    >>> policy_named({"on_unknown": "drop"})
+    Policy(mend=True, on_unknown='drop', more_words=False)
+
+    Raises:
+        ValueError: there is no policy of that name, or no such switch.
+    """
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, Mapping):
+        try:
+            return Policy(**policy)
+        except TypeError:
+            switches = ", ".join(each.name for each in fields(Policy))
+            raise ValueError(f"policy has the switches {', '.join(map(str, policy))}; known are {switches}") from None
+    if policy not in _POLICIES:
+        raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches")
+    return _POLICIES[policy]
