@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # for readers and type checkers; at run time the names resolv
     from skillruntime.errors import TruncatedInputError as TruncatedInputError
     from skillruntime.errors import UnsupportedVersionError as UnsupportedVersionError
     from skillruntime.runtime.runners import CallContext as CallContext
+    from skillruntime.runtime.runtime import Approval as Approval
     from skillruntime.runtime.runtime import SkillRuntime as SkillRuntime
     from skillruntime.runtime.session import SkillSession as SkillSession
 
@@ -68,7 +69,7 @@ _HOMES = {
         *("TruncatedInputError", "UnsupportedVersionError"),
     ),
     "runtime.runners": ("CallContext",),
-    "runtime.runtime": ("SkillRuntime",),
+    "runtime.runtime": ("Approval", "SkillRuntime"),
     "runtime.session": ("SkillSession",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, settings
+
+from skillruntime import ErrorCode, SkillResponse
 
 settings.register_profile(
     "repeatable",
@@ -18,3 +24,50 @@ settings.load_profile("repeatable")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+ENVELOPE = {
+    "type": "object",
+    "required": ["status"],
+    "additionalProperties": False,
+    "properties": {
+        "status": {"enum": ["success", "partial_success", "failed"]},
+        "data": True,
+        "errors": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["code", "message", "recoverable"],
+                "additionalProperties": False,
+                "properties": {
+                    "code": {"enum": [code.value for code in ErrorCode]},
+                    "message": {"type": "string", "minLength": 1},
+                    "recoverable": {"type": "boolean"},
+                    "details": {"type": "object", "minProperties": 1},
+                    "suggested_action": {"type": "string", "minLength": 1},
+                },
+            },
+        },
+        "metadata": {"type": "object", "minProperties": 1},
+    },
+    "if": {"properties": {"status": {"const": "failed"}}},
+    "then": {"required": ["errors"]},
+}
+"""The envelope of the contract chapter (31.4), as a schema: every answer that a test asks for is held against it."""
+
+_judge = jsonschema.Draft202012Validator(ENVELOPE)
+_to_dict = SkillResponse.to_dict
+
+
+@pytest.fixture(autouse=True)
+def every_envelope_is_the_chapters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test provokes, the answer has the form of 31.4."""
+
+    def to_dict(response: SkillResponse) -> dict[str, Any]:
+        document = _to_dict(response)
+        _judge.validate(document)
+        return document
+
+    monkeypatch.setattr(SkillResponse, "to_dict", to_dict)
+    yield
