@@ -160,10 +160,10 @@ def _faults(action: dict[str, Any], parameter: dict[str, Any], branch: dict[str,
     takes = parameter.get("takes", "value")
     kind = action["action"]
     switches = ("_StoreTrueAction", "_StoreFalseAction", "_StoreConstAction", "_AppendConstAction")
-    if kind in switches or action["nargs"] == 0:
-        return [] if takes in ("nothing", "one_of") else [f"it is a switch, read as {takes}"]
     if kind == "_CountAction":
         return [] if takes == "count" else [f"it is counted, read as {takes}"]
+    if kind in switches or action["nargs"] == 0:
+        return [] if takes in ("nothing", "one_of") else [f"it is a switch, read as {takes}"]
     if kind == "BooleanOptionalAction":
         return [] if takes == "nothing" and parameter.get("off_flag") in action["flags"] else ["it can be negated"]
     nargs = action["nargs"]

@@ -8,6 +8,7 @@ is the document of a `CommandLine`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -237,7 +238,7 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
         raise _UnsayableError(f"it has {parameter.length} items")
     if len(words) > 1 and line.parser not in ("click", "words"):
         for word in words:
-            if _looks_like_flag(word, line):
+            if _looks_like_flag(word, line) and not _is_negative_number(word, line):
                 raise _UnsayableError(f"{word[:40]!r} would be read as a flag")
     return words
 
@@ -298,6 +299,13 @@ def _is_default(value: Any, parameter: Parameter) -> bool:
 
 def _looks_like_flag(word: str, line: CommandLine) -> bool:
     return len(word) > 1 and word[0] in line.prefixes
+
+
+def _is_negative_number(word: str, line: CommandLine) -> bool:
+    """Whether argparse takes *word* for a number: it does, unless one of its flags looks like one."""
+    if line.parser != "argparse" or not re.fullmatch(r"-\d+|-\d*\.\d+", word):
+        return False
+    return not any(re.match(r"-\d", each.flag) for each in line.parameters if each.flag)
 
 
 def _text(parameter: Parameter, value: Any) -> str:

@@ -160,7 +160,8 @@ def _run_typer(reader: Reader, arguments: list[Any], named: dict[str, Any], node
 def _decorator(symbol: str) -> Any:
     def make(reader: Reader, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         made = Made(symbol, arguments, named, node)
-        if len(arguments) == 1 and isinstance(arguments[0], FunctionValue):
+        is_bare = len(arguments) == 1 and symbol in ("click.command", "click.group")
+        if is_bare and isinstance(arguments[0], FunctionValue):
             return _decorate(reader, [Made(symbol, [], {}, node), arguments[0]], {}, node)  # @click.command, bare
         return made
 

@@ -36,7 +36,7 @@ _TYPES = {
 
 def read_click(reader: Reader, model: ClickCommandModel, description: str = "") -> Command:
     """Return the command that *model* stands for, with its commands below it."""
-    function = model.function
+    function = model.function.stands_for or model.function if model.function else None
     documented = ast.get_docstring(function.node) if function and not isinstance(function.node, ast.Lambda) else None
     told = model.named.get("help") or model.named.get("short_help") or documented
     command = Command("click", first_paragraph(_before_form_feed(told)) or description)

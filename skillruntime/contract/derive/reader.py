@@ -119,7 +119,7 @@ class Reader(Calls):
         value: Any = FunctionValue(node, scope)
         for decorator in reversed(node.decorator_list):
             applied = self.evaluate(decorator, scope)
-            if isinstance(applied, Symbol) and not applied.name.startswith(self.made):
+            if isinstance(applied, Symbol) and applied.name not in self.library:
                 continue  # a decorator of another library: taken to keep the signature
             result = self.call(applied, [value], {}, decorator)
             value = value if result is UNKNOWN or result is None else result
