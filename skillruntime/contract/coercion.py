@@ -41,6 +41,7 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
+MAX_PARTS = 20_000
 MAX_STEPS = 20_000
 MAX_NESTED_MENDS = 12
 MAX_ROUNDS = 6
@@ -92,7 +93,7 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE) -> Coerced:
     """Return *value* with its slips mended so that *schema* accepts it.
 
     *value* is a JSON value and is never changed. Where it cannot be mended whole, the answer is *value* as it came,
-    with all that is wrong with it.
+    with all that is wrong with it. A value of more than 20,000 parts is not mended, and one thing is told of it.
 
     >>> coerce({"n": "5"}, Schema({"properties": {"n": {"type": "integer"}}})).value
     {'n': 5}
@@ -101,6 +102,8 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE) -> Coerced:
     """
     if schema.is_valid(value):
         return Coerced(value)
+    if _is_large(value):
+        return Coerced(value, (), (schema.first_violation(value),))
     if not policy.mend:
         return Coerced(value, (), tuple(schema.violations(value)))
     mender = _Mender(schema, policy)
@@ -108,6 +111,19 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE) -> Coerced:
     if mended is None:
         return Coerced(value, (), _still_wrong(value, mender))
     return Coerced(mended.value, _marked(mended.repairs, schema))
+
+
+def _is_large(value: Any) -> bool:
+    """Whether *value* has more parts than are worth looking at one by one."""
+    pending, seen = [value], 0
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict | list):
+            seen += len(part)
+            if seen > MAX_PARTS:
+                return True
+            pending += part.values() if isinstance(part, dict) else part
+    return False
 
 
 def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:

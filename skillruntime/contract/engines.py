@@ -75,6 +75,10 @@ class Engine(Protocol):
         """Yield what is wrong with *value* by the subschema."""
         ...
 
+    def first_violation(self, value: Any) -> Violation:
+        """Return one thing that is wrong with *value*, which does not fit, without looking for more."""
+        ...
+
 
 def _reference(location: Path) -> str:
     return _BASE + "#" + quote(format_pointer(location), safe="/~!$&'()*+,;=:@?-._")
@@ -102,6 +106,7 @@ class RustEngine:
             "offline": True,
         }
         self._compile = jsonschema_rs.validator_for
+        self._error = jsonschema_rs.ValidationError
         self._new_registry = jsonschema_rs.Registry
         draft = next((name for part, name in _DRAFTS.items() if part in dialect), "Draft202012")
         self._draft = getattr(jsonschema_rs, draft)
@@ -133,6 +138,13 @@ class RustEngine:
     def checker(self, location: Path) -> Callable[[Any], bool]:
         check: Callable[[Any], bool] = self._validator(location).is_valid
         return check
+
+    def first_violation(self, value: Any) -> Violation:
+        try:
+            self._validators[()].validate(value)
+        except self._error as error:
+            return self._violation(error, value)
+        raise AssertionError("the value fits")
 
     def violations(self, value: Any, location: Path) -> Iterator[Violation]:
         for error in self._validator(location).iter_errors(value):
@@ -215,6 +227,9 @@ class ReferenceEngine:
     def checker(self, location: Path) -> Callable[[Any], bool]:
         validator = self._validator(location)
         return lambda value: bool(validator.is_valid(_with_floats(value)))
+
+    def first_violation(self, value: Any) -> Violation:
+        return next(self.violations(value, ()))
 
     def violations(self, value: Any, location: Path) -> Iterator[Violation]:
         value = _with_floats(value)

@@ -76,6 +76,10 @@ class Schema:
         """Return what is wrong with *value* by the subschema at *location*; nothing if it fits."""
         return list(self._engine.violations(value, location))
 
+    def first_violation(self, value: Any) -> Violation:
+        """Return one thing that is wrong with *value*, which does not fit, without looking for more."""
+        return self._engine.first_violation(value)
+
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location* of the document."""
         check = self._checkers.get(location)
