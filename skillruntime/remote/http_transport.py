@@ -27,7 +27,7 @@ _REDIRECTS = 3
 _KEPT = frozenset(
     {
         *("content-type", "retry-after", "etag", "location", "preference-applied", "traceparent"),
-        *("content-location", "expires", "cache-control", "www-authenticate"),
+        *("allow", "cache-control", "vary", "www-authenticate"),
     }
 )
 
@@ -89,10 +89,11 @@ class HttpTransport:
         host = parts.hostname or ""
         literal = f"[{address}]" if ":" in address else address
         netloc = f"{literal}:{parts.port}" if parts.port else literal
+        headers = {"accept-encoding": "identity", **request.headers, "host": parts.netloc.rpartition("@")[2]}
         wire = client.build_request(
             request.method,
             parts._replace(netloc=netloc, fragment="").geturl(),
-            headers={"accept-encoding": "identity", **request.headers, "host": parts.netloc.rpartition("@")[2]},
+            headers=[(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()],
             content=request.body or None,
             extensions={"sni_hostname": host} if parts.scheme == "https" else None,
         )
@@ -107,8 +108,8 @@ class HttpTransport:
                     )
         finally:
             await response.aclose()
-        headers = {name.lower(): value for name, value in response.headers.items() if name.lower() in _KEPT}
-        return WireResponse(response.status_code, headers, bytes(body))
+        kept = {name.lower(): value for name, value in response.headers.items() if name.lower() in _KEPT}
+        return WireResponse(response.status_code, kept, bytes(body))
 
 
 def _same_origin_target(request: WireRequest, response: WireResponse) -> str | None:

@@ -14,7 +14,8 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote
@@ -105,6 +106,7 @@ class SkillService:
         self.limits = limits or Limits()
         self.metrics = Metrics()
         self.is_ready = True
+        self._waits: set[anyio.CancelScope] = set()
         self._authenticate = authenticate
         self._secret = secret or secrets.token_bytes(32)
         self._allows_webhook = allows_webhook
@@ -145,6 +147,12 @@ class SkillService:
             response = WireResponse(response.status, response.headers)
         self._note(call, name, response.status, time.perf_counter() - started)
         return response
+
+    def stop(self) -> None:
+        """Take no new work, and let nobody wait: what is accepted goes on, or is taken up at the next start."""
+        self.is_ready = False
+        for scope in tuple(self._waits):
+            scope.cancel()
 
     # Who may see what
 
@@ -251,9 +259,7 @@ class SkillService:
         if wait:
             raise refuse_rate(wait)
         if not self.is_ready:
-            raise RefusedError(
-                ErrorDocument(WireCode.RATE_LIMIT_EXCEEDED, "The server is stopping"), {"retry-after": "2"}
-            )
+            raise refuse_rate(2, "The server is stopping")
         ticket = self._ticket(call, served, invocation)
         if ticket.webhook is not None and not (self._allows_webhook and await self._allows_webhook(ticket.webhook)):
             raise MessageError(
@@ -435,10 +441,22 @@ class SkillService:
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
         """Wait for the end, but not longer than *seconds*."""
         last = execution
-        with anyio.move_on_after(seconds):
+        with self.until_stopped(), anyio.move_on_after(seconds):
             async for seen in self.executions.watch(execution.execution_id):
                 last = seen
         return last
+
+    @contextmanager
+    def until_stopped(self) -> Iterator[None]:
+        """Wait inside this for what may take long: it ends at once when the server is to stop."""
+        with anyio.CancelScope() as scope:
+            if not self.is_ready:
+                scope.cancel()
+            self._waits.add(scope)
+            try:
+                yield
+            finally:
+                self._waits.discard(scope)
 
     def _show(
         self, call: _Call, execution: Execution, headers: Mapping[str, str], *, is_first: bool = False

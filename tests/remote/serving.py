@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,14 +12,18 @@ import anyio
 
 from skillruntime.contract.contract import Contract
 from skillruntime.remote.access import KeyRing, Principal, hash_key
+from skillruntime.remote.app import create_app
 from skillruntime.remote.client import RemoteClient
 from skillruntime.remote.credentials import ApiKey, NoCredentials
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, CapabilityType, RetryPolicy
 from skillruntime.remote.exchange import Transport, WireRequest, WireResponse
+from skillruntime.remote.guard import AddressGuard
+from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.limits import Limits
 from skillruntime.remote.memory_executions import MemoryExecutions
 from skillruntime.remote.protocol import Progress
 from skillruntime.remote.served import ServedSkill, SkillWork, describe
+from skillruntime.remote.server import Server, bind
 from skillruntime.remote.service import SkillService
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
@@ -43,7 +47,7 @@ class Skills:
     gate: anyio.Event = field(default_factory=anyio.Event)
     started: anyio.Event = field(default_factory=anyio.Event)
 
-    def runtime(self) -> tuple[SkillRuntime, list[ServedSkill]]:
+    def runtime(self, base: str = BASE) -> tuple[SkillRuntime, list[ServedSkill]]:
         """Return the runtime and what is served of it."""
         runtime = SkillRuntime()
         served: list[ServedSkill] = []
@@ -72,7 +76,7 @@ class Skills:
             )
             runtime.implements(name, contract=contract)(function)
             auth = API_KEY if access is not AccessPolicy.PUBLIC else AuthConfig()
-            descriptor = describe(name, contract, base_url=BASE, access=access, auth=auth, poll_interval_ms=5)
+            descriptor = describe(name, contract, base_url=base, access=access, auth=auth, poll_interval_ms=5)
             endpoint = replace(descriptor.endpoint, retry=RetryPolicy(3, 5))
             served.append(ServedSkill(replace(descriptor, capability_type=kind, endpoint=endpoint), name, contract))
 
@@ -118,6 +122,7 @@ class Served:
     service: SkillService
     skills: Skills
     transport: Transport
+    base: str = BASE
 
     def client(self, name: str, *, key: str | None = None, **options: Any) -> RemoteClient:
         """Return a client of one skill."""
@@ -136,7 +141,7 @@ class Served:
         if document is not None:
             body = document if isinstance(document, bytes) else json.dumps(document).encode()
             named.setdefault("content-type", "application/json")
-        return await self.transport(WireRequest(method, BASE + path, named, body, "203.0.113.9"))
+        return await self.transport(WireRequest(method, self.base + path, named, body, "203.0.113.9"))
 
     async def invoke(self, name: str, text: Any = "hi", *, key: str | None = None, **headers: str) -> WireResponse:
         """Send one invocation."""
@@ -162,3 +167,27 @@ async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> As
     async with MemoryExecutions(SkillWork(runtime, served), **options) as executions:
         service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
         yield Served(service, skills, service.handle)
+
+
+@asynccontextmanager
+async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+    """Serve the test skills over a loopback socket, through Starlette and uvicorn."""
+    listening = bind("127.0.0.1", 0)
+    base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    skills = Skills()
+    runtime, served = skills.runtime(base)
+    ready = anyio.Event()
+    async with MemoryExecutions(SkillWork(runtime, served), **options) as executions:
+        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
+        server = Server(create_app(service), service, handles_signals=False, grace=1, on_ready=ready.set)
+        async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listening])
+            await ready.wait()
+            try:
+                yield Served(service, skills, transport, base)
+            finally:
+                server.should_exit = True
+
+
+Serving = Callable[..., AbstractAsyncContextManager[Served]]
+"""How a test gets its server."""
