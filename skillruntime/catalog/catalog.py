@@ -10,8 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.skill import Skill, SkillMetadata
-from skillruntime.catalog.snapshot import Entry, Root, Snapshot
-from skillruntime.catalog.summary import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
+from skillruntime.catalog.snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillNotFoundError
 

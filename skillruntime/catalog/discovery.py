@@ -9,16 +9,17 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, cut, read_frontmatter
 from skillruntime.catalog.index import index_path, load_index, save_index
 from skillruntime.catalog.snapshot import Entry, Root, Snapshot, Stamp
-from skillruntime.catalog.summary import Summary, judge, scan, summarize
 from skillruntime.diagnostic import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
 
@@ -28,7 +29,6 @@ MAX_DEPTH = 5
 MAX_DIRECTORIES = 20_000
 """Directories without a SKILL.md that are looked into, for one root."""
 
-_HEAD = 4096
 _SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
 _KIND, _REGULAR, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -93,18 +93,11 @@ def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
     return reading.finish()
 
 
-class _Read(NamedTuple):
-    entry: Entry
-    stamp: Stamp
-    notes: tuple[Diagnostic, ...]
-
-
 class _Stamps:
-    """What is known of a root, to be compared with: its stamps in columns, and the position of each file in them."""
+    """What is known of a root, to be compared with: the stamps, and the position of each file in them."""
 
     def __init__(self, snapshot: Snapshot | None) -> None:
-        numbers: list[int] = memoryview(snapshot.stamps).cast("q").tolist() if snapshot else []
-        self.sizes, self.modified, self.inodes = numbers[0::3], numbers[1::3], numbers[2::3]
+        self.numbers = memoryview(snapshot.stamps if snapshot else b"").cast("q")
         entries = snapshot.entries if snapshot else []
         # By name where that tells the place, else by path. Without loops: this runs at every start.
         names = [entry[1] if entry[0] is None else "" for entry in entries]
@@ -113,7 +106,8 @@ class _Stamps:
         self.unusual = {entry[0]: position for position, entry in enumerate(entries) if entry[0] is not None}
 
     def of(self, position: int) -> Stamp:
-        return self.sizes[position], self.modified[position], self.inodes[position]
+        size, modified, inode = self.numbers[3 * position : 3 * position + 3]
+        return size, modified, inode
 
 
 class _Reading:
@@ -122,7 +116,10 @@ class _Reading:
     def __init__(self, root: Root, known: Snapshot | None) -> None:
         self.root = root
         self.known = known
-        self.read_files: list[_Read] = []
+        self.entries: list[Entry] = []
+        self.new_stamps = bytearray()
+        self.notes: dict[int, tuple[Diagnostic, ...]] = {}
+        self.read_summary: Callable[[str, int, str, list[Diagnostic]], Summary | None] | None = None
         self.unchanged: list[int] = []
         self.problems: list[Diagnostic] = []
         self.directories = 0
@@ -191,7 +188,7 @@ class _Reading:
             return set(names)
         stamps = self.stamps
         position_of = stamps.usual.get
-        sizes, modified, inodes = stamps.sizes, stamps.modified, stamps.inodes
+        numbers = stamps.numbers
         prefix, lstat = directory.rstrip("/") + "/", os.lstat
         unchanged: list[int] = []
         changed: set[str] = set()
@@ -205,11 +202,8 @@ class _Reading:
             except OSError:
                 changed.add(name)
                 continue
-            if (
-                stat.st_mtime_ns == modified[position]
-                and stat.st_size == sizes[position]
-                and stat.st_ino == inodes[position]
-            ):
+            at = 3 * position
+            if stat.st_mtime_ns == numbers[at + 1] and stat.st_size == numbers[at] and stat.st_ino == numbers[at + 2]:
                 unchanged.append(position)
             else:
                 changed.add(name)
@@ -246,10 +240,20 @@ class _Reading:
         if file_name != "SKILL.md":
             message = f"the file is named {file_name}, not SKILL.md"
             found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
-        summary = _read_summary(path, flags, name, found)
-        entry = _entry(summary, path, self.root)
-        self.read_files.append(_Read(entry, stamp, tuple(found)))
+        if self.read_summary is None:
+            from skillruntime.catalog.reading import read_summary  # an import and a warm start do without it
+
+            self.read_summary = read_summary
+        summary = self.read_summary(path, flags, name, found)
+        self.add(_entry(summary, path, self.root), self.settled(stamp), tuple(found))
         return True
+
+    def add(self, entry: Entry, stamp: Stamp, notes: tuple[Diagnostic, ...]) -> None:
+        """Note what one file holds. At once as it is kept: what lives shortly between would fragment the memory."""
+        if notes:
+            self.notes[len(self.entries)] = notes
+        self.entries.append(entry)
+        self.new_stamps += struct.pack("=3q", *stamp)
 
     def follow(self, path: str) -> os.stat_result | None:
         """Return the state of what the link *path* leads to, if that lies inside the root."""
@@ -270,20 +274,19 @@ class _Reading:
     def finish(self) -> Snapshot:
         """Return what was found; where nothing has changed, with the very entries that were known."""
         known, problems = self.known, tuple(self.problems)
-        if known is not None and not self.read_files and len(self.unchanged) == len(known.entries):
-            return known if problems == known.problems else replace(known, problems=problems)
-        reads = sorted([*self.kept(), *self.read_files], key=lambda read: (read.entry.name, read.entry.path or ""))
-        numbers = [number for read in reads for number in self.settled(read.stamp)]
-        notes = {position: read.notes for position, read in enumerate(reads) if read.notes}
-        entries = [read.entry for read in reads]
-        return Snapshot(self.root, entries, struct.pack(f"={len(numbers)}q", *numbers), notes, problems)
-
-    def kept(self) -> Iterator[_Read]:
-        """Yield what was known and has not changed."""
-        if self.known is not None:
+        if known is not None:
+            if not self.entries and len(self.unchanged) == len(known.entries):
+                return known if problems == known.problems else replace(known, problems=problems)
             for position in self.unchanged:
-                notes = self.known.notes.get(position, ())
-                yield _Read(self.known.entries[position], self.stamps.of(position), notes)
+                self.add(known.entries[position], self.stamps.of(position), known.notes.get(position, ()))
+        entries = self.entries
+        order = sorted(range(len(entries)), key=lambda position: (entries[position][1], entries[position][0] or ""))
+        numbers = memoryview(self.new_stamps).cast("q")
+        stamps = bytearray()
+        for position in order:
+            stamps += numbers[3 * position : 3 * position + 3]
+        notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
+        return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems)
 
     def settled(self, stamp: Stamp) -> Stamp:
         """Return *stamp*, or one that fits no file where the file may yet change without its stamp telling.
@@ -309,69 +312,6 @@ def _entry(summary: Summary | None, path: str, root: Root) -> Entry:
     return Entry(None if usual else path, name, description, version and sys.intern(version), flags, root)
 
 
-def _read_summary(path: str, flags: int, directory: str, found: list[Diagnostic]) -> Summary | None:
-    """Return what the catalog must know of the SKILL.md at *path*, reading as little of it as can be."""
-    try:
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, _reason(error)))
-        return None
-    try:
-        data = os.read(descriptor, _HEAD)
-        if data.startswith(b"---\n"):
-            end = data.find(b"\n---\n", 3)
-            if end > 0:
-                summary = _scan(data[4:end])
-                if summary is not None:
-                    return judge(summary, directory, path, found)
-        data, is_whole = _read_on(descriptor, data)
-    except OSError as error:
-        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, _reason(error)))
-        return None
-    finally:
-        os.close(descriptor)
-    return summary_of(data, path, directory, found, is_whole=is_whole)
-
-
-def summary_of(
-    data: bytes, path: str, directory: str, found: list[Diagnostic], *, is_whole: bool = True
-) -> Summary | None:
-    """Return what *data*, a SKILL.md or its beginning, tells a catalog, or ``None`` where there is no skill in it."""
-    parts = cut(data, path, is_whole=is_whole)
-    summary = scan(parts.block) if parts.block is not None else None
-    if summary is not None:
-        found.extend(parts.diagnostics)
-        return judge(summary, directory, path, found)
-    frontmatter = read_frontmatter(data, path, is_whole=is_whole)
-    found.extend(frontmatter.diagnostics)
-    if frontmatter.fields is None:
-        return None
-    return judge(summarize(frontmatter.fields, path, found), directory, path, found)
-
-
-def _scan(block: bytes) -> Summary | None:
-    try:
-        return scan(block.decode())
-    except UnicodeDecodeError:
-        return None
-
-
-def _read_on(descriptor: int, data: bytes) -> tuple[bytes, bool]:
-    """Read on until the frontmatter is closed, the file ends, or the bound is reached."""
-    chunk = data
-    while len(chunk) == _HEAD and len(data) <= MAX_FRONTMATTER:
-        opening = data.find(b"---", 0, _HEAD)
-        if opening < 0 and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return data, False
-        if opening >= 0 and any(
-            mark in data[opening + 3 :] for mark in (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
-        ):
-            return data, False
-        chunk = os.read(descriptor, _HEAD)
-        data += chunk
-    return data, len(chunk) < _HEAD
-
-
 def _is_other_case(name: str) -> bool:
     return name != "SKILL.md" and name.lower() == "skill.md"
 
@@ -389,7 +329,6 @@ _KINDS = {
     0o020000: "a device",
     0o060000: "a device",
 }
-_CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
 
 
 def _reason(error: Exception) -> str:

@@ -18,6 +18,7 @@ from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 
 __all__ = ["Fixed", "fix"]
 
+_MAX_ROUNDS = 8
 _FORMAT = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 # What a client gives a meaning to at the top of the frontmatter: moved, it would be lost.
 _CLIENT_WORDS = (
@@ -50,6 +51,16 @@ def fix(data: bytes, directory: str) -> Fixed:
     # PDF
      ('description was put in quotes', 'version was moved below metadata')
     """
+    done: tuple[str, ...] = ()
+    for _ in range(_MAX_ROUNDS):  # one fault may hide another
+        fixed = _fix_once(data, directory)
+        if fixed.data == data:
+            break
+        data, done = fixed.data, done + fixed.done
+    return Fixed(data, done)
+
+
+def _fix_once(data: bytes, directory: str) -> Fixed:
     rules = {diagnostic.rule for diagnostic in lint(data, directory)}
     try:
         text = data.decode("utf-8-sig")

@@ -98,6 +98,12 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     """Decode *data* and cut it where ``---`` stands as a line of its own, first and second."""
     found: list[Diagnostic] = []
     text = _decode(data, path, is_whole, found)
+    end = text.find("\n---\n", 3, MAX_FRONTMATTER) if text.startswith("---\n") and "\r" not in text else -1
+    if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n...")):
+        # What nearly every file is, without the care that the others need.
+        body = text[end + 5 :].lstrip()
+        line = text.count("\n", 0, len(text) - len(body)) + 1
+        return Cut(text[4 : end + 1], body.rstrip(), 2, tuple(found), line)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     first_line = 1

@@ -1,4 +1,8 @@
-"""A skill at its three stages: what is known at start, what activation adds, and its files on demand."""
+"""A skill at its three stages: what is known at start, what activation adds, and its files on demand.
+
+What the second and the third stage need is imported there, not at the top: it would cost every start as much as all
+that a start does need.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,6 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.catalog.frontmatter import Frontmatter, read_frontmatter
-from skillruntime.catalog.resources import Resource, list_resources, read_bytes, read_text
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillruntime.catalog.contract_files import ContractFiles
+    from skillruntime.catalog.frontmatter import Frontmatter
+    from skillruntime.catalog.resources import Resource
     from skillruntime.contract.contract import Contract
 
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
@@ -83,12 +87,15 @@ class SkillMetadata:
 class Skill:
     """An activated skill: its instructions are read, its contracts and files are not until they are asked for."""
 
-    __slots__ = ("_contracts", "_frontmatter", "body", "metadata")
+    __slots__ = ("_contracts", "_parsed", "_text", "body", "metadata")
 
-    def __init__(self, metadata: SkillMetadata, frontmatter: Frontmatter) -> None:
+    def __init__(self, metadata: SkillMetadata, data: bytes) -> None:
+        from skillruntime.catalog.frontmatter import cut
+
         self.metadata = metadata
-        self.body = frontmatter.body
-        self._frontmatter = frontmatter
+        self.body = cut(data, metadata.path).body
+        self._text = data
+        self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
 
     @classmethod
@@ -99,7 +106,7 @@ class Skill:
             SkillNotFoundError: the file is gone.
             InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
         """
-        return cls(metadata, read_frontmatter(_read_file(metadata), metadata.path))
+        return cls(metadata, _read_file(metadata))
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
@@ -128,6 +135,15 @@ class Skill:
     def frontmatter(self) -> Mapping[str, Any]:
         """All fields of the frontmatter, as text."""
         return MappingProxyType(self._frontmatter.fields or {})
+
+    @property
+    def _frontmatter(self) -> Frontmatter:
+        if self._parsed is None:
+            from skillruntime.catalog.frontmatter import read_frontmatter
+
+            self._parsed = read_frontmatter(self._text, self.metadata.path)
+            self._text = b""
+        return self._parsed
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
@@ -179,6 +195,8 @@ class Skill:
 
     def resources(self) -> list[Resource]:
         """Return the files of the skill beside SKILL.md and its contracts, by path."""
+        from skillruntime.catalog.resources import list_resources
+
         return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120 - as everywhere here, no pathlib
 
     def read_resource(self, path: str) -> str:
@@ -187,6 +205,8 @@ class Skill:
         Raises:
             ResourceNotFoundError: there is no such file in the skill, or it is no text.
         """
+        from skillruntime.catalog.resources import read_text
+
         return read_text(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
 
     def read_resource_bytes(self, path: str) -> bytes:
@@ -195,11 +215,12 @@ class Skill:
         Raises:
             ResourceNotFoundError: there is no such file in the skill.
         """
+        from skillruntime.catalog.resources import read_bytes
+
         return read_bytes(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
 
     def _read_contracts(self) -> ContractFiles:
         if self._contracts is None:
-            # Here, not at the top: contracts bring the schema engines, and a start must not wait for those.
             from skillruntime.catalog.contract_files import read_contract_files
 
             self._contracts = read_contract_files(os.path.dirname(self.metadata.path), self.name)  # noqa: PTH120
@@ -287,6 +308,8 @@ def _read_file(metadata: SkillMetadata) -> bytes:
 
 
 def _frontmatter(path: str) -> Frontmatter:
+    from skillruntime.catalog.frontmatter import Frontmatter
+
     try:
         stat = os.stat(path)  # noqa: PTH116
         return _cached_frontmatter(path, stat.st_size, stat.st_mtime_ns)
@@ -297,5 +320,7 @@ def _frontmatter(path: str) -> Frontmatter:
 @lru_cache(maxsize=64)
 def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
     """Return the frontmatter of the file in the state that *size* and *modified* name."""
+    from skillruntime.catalog.frontmatter import read_frontmatter
+
     with open(path, "rb") as file:  # noqa: PTH123
         return read_frontmatter(file.read(2 * 64 * 1024), path, is_whole=size <= 2 * 64 * 1024)

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from skillruntime.diagnostic import Diagnostic
 
-__all__ = ["Entry", "Root", "Snapshot", "Stamp"]
+__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "Entry", "Root", "Snapshot", "Stamp"]
+
+HIDDEN_FROM_MODEL = 1
+HIDDEN_FROM_USER = 2
 
 Stamp = tuple[int, int, int]
 """Size in bytes, modification time in nanoseconds, inode."""

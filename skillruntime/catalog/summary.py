@@ -12,12 +12,10 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from skillruntime.catalog.snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "Summary", "judge", "scan", "summarize"]
-
-HIDDEN_FROM_MODEL = 1
-HIDDEN_FROM_USER = 2
+__all__ = ["Summary", "judge", "scan", "summarize"]
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024

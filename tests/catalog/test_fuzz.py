@@ -11,10 +11,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skillruntime.catalog.discovery import summary_of
 from skillruntime.catalog.fixing import Fixed, fix
 from skillruntime.catalog.frontmatter import read_frontmatter
 from skillruntime.catalog.lint import is_valid, lint
+from skillruntime.catalog.reading import summary_of
 from skillruntime.catalog.summary import scan, summarize
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic

@@ -1,0 +1,80 @@
+"""Reads of one SKILL.md what a catalog must know, and as little of the file as tells it.
+
+Imported at the first file that has to be read: a start from the index, and an import, need none of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, cut, read_frontmatter
+from skillruntime.catalog.summary import Summary, judge, scan, summarize
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["read_summary", "summary_of"]
+
+_HEAD = 4096
+_CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
+
+
+def read_summary(path: str, flags: int, directory: str, found: list[Diagnostic]) -> Summary | None:
+    """Return what the catalog must know of the SKILL.md at *path*, reading as little of it as can be."""
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
+        return None
+    try:
+        data = os.read(descriptor, _HEAD)
+        if data.startswith(b"---\n"):
+            end = data.find(b"\n---\n", 3)
+            if end > 0:
+                summary = _scan(data[4:end])
+                if summary is not None:
+                    return judge(summary, directory, path, found)
+        data, is_whole = _read_on(descriptor, data)
+    except OSError as error:
+        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
+        return None
+    finally:
+        os.close(descriptor)
+    return summary_of(data, path, directory, found, is_whole=is_whole)
+
+
+def summary_of(
+    data: bytes, path: str, directory: str, found: list[Diagnostic], *, is_whole: bool = True
+) -> Summary | None:
+    """Return what *data*, a SKILL.md or its beginning, tells a catalog, or ``None`` where there is no skill in it."""
+    parts = cut(data, path, is_whole=is_whole)
+    summary = scan(parts.block) if parts.block is not None else None
+    if summary is not None:
+        found.extend(parts.diagnostics)
+        return judge(summary, directory, path, found)
+    frontmatter = read_frontmatter(data, path, is_whole=is_whole)
+    found.extend(frontmatter.diagnostics)
+    if frontmatter.fields is None:
+        return None
+    return judge(summarize(frontmatter.fields, path, found), directory, path, found)
+
+
+def _scan(block: bytes) -> Summary | None:
+    try:
+        return scan(block.decode())
+    except UnicodeDecodeError:
+        return None
+
+
+def _read_on(descriptor: int, data: bytes) -> tuple[bytes, bool]:
+    """Read on until the frontmatter is closed, the file ends, or the bound is reached."""
+    chunk = data
+    while len(chunk) == _HEAD and len(data) <= MAX_FRONTMATTER:
+        opening = data.find(b"---", 0, _HEAD)
+        if opening < 0 and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data, False
+        if opening >= 0 and any(
+            mark in data[opening + 3 :] for mark in (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
+        ):
+            return data, False
+        chunk = os.read(descriptor, _HEAD)
+        data += chunk
+    return data, len(chunk) < _HEAD
