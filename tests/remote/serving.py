@@ -6,6 +6,8 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -16,6 +18,7 @@ from skillruntime.remote.app import create_app
 from skillruntime.remote.client import RemoteClient
 from skillruntime.remote.credentials import ApiKey, NoCredentials
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, CapabilityType, RetryPolicy
+from skillruntime.remote.durable_executions import DurableExecutions
 from skillruntime.remote.exchange import Transport, WireRequest, WireResponse
 from skillruntime.remote.guard import AddressGuard
 from skillruntime.remote.http_transport import HttpTransport
@@ -171,22 +174,24 @@ async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> As
 
 @asynccontextmanager
 async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
-    """Serve the test skills over a loopback socket, through Starlette and uvicorn."""
+    """Serve the test skills over a loopback socket, through Starlette and uvicorn, with executions in a database."""
     listening = bind("127.0.0.1", 0)
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     skills = Skills()
     runtime, served = skills.runtime(base)
     ready = anyio.Event()
-    async with MemoryExecutions(SkillWork(runtime, served), **options) as executions:
-        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
-        server = Server(create_app(service), service, handles_signals=False, grace=1, on_ready=ready.set)
-        async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
-            tasks.start_soon(server.serve, [listening])
-            await ready.wait()
-            try:
-                yield Served(service, skills, transport, base)
-            finally:
-                server.should_exit = True
+    with TemporaryDirectory() as directory:
+        work = SkillWork(runtime, served)
+        async with DurableExecutions(work, Path(directory) / "executions.db", **options) as executions:
+            service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
+            server = Server(create_app(service), service, handles_signals=False, grace=1, on_ready=ready.set)
+            async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
+                tasks.start_soon(server.serve, [listening])
+                await ready.wait()
+                try:
+                    yield Served(service, skills, transport, base)
+                finally:
+                    server.should_exit = True
 
 
 Serving = Callable[..., AbstractAsyncContextManager[Served]]
