@@ -18,6 +18,7 @@ The family::
     ├── ToolNotAvailableError       TOOL_NOT_AVAILABLE      no    a command, package or runner is missing
     ├── ToolExecutionError          TOOL_EXECUTION_FAILED   no    the skill ran and failed
     ├── ToolTimeoutError            TOOL_TIMEOUT            no    the skill ran past its deadline
+    ├── TokenLimitError             TOKEN_LIMIT_EXCEEDED    no    the conversation's tokens are spent
     └── RateLimitError              RATE_LIMIT_EXCEEDED     yes   a service asks to wait
 """
 
@@ -40,6 +41,7 @@ __all__ = [
     "SkillNotFoundError",
     "SkillOutputError",
     "SkillRuntimeError",
+    "TokenLimitError",
     "ToolExecutionError",
     "ToolNotAvailableError",
     "ToolTimeoutError",
@@ -244,6 +246,12 @@ class ToolTimeoutError(SkillRuntimeError, TimeoutError):
     """The skill ran past its deadline."""
 
     code = ErrorCode.TOOL_TIMEOUT
+
+
+class TokenLimitError(SkillRuntimeError):
+    """What was asked for does not fit the tokens that the conversation may still spend."""
+
+    code = ErrorCode.TOKEN_LIMIT_EXCEEDED
 
 
 class RateLimitError(SkillRuntimeError):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillruntime.contract.contract import Contract
+from skillruntime.tokens.audience import for_model
 
 __all__ = ["to_tool_schema"]
 
@@ -14,6 +15,8 @@ _PREFIXES = {"#/definitions/": "definitions", "#/$defs/": "$defs"}
 
 def to_tool_schema(contract: Contract) -> dict[str, Any]:
     """Return the input schema with its root reference followed, and only the definitions that it uses.
+
+    What is written for people alone (titles, ``$comment``, ``x-documentation``) is not sent.
 
     >>> contract = Contract.from_dict({
     ...     "input": {"$ref": "#/definitions/In"},
@@ -35,7 +38,8 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
     for keyword in ("definitions", "$defs"):
         if kept := {name: value for name, value in document.get(keyword, {}).items() if (keyword, name) in used}:
             result[keyword] = kept
-    return result
+    sent: dict[str, Any] = for_model(result)
+    return sent
 
 
 def _find(document: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Accepted, Contract
+from skillruntime.runtime.options import CallOptions
 from skillruntime.runtime.paths import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
 from skillruntime.runtime.scripts import ScriptRunner
+from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
 
-if TYPE_CHECKING:
-    from skillruntime.runtime.session import SkillSession
-
-__all__ = ["Call", "CallOptions", "Target"]
-
-
-class CallOptions(TypedDict, total=False):
-    """What a host may say about one call, beside its name and arguments.
-
-    ``version``: the version the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
-    ``finish_reason``: why the model stopped (``"length"``: its text was cut off). ``caller`` and ``config`` reach the
-    runner in its `CallContext`. ``let_through`` names the exceptions that are no failure of the skill but the host's
-    own control flow (an agent's interrupt): those are raised, not enveloped.
-    """
-
-    version: str | None
-    timeout: float | None
-    finish_reason: str | None
-    caller: str | None
-    config: Mapping[str, Any] | None
-    let_through: Callable[[Exception], bool] | None
+__all__ = ["Call", "Target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +46,7 @@ class Call:
     session: SkillSession | None
     options: CallOptions
     started: float = field(default_factory=time.perf_counter)
+    started_at: int = field(default_factory=time.time_ns)
     is_prepared: bool = False
     arguments: dict[str, Any] = field(default_factory=dict)
     timeout: float | None = None

@@ -6,6 +6,7 @@ the envelope. What can be decided without waiting is plain functions: `prepare` 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import os
@@ -34,14 +35,18 @@ from skillruntime.errors import (
     ToolTimeoutError,
 )
 from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import Call, CallOptions, Target
+from skillruntime.runtime.call import Call, Target
 from skillruntime.runtime.failure import to_errors, unwrapped
+from skillruntime.runtime.options import CallOptions
 from skillruntime.runtime.paths import with_resolved_paths
+from skillruntime.runtime.record import CallRecord, Observer, Operation, is_logging, notify
 from skillruntime.runtime.reported import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.workspace import Workspace
+from skillruntime.tokens.budget import TokenLimits
+from skillruntime.tokens.counter import Model
 
 __all__ = ["Approval", "SkillRuntime"]
 
@@ -71,6 +76,7 @@ class SkillRuntime:
     factories that other rooms hand down (a remote one, say). *environment* names variables that scripts may see beside
     the usual ones. *workspace* is the directory for calls outside a session; by default a fresh temporary one.
     *timeout* is the seconds for a call where neither the caller nor the contract says; None is no deadline.
+    *on_call* is told of every call, skill loaded and resource read, as a `CallRecord`, when it is over.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class SkillRuntime:
         workspace: str | os.PathLike[str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
         environment: Sequence[str] = (),
+        on_call: Observer | Sequence[Observer] = (),
     ) -> None:
         self._catalog = SkillCatalog() if catalog is None else _checked(catalog)
         self._policy = policy
@@ -91,6 +98,7 @@ class SkillRuntime:
         self._workspace = Workspace(workspace)
         self._timeout = timeout
         self._environment = tuple(environment)
+        self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call)
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
         self._targets: dict[str, Target] = {}
@@ -141,9 +149,29 @@ class SkillRuntime:
                 names += self.catalog.activate(skill_name).contracts
         return list(dict.fromkeys(names))
 
-    def session(self, *, workspace: str | os.PathLike[str] | None = None) -> SkillSession:
-        """Return a new session: what one conversation activates, its workspace, and what it was refused."""
-        return SkillSession(self, workspace=workspace)
+    def session(
+        self,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        limits: TokenLimits | None = None,
+        model: Model = "gpt-4o",
+        tell_tokens: bool = False,
+    ) -> SkillSession:
+        """Return a new session: what one conversation activates and spends, its workspace, what it was refused.
+
+        *limits* is how many tokens of *model* it may spend; see `SkillSession`.
+        """
+        return SkillSession(self, workspace=workspace, limits=limits, model=model, tell_tokens=tell_tokens)
+
+    def with_observer(self, observer: Observer) -> SkillRuntime:
+        """Return this runtime with one more observer, beside those it has; everything else is shared."""
+        other = copy.copy(self)
+        other._observers = (*self._observers, observer)
+        return other
+
+    def notify(self, record: CallRecord) -> None:
+        """Tell the log and the observers of *record*."""
+        notify(self._observers, record)
 
     # The path of one call. Everything that decides is in `prepare`, `finish` and `_failed`; `_run` alone waits.
 
@@ -159,9 +187,10 @@ class SkillRuntime:
             self.prepare(call)
             await self._ask_approval(call)
             output = await _run_within_deadline(call)
-            return self.finish(call, output)
+            response = self.finish(call, output)
         except Exception as error:
-            return self._failed(call, error)
+            response = self._failed(call, error)
+        return self._told(call, response)
 
     def call_blocking(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
@@ -180,9 +209,10 @@ class SkillRuntime:
             else:
                 run_to_end(self._ask_approval, call)
                 output = run_to_end(_run_within_deadline, call)
-            return self.finish(call, output)
+            response = self.finish(call, output)
         except Exception as error:
-            return self._failed(call, error)
+            response = self._failed(call, error)
+        return self._told(call, response)
 
     def prepare(self, call: Call) -> None:
         """Decide everything that can be decided without waiting: which contract, which arguments, which runner.
@@ -190,7 +220,10 @@ class SkillRuntime:
         Raises:
             SkillRuntimeError: the call is refused, and nothing has been run.
         """
-        call.workspace = self._workspace if call.session is None else call.session.workspace
+        call.workspace = self._workspace
+        if call.session is not None:
+            call.session.require_room()
+            call.workspace = call.session.workspace
         call.target = target = self._target(call.name)
         call.accepted = accepted = target.contract.accept(
             call.sent,
@@ -238,6 +271,25 @@ class SkillRuntime:
             if times > 1:
                 errors[0] = _repeated(errors[0], times)
         return SkillResponse.failed(*errors, metadata=call.metadata())
+
+    def _told(self, call: Call, response: SkillResponse) -> SkillResponse:
+        """The answer as it may be told within the session's tokens; observers are told of it too."""
+        if call.session is not None:
+            response = call.session.settle(call.name, call.sent, response)
+        if self._observers or is_logging():
+            self.notify(
+                CallRecord(
+                    Operation.CALL,
+                    str(call.name),
+                    call.started_at,
+                    round((time.perf_counter() - call.started) * 1e9),
+                    response,
+                    call.arguments if call.is_prepared else call.sent,
+                    session_id=None if call.session is None else call.session.id,
+                    config=call.options.get("config"),
+                )
+            )
+        return response
 
     async def _ask_approval(self, call: Call) -> None:
         """Ask the host about an untrusted script; a person may take their time, outside the deadline."""
