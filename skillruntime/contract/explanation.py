@@ -25,8 +25,10 @@ AMBIGUOUS = "ambiguous"
 MAX_ERRORS = 12
 MAX_QUOTED = 40
 MAX_NAME = 60
-MAX_LISTED = 90
-MAX_SCHEMA = 80
+MAX_ITEMS = 5
+MAX_LISTED = 72
+MAX_SCHEMA = 48
+MAX_POINTER = 120
 MAX_COMPARED = 200
 
 _RANGE = {
@@ -46,8 +48,7 @@ _UNIT = {"minLength": " characters", "maxLength": " characters"}
 _ARTICLES = {"integer": "an integer", "array": "an array", "object": "an object", "null": "null"}
 _SHOWN = (
     *("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "const", "pattern", "enum", "items"),
-    *("required", "default"),
+    *("minLength", "maxLength", "minItems", "maxItems", "const", "pattern", "enum", "items"),
 )
 
 Hidden = Callable[[Path, Any], bool]
@@ -177,7 +178,7 @@ _SECRET = "(secret)"
 
 
 def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: Any, action: str | None) -> SkillError:
-    details = {"path": format_pointer(path), "expected": expected, "received": received}
+    details = {"path": _shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
     return SkillError(code, message, True, {k: v for k, v in details.items() if v is not None}, action)
 
 
@@ -259,9 +260,6 @@ def _wanted(schema: Any) -> str:
     names = schema.get("required") or schema.get("properties")
     if words == "an object" and names:
         words += f" with {_listed(names)}"
-    if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
-        inner = _wanted(schema["items"])
-        words += f", each {inner}" if inner else ""
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None:
         words += f" from {low} to {high}"
@@ -271,13 +269,15 @@ def _wanted(schema: Any) -> str:
         words += f", at most {high}"
     for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
         if few in schema and many in schema:
-            words += f" of {schema[few]} to {schema[many]} {unit}"
+            words += f", {schema[few]} to {schema[many]} {unit}"
         elif few in schema or many in schema:
-            words += f" of at {'least' if few in schema else 'most'} {schema.get(few, schema.get(many))} {unit}"
+            words += f", at {'least' if few in schema else 'most'} {schema.get(few, schema.get(many))} {unit}"
     if "pattern" in schema:
         words += f" that matches {_shortened(str(schema['pattern']))}"
     if "format" in schema:
         words += f" in the form of a {schema['format']}"
+    inner = _wanted(schema.get("items")) if words == "an array" or words.startswith("an array,") else ""
+    words += f", each {inner}" if inner else ""
     return _shortened(words, MAX_LISTED)
 
 
@@ -321,7 +321,7 @@ def _quoted(value: Any) -> str:
     match value:
         case dict():
             return "{" + _shortened(", ".join(map(str, value))) + "}"
-        case list() if not all(isinstance(item, str | int | float | None) for item in value):
+        case list() if len(value) > MAX_ITEMS or not all(isinstance(item, str | int | float | None) for item in value):
             return f"an array of {len(value)}"
         case Decimal():
             return str(value)

@@ -1,0 +1,233 @@
+"""Errors a model can act on: `contract/explanation.py`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from skillruntime.contract.contract import Contract
+from skillruntime.errors import SkillError, SkillInputError
+from skillruntime.tokens.counter import count
+
+SCHEMA: dict[str, Any] = {
+    "$defs": {"login": {"type": "object", "properties": {"password": {"type": "string", "format": "password"}}}},
+    "type": "object",
+    "required": ["topic"],
+    "additionalProperties": False,
+    "properties": {
+        "topic": {"type": "string", "minLength": 2, "maxLength": 100, "description": "What to look for."},
+        "max_articles": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+        "time_range": {"enum": ["today", "this_week", "this_month", "this_year", "last_week", "last_month", "ever"]},
+        "since": {"type": "string", "format": "date"},
+        "language": {"type": "string", "pattern": "^(auto|[a-z]{2})$", "examples": ["en"]},
+        "limit": {"anyOf": [{"type": "integer", "maximum": 10}, {"type": "null"}]},
+        "flag": {"type": ["integer", "boolean"]},
+        "tags": {"type": "array", "items": {"type": "string", "minLength": 2}, "maxItems": 3, "uniqueItems": True},
+        "filter": {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "required": ["kind", "n"],
+                    "properties": {"kind": {"const": "count"}, "n": {"type": "integer"}},
+                },
+                {
+                    "type": "object",
+                    "required": ["kind", "t"],
+                    "properties": {"kind": {"const": "text"}, "t": {"type": "string"}},
+                },
+            ]
+        },
+        "point": {"anyOf": [{"type": "object", "required": ["x", "y"]}, {"type": "array", "minItems": 2}]},
+        "api_key": {"type": "string", "writeOnly": True, "minLength": 8},
+        "keys": {"type": "array", "items": {"type": "string", "writeOnly": True}, "maxItems": 1},
+        "login": {"$ref": "#/$defs/login"},
+        "pin": {"type": "integer", "writeOnly": True, "maximum": 9},
+    },
+}
+OPEN = {
+    **SCHEMA,
+    "properties": {k: v for k, v in SCHEMA["properties"].items() if k not in ("api_key", "keys", "login", "pin")},
+    "$defs": {},
+}
+
+
+def errors(raw: Any, schema: Any = OPEN, **options: Any) -> list[SkillError]:
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": schema}).accept(raw, **options)
+    return list(caught.value.to_errors())
+
+
+def tokens(error: SkillError) -> int:
+    return count(json.dumps(error.to_dict(), ensure_ascii=False, separators=(",", ":"))).tokens
+
+
+TOLD: list[tuple[dict[str, Any], str, str, str]] = [
+    ({}, "MISSING_REQUIRED_PARAM", "'topic' is a required property", 'Add "topic": a string, 2 to 100 characters'),
+    ({"topics": "AI"}, "INVALID_INPUT", "'topics' is not a known property", 'Did you mean "topic"?'),
+    (
+        {"max_articles": "three"},
+        "INVALID_INPUT",
+        '/max_articles: "three" is not an integer',
+        "Send an integer from 1 to 10",
+    ),
+    (
+        {"max_articles": 50},
+        "PARAM_OUT_OF_RANGE",
+        "/max_articles: 50 is more than the maximum 10",
+        "Send an integer from 1 to 10",
+    ),
+    (
+        {"time_range": "this weak"},
+        "INVALID_INPUT",
+        '/time_range: "this weak" is not one of "today", "this_week", "this_month", "this_year", "last_week"'
+        " and 2 more",
+        'Did you mean "this_week"?',
+    ),
+    ({"since": "yesterday"}, "INVALID_INPUT", '/since: "yesterday" is no date', "Send a string in the form of a date"),
+    (
+        {"language": "English"},
+        "INVALID_INPUT",
+        '/language: "English" does not match ^(auto|[a-z]{2})$',
+        'Send a value like "en"',
+    ),
+    ({"limit": 50}, "PARAM_OUT_OF_RANGE", "/limit: 50 is more than the maximum 10", "Send an integer, at most 10"),
+    ({"limit": "many"}, "INVALID_INPUT", '/limit: "many" is not an integer', "Send an integer, at most 10"),
+    ({"flag": "1"}, "INVALID_INPUT", '/flag: "1" could mean 1 or true', "Send one of them, in its own type"),
+    (
+        {"tags": "a1, b2"},
+        "INVALID_INPUT",
+        '/tags: "a1, b2" is not an array',
+        "Send an array, at most 3 items, each a string, at least 2 characters",
+    ),
+    (
+        {"tags": ["ab", None]},
+        "INVALID_INPUT",
+        "/tags/1: null is not a string",
+        "Send a string, at least 2 characters",
+    ),
+    ({"filter": {"kind": "count", "n": "x"}}, "INVALID_INPUT", '/filter/n: "x" is not an integer', "Send an integer"),
+    (
+        {"filter": {"kind": "text"}},
+        "MISSING_REQUIRED_PARAM",
+        "/filter: 't' is a required property",
+        'Add "t": a string',
+    ),
+    (
+        {"point": 5.5},
+        "INVALID_INPUT",
+        '/point: 5.5 is none of: an object with "x", "y"; an array, at least 2 items',
+        "Send one of these",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "code", "message", "action"), TOLD, ids=str)
+def test_an_error_says_what_is_wrong_where_and_what_would_be_right(
+    sent: dict[str, Any], code: str, message: str, action: str
+) -> None:
+    """One error for the offending parameter: the most specific code, the closest name or value, the branch meant."""
+    first = errors(sent if not sent or "topics" in sent else {"topic": "AI", **sent})[0]
+
+    assert (first.code, first.message, first.suggested_action) == (code, message, action)
+    assert first.details is not None
+    assert str(first.details["path"]).startswith("/")
+    assert tokens(first) <= 85
+
+
+def test_an_error_costs_about_eighty_tokens_whatever_is_sent() -> None:
+    """Long values, long keys, long lists, other scripts: quoted as far as they are of use."""
+    long = {f"option_number_{index}": {"type": "string"} for index in range(200)}
+    wide = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["option_number_1"],
+        "properties": {
+            **long,
+            "e": {"enum": list(long)},
+            "地": {"enum": ["今天的新闻和昨天的新闻", "本周的新闻" * 20]},
+        },
+    }
+    sent = [
+        {"e": "x" * 5000},
+        {"e": list(range(1000))},
+        {"地": "明天的新闻" * 500},
+        {"x" * 5000: 1},
+        {"option_number_999": {"a": "b" * 5000}},
+        {"option_number_2": ["a" * 3000, "b"]},
+        {},
+    ]
+
+    spent = [tokens(error) for each in sent for error in errors(each, wide)]
+
+    assert len(spent) >= len(sent)
+    assert max(spent) <= 120
+    assert sum(spent) / len(spent) <= 80
+
+
+def test_all_faults_are_told_once_each_and_no_more_than_a_dozen() -> None:
+    """Collect all faults of an input and report once: one error for each offending parameter."""
+    told = errors({"max_articles": "x", "since": "y", "mood": 1})
+    many = errors({"topic": "AI", "tags": [1.5, *[None] * 100]})
+
+    assert [error.details["path"] for error in told if error.details] == [
+        "/max_articles",
+        "/since",
+        "/mood",
+        "/topic",
+    ] or {error.details["path"] for error in told if error.details} == {"/max_articles", "/since", "/mood", "/topic"}
+    assert len(many) == 12
+
+
+SECRET = "hunter2secret"
+SECRETS: list[Any] = [
+    {"topic": "AI", "api_key": [SECRET, SECRET]},
+    {"topic": "AI", "api_key": {"value": SECRET, "unit": SECRET}},
+    {"topic": "AI", "api_kye": SECRET},
+    {"topic": "AI", "keys": [SECRET, SECRET + "2"]},
+    {"topic": "AI", "keys": f"{SECRET}, {SECRET}"},
+    {"topic": "AI", "login": {"password": [SECRET, SECRET]}},
+    {"topic": "AI", "login": f"user:{SECRET}"},
+    {"topic": "AI", "login": [SECRET]},
+    {"topic": "AI", "credentials": {"password": SECRET}},
+    {"topic": "AI", "password": SECRET},
+    {"arguments": {"topic": "AI", "api_key": SECRET}, "mood": SECRET},
+    {"topic": "AI", "pin": SECRET},
+    f'{{"topic": "AI", "api_key": "{SECRET}" "x": 1}}',
+    f'{{"topic": "AI", "api_key": {SECRET}}}',
+    f"my key is {SECRET}",
+    f'"topic": {{"api_key": "x"}} {SECRET}',
+]
+
+
+@pytest.mark.parametrize("sent", SECRETS, ids=str)
+def test_a_secret_is_never_quoted(sent: Any) -> None:
+    """Not where it is wrong, not in a container, not under a misspelt key, not in broken text."""
+    told = json.dumps([error.to_dict() for error in errors(sent, SCHEMA)])
+
+    assert "hunter" not in told
+
+
+def test_a_secret_that_was_mended_is_not_shown_in_the_record() -> None:
+    """A repair keeps its values for the caller, and masks them where it is written down."""
+    contract = Contract.from_dict({"input": SCHEMA})
+    sent = {"input": {"topic": "AI", "apiKey": 123456789, "max_articles": "3", "login": '{"password": "12345678"}'}}
+
+    accepted = contract.accept(f"```\n{json.dumps(sent)}\n```")
+
+    assert accepted.arguments["api_key"] == "123456789"
+    assert accepted.arguments["login"] == {"password": "12345678"}
+    written = json.dumps([repair.to_dict() for repair in accepted.repairs]) + repr(accepted.repairs)
+    assert "12345678" not in written
+    assert {"path": "/max_articles", "rule": "number-text", "before": "3", "after": 3} in [
+        repair.to_dict() for repair in accepted.repairs
+    ]
+    assert [repair.before for repair in accepted.repairs if repair.path == "/api_key"] == [123456789]
+
+
+def test_what_is_no_secret_is_quoted_beside_secrets() -> None:
+    """A schema with a secret still tells what is wrong with the rest."""
+    told = errors({"topic": "AI", "max_articles": "three"}, SCHEMA)
+
+    assert told[0].message == '/max_articles: "three" is not an integer'
