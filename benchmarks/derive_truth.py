@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["ask", "compare"]
 
-_DUMP = r'''
+_DUMP = r"""
 import argparse, json, os, runpy, sys
 
 def plain(value):
@@ -27,6 +27,10 @@ def plain(value):
 
 def named(function):
     return getattr(function, "__name__", None) or type(function).__name__ if function is not None else None
+
+def kind_of(function):
+    name = named(function)
+    return "?" if name == "FileType" and not isinstance(function, argparse.FileType) else name
 
 def actions(parser):
     found = {"arguments": [], "commands": {}, "chooser_required": False}
@@ -50,7 +54,8 @@ def actions(parser):
                 default = None
         found["arguments"].append({
             "flags": list(action.option_strings), "dest": action.dest, "action": kind, "nargs": action.nargs,
-            "type": named(action.type) if named(action.type) != "FileType" or isinstance(action.type, argparse.FileType) else "?", "choices": plain(list(action.choices)) if action.choices is not None else None,
+            "type": kind_of(action.type),
+            "choices": plain(list(action.choices)) if action.choices is not None else None,
             "required": bool(action.required), "default": None if default == argparse.SUPPRESS else plain(default),
             "group": groups.get(id(action)),
         })
@@ -82,7 +87,7 @@ try:
 finally:
     if known:
         answer(known[-1])
-'''
+"""
 
 
 def ask(script: Path, *, timeout: float = 20) -> dict[str, Any] | None:
@@ -114,9 +119,13 @@ def compare(truth: dict[str, Any], document: dict[str, Any]) -> tuple[list[str],
 
 
 def _compare_level(
-    truth: dict[str, Any], line: dict[str, Any], schema: dict[str, Any], chosen: tuple[tuple[str, str], ...],
-    missing: list[str], wrong: list[str],
-) -> None:  # fmt: skip
+    truth: dict[str, Any],
+    line: dict[str, Any],
+    schema: dict[str, Any],
+    chosen: tuple[tuple[str, str], ...],
+    missing: list[str],
+    wrong: list[str],
+) -> None:
     parameters = list(line["parameters"])
     matched: list[int] = []
     for action in truth["arguments"]:
@@ -126,10 +135,10 @@ def _compare_level(
             continue
         matched.append(id(found))
         branch = _branch(schema, chosen)
-        for fault in _faults(action, found, branch):
-            wrong.append(f"{(action['flags'] or [action['dest']])[0]}: {fault}")
+        shown = (action["flags"] or [action["dest"]])[0]
+        wrong += [f"{shown}: {fault}" for fault in _faults(action, found, branch)]
     wrong += [f"{each['name']} is no argument" for each in parameters if id(each) not in matched]
-    names = {name for name in line.get("commands", {})}
+    names = set(line.get("commands", {}))
     missing += [f"command {name}" for name in truth["commands"] if name not in names]
     wrong += [f"command {name} is none" for name in names if name not in truth["commands"]]
     for name, below in truth["commands"].items():

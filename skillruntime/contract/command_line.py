@@ -18,7 +18,7 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
 Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_of"]
-Parser = Literal["argparse", "click", "getopts", "words", "parseArgs", "commander", "yargs"]
+Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """Stands for a default that is not there: ``None`` is one."""
@@ -32,7 +32,7 @@ TOTAL_LIMIT = 1_000_000
 COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
-_NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "commander")
+_NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "places", "commander")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,9 @@ class Parameter:
 class CommandLine:
     """How a script is called: its parameters in order, and its commands under the name of what chooses one.
 
-    ``parser`` is what reads the words, for each has its own ways with a value that starts with a dash. ``prefixes`` are
-    the characters a flag may start with; a word that starts with one in ``files`` would be read as the name of a file.
+    ``parser`` is what reads the words, for each has its own ways with a value that starts with a dash: ``"words"`` is a
+    script that takes them one by one, ``"places"`` one that does so by their number. ``prefixes`` are the characters
+    that a flag may start with; a word that starts with one in ``files`` would be read as the name of a file.
     """
 
     parser: Parser = "argparse"
@@ -172,6 +173,9 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
             faults.append(_fault(parameter.name, str(error), value))
     # A flag that takes as many words as follow goes first: the next flag ends its words.
     options.sort(key=lambda option: not option[0])
+    if line.parser == "places":
+        yield from _in_place(places, faults)
+        places = []
     for _, words in options:
         yield from words
     open_ended = bool(options) and options[-1][0]
@@ -236,7 +240,7 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
     words = [_text(parameter, item) for item in group]
     if parameter.length is not None and len(words) != parameter.length:
         raise _UnsayableError(f"it has {parameter.length} items")
-    if len(words) > 1 and line.parser not in ("click", "words"):
+    if len(words) > 1 and line.parser not in ("click", "words", "places"):
         for word in words:
             if _looks_like_flag(word, line) and not _is_negative_number(word, line):
                 raise _UnsayableError(f"{word[:40]!r} would be read as a flag")
@@ -245,7 +249,9 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
 
 def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
     dashed = _looks_like_flag(text, line)
-    if line.parser in ("getopts", "words") or not (attach or dashed or (line.files and text[:1] in line.files)):
+    if line.parser in ("getopts", "words", "places") or not (
+        attach or dashed or (line.files and text[:1] in line.files)
+    ):
         return [flag, text]
     if not attach and line.parser in _NEXT_WORD_IS_THE_VALUE:
         return [flag, text]

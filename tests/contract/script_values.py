@@ -33,7 +33,9 @@ def answer(values):
 
 import argparse
 original = argparse.ArgumentParser.parse_args
-argparse.ArgumentParser.parse_args = lambda self, args=None, namespace=None: answer(vars(original(self, args, namespace)))
+def parse_args(self, args=None, namespace=None):
+    answer(vars(original(self, args, namespace)))
+argparse.ArgumentParser.parse_args = parse_args
 
 def levels(context):
     values = levels(context.parent) if context.parent else {}

@@ -24,7 +24,7 @@ def read_argv(tree: ast.Module) -> Reading | None:
     uses = [each for each in ast.walk(tree) if _is_argv(each)]
     if not uses:
         return None
-    command = Command("words", first_paragraph(ast.get_docstring(tree)))
+    command = Command("places", first_paragraph(ast.get_docstring(tree)))
     places = _places(tree)
     declared = _from_usage(tree)
     plain = [each for each in declared or () if not each.flags]
@@ -152,6 +152,8 @@ def _agree(declared: list[Argument], places: dict[int, Any], tree: ast.Module) -
     flags = {each.flags[0] for each in declared if each.flags}
     words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     plain = [each for each in declared if not each.flags]
+    if flags and any(not each.required for each in plain):
+        return False  # what is left out would move a flag into its place
     if not flags <= words or sum(each.takes == "values" for each in plain) > 1:
         return False
     if any(each.takes == "values" for each in plain):

@@ -53,6 +53,7 @@ class Calls(Expressions):
         self.made = made
         self.uncertain = 0
         self.depth = 0
+        self.generators: dict[int, bool] = {}
 
     def follow(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
         """Follow *statements* in their order."""
@@ -142,7 +143,12 @@ class Calls(Expressions):
         finally:
             self.depth -= 1
             self.uncertain = level
-        return scope.names.get("__maybe__", UNKNOWN if _yields(function.node) else None)
+        return scope.names.get("__maybe__", UNKNOWN if self._is_generator(function.node) else None)
+
+    def _is_generator(self, node: ast.AST) -> bool:
+        if id(node) not in self.generators:
+            self.generators[id(node)] = _yields(node)
+        return self.generators[id(node)]
 
     def _bind_parameters(
         self, function: FunctionValue, arguments: list[Any], named: dict[str, Any], scope: Scope

@@ -14,7 +14,15 @@ from skillruntime.contract.derive.command import TEXT, Argument, Command, Unread
 from skillruntime.contract.derive.foreign_calls import items_of
 from skillruntime.contract.derive.reader import Reader
 from skillruntime.contract.derive.value_types import PATH, read_type
-from skillruntime.contract.derive.values import UNKNOWN, ClassValue, EnumMember, FunctionValue, Made, Symbol
+from skillruntime.contract.derive.values import (
+    UNKNOWN,
+    ClassValue,
+    EnumMember,
+    FunctionValue,
+    Made,
+    Symbol,
+    is_constant,
+)
 from skillruntime.contract.derive.wording import first_paragraph, flattened
 
 __all__ = ["fitting_default", "read_click", "read_click_type", "split_flags"]
@@ -138,7 +146,8 @@ def _read_option(
     if not flags:
         return Unread(declarations[0], "it has no flag", line)
     default = named.get("default")
-    required = named.get("required") is True or (named.get("prompt", False) is not False and default is None)
+    asks = named.get("prompt", False) not in (None, False)
+    required = named.get("required") is True or asks  # without it, it would ask at a terminal
     kind = named.get("type")
     argument = Argument(name, flags, required=required, description=_help(named, default))
     if named.get("count") is True:
@@ -171,8 +180,10 @@ def _read_option(
 
 def _help(named: dict[str, Any], default: Any) -> str:
     text = flattened(named.get("help"))
-    if named.get("prompt") not in (None, False) and not text and isinstance(named["prompt"], str):
-        return named["prompt"]
+    if named.get("prompt") not in (None, False):
+        text = text or (named["prompt"] if isinstance(named["prompt"], str) else "")
+        if is_constant(default) and default is not None:
+            text = f"{text} (usually {default})".strip()
     return text
 
 

@@ -25,7 +25,7 @@ def without_comments(text: str) -> str:
     "a \\nc('//d')"
     """
     pattern = re.compile(
-        r"('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|`(?:[^`\\]|\\.)*`)|//[^\n]*|/\*.*?\*/", re.DOTALL
+        r"('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|`(?:[^`\\]|\\.)*`)|//[^\n]*|/\*.{0,5000}?\*/", re.DOTALL
     )
     return pattern.sub(lambda match: match[1] or "", text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any
 
 from skillruntime.contract.command_line import ABSENT
@@ -15,6 +16,7 @@ from skillruntime.contract.derive.wording import flattened
 __all__ = ["read_node"]
 
 _CONSTANT = re.compile(r"\b(?:const|let|var)\s+(\w+)\s*=\s*(?=[\[{'\"\d`])")
+_COMMANDER = re.compile(r"\.(option|requiredOption|argument|addOption|addArgument|arguments|description)\s*\(")
 _NUMBER = ValueType({"type": "number"})
 
 
@@ -22,7 +24,7 @@ def read_node(text: str) -> Reading | None:
     """Return what the Node script *text* declares; None where it uses none of the libraries that can be read."""
     description = _description(text)
     code = without_comments(text)
-    names = {match[1]: read_literal(code, match.end())[0] for match in _CONSTANT.finditer(code)}
+    names = {match[1]: read_literal(code, match.end())[0] for match in islice(_CONSTANT.finditer(code), 200)}
     if re.search(r"\bparseArgs\s*\(", code) and "util" in code:
         return _read_parse_args(code, names, description)
     if re.search(r"['\"]commander['\"]", code):

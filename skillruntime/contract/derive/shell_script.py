@@ -14,8 +14,8 @@ from skillruntime.contract.derive.wording import flattened
 __all__ = ["read_shell"]
 
 _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
-_ARM = re.compile(r"^\s*\(?((?:-{1,2}[A-Za-z0-9][\w-]*(?:\s*\|\s*)?)+)\)(.*?);;", re.MULTILINE | re.DOTALL)
-_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.*?);;", re.MULTILINE | re.DOTALL)
+_ARM = re.compile(r"^\s*\(?((?:-{1,2}[A-Za-z0-9][\w-]*(?:\s*\|\s*)?)+)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _ASSIGNED = re.compile(
     r"^\s*(?:local\s+|export\s+|readonly\s+|declare\s+)?(\w+)=[\"']?\$(?:\{(\d)(?::?([-?])([^}]*))?\}|(\d))",
     re.MULTILINE,
@@ -91,12 +91,12 @@ def _from_arm(pattern: str, body: str, text: str) -> Argument | None:
 
 def _told(text: str, flag: str) -> str:
     """What the script's own help says of *flag*, after at least two spaces."""
-    match = re.search(rf"^[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n]*?\s{{2,}}(\S[^\n]*)$", text, re.MULTILINE)
+    match = re.search(rf"^[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n)]*?[ \t]{{2,}}(\S[^\n]*)$", text, re.MULTILINE)
     return flattened(match[1].strip("\"' ")) if match else ""
 
 
 def _places(code: str, after_options: bool) -> list[Argument]:
-    main = re.sub(r"^\s*(?:function\s+)?\w+\s*\(\)\s*\{.*?^\}", "", code, flags=re.MULTILINE | re.DOTALL)
+    main = re.sub(r"^\s*(?:function\s+)?\w+\s*\(\)\s*\{.{0,8000}?^\}", "", code, flags=re.MULTILINE | re.DOTALL)
     if after_options:
         main = _without_loops(main)
     found: dict[int, Argument] = {}
@@ -121,4 +121,4 @@ def _places(code: str, after_options: bool) -> list[Argument]:
 
 
 def _without_loops(code: str) -> str:
-    return re.sub(r"^\s*while\b.*?^\s*done", "", code, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^\s*while\b.{0,8000}?^\s*done", "", code, flags=re.MULTILINE | re.DOTALL)

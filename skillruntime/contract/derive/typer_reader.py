@@ -119,8 +119,8 @@ def _as_option(
 ) -> Argument | Unread:
     _, flags, off = split_flags(declared) if declared else ("", (), None)
     long = "--" + argument.name.replace("_", "-")
-    if made.named.get("prompt") not in (None, False) and default is None:
-        argument = replace(argument, required=True)
+    if made.named.get("prompt") not in (None, False):
+        argument = replace(argument, required=True, default=ABSENT)  # without it, it would ask at a terminal
     if made.named.get("count") is True:
         base = default if isinstance(default, int) else 0
         return replace(argument, flags=flags or (long,), takes="count", default=base, required=False)
