@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.conversions import same_as
 from skillruntime.contract.difference import Bump, Finding, containment, covers, differences, opened
 from skillruntime.contract.normal_form import NotComparable, closed, normal_form
 from skillruntime.contract.pointer import format_pointer
@@ -141,7 +142,7 @@ def _change(side: str, finding: Finding) -> Change:
 
 
 def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
-    if old is new or old == new:
+    if old is new or same_as(old) == same_as(new):
         return
     is_output = side == "output"
     try:
@@ -156,10 +157,27 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     yield from readings.overlooked(side, changes)
 
 
+def _is_coupled(node: Any) -> bool:
+    """Whether a part of *node* means nothing without its neighbours, so that parts cannot be compared one by one."""
+    if isinstance(node, list):
+        return any(map(_is_coupled, node))
+    if not isinstance(node, dict):
+        return False
+    return any(word in ("unevaluatedProperties", "unevaluatedItems") or _is_coupled(node[word]) for word in node)
+
+
 def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
     giver, taker = (new, old) if side == "output" else (old, new)
     bump = Bump.MAJOR if not covers(taker, giver) else Bump.PATCH if covers(giver, taker) else Bump.MINOR
-    return Change(side, "", "schema-changed", f"the schemas were compared only as a whole: {reason}", bump, bump)
+    why = f"the schemas were compared only as a whole: {reason}"
+    change = Change(side, "", "schema-changed", why, bump, bump)
+    if bump is Bump.MAJOR:
+        finding = Finding((), "schema-changed", why, bump, bump, None, old, new)
+        witness = find_witness(finding, Judge(giver), Judge(taker), is_output=side == "output")
+        if witness is not NO_WITNESS:
+            return replace(change, witness=witness, witness_reading="both")
+        change = replace(change, why=f"{why}; it cannot be proven harmless, which counts as breaking")
+    return change
 
 
 _FIELDS = {"set theory": "set_theory", "practical": "practical"}
@@ -188,7 +206,7 @@ class _Readings:
         if finding is None:
             return change
         for reading, field in _FIELDS.items():
-            if getattr(change, field) is not Bump.MAJOR or (change.chapter is Bump.MINOR and field == "practical"):
+            if getattr(change, field) is not Bump.MAJOR:
                 continue
             if change.witness is not NO_WITNESS and self._shows(change.witness, reading):
                 change = replace(change, witness_reading="both")
@@ -207,11 +225,14 @@ class _Readings:
     def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
         """Yield what only the whole schemas show, where no single change claims to break anything."""
         ruled = any(change.chapter is Bump.MINOR for change in changes)
+        clear = {"yes", "unknown"} - ({"unknown"} if any(map(_is_coupled, self._sides)) else set())
         claimed = [max((getattr(each, field) for each in changes), default=Bump.NONE) for field in _FIELDS.values()]
         missing = [
             reading
             for reading, bump in zip(_FIELDS, claimed, strict=True)
-            if bump is not Bump.MAJOR and not (ruled and reading == "practical") and self._contained(reading) == "no"
+            if bump is not Bump.MAJOR
+            and not (ruled and reading == "practical")
+            and self._contained(reading) not in clear
         ]
         if missing:
             strict, practical = (Bump.MAJOR if reading in missing else Bump.MINOR for reading in _FIELDS)

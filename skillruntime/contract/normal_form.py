@@ -20,6 +20,7 @@ _ONE = ("items", "additionalProperties", "contains", "propertyNames", "not", "if
 _ONE_MORE = ("unevaluatedItems", "unevaluatedProperties")
 _NAMED = ("properties", "patternProperties", "dependentSchemas")
 _DROPPED = {"$schema", "$comment", "definitions", "$defs", "additionalItems", "dependencies"}
+_COUNTS = {f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties", "Contains")}
 _UNFOLLOWED = {"$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 _SINCE_2019 = {"unevaluatedProperties", "unevaluatedItems", "dependentRequired", "dependentSchemas"} | {
     "minContains",
@@ -95,6 +96,8 @@ class _NormalForm:
                 found[keyword] = {name: self.of(child, followed) for name, child in value.items()}
             elif (keyword in BRANCHES or keyword in ("prefixItems", "items")) and isinstance(value, list):
                 found["prefixItems" if keyword == "items" else keyword] = [self.of(child, followed) for child in value]
+            elif keyword in _COUNTS and isinstance(value, float) and value.is_integer():
+                found[keyword] = int(value)
             else:
                 found[keyword] = value
         if isinstance(node.get("items"), list) and "additionalItems" in node:

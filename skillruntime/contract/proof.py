@@ -16,9 +16,10 @@ from skillruntime.contract.migration import Migration, MigrationError, chain
 from skillruntime.contract.normal_form import NotComparable, closed, normal_form
 from skillruntime.contract.sampling import samples
 from skillruntime.contract.schema import Schema
+from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillInputError
 
-__all__ = ["Proof", "prove_migrations"]
+__all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,17 @@ def prove_migrations(
         cases += tried
         failures += failure
     return Proof(cases, tuple(failures))
+
+
+def migration_diagnostics(contract: Contract, path: str, *, examples: int = 50) -> list[Diagnostic]:
+    """Return what a linter has to say of the migrations of the contract in the file *path*."""
+    found = []
+    for failure in prove_migrations(contract, examples=examples).failures:
+        shown = json.dumps(failure["input"], ensure_ascii=False)
+        text = f"the migration to {failure['to']} fails for {shown[:200]}: {failure['why']}"
+        hint = "mend its steps, or narrow its 'accepts' to what old callers send"
+        found.append(Diagnostic("migration-fails", Severity.WARNING, path, text, hint=hint))
+    return found
 
 
 def _tried(

@@ -36,6 +36,7 @@ _FORMATS = {
 _TEXTS = ("a", "", "A", "ab", "a b", "0", "-", "1.5", "_", "é", "a" * 10, "/", ".", "A1", "z" * 40, " ")
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _DEPTH = 12
+_BRANCHES = 16
 
 
 def samples(schema: Any, limit: int = 12) -> list[Any]:
@@ -107,10 +108,12 @@ def _guessed(schema: dict[str, Any]) -> tuple[str, ...]:
     return (*likely, *(kind for kind in _TYPES if kind not in likely))
 
 
-def _merged(left: dict[str, Any], right: Any) -> Any:
+def _merged(left: Any, right: Any) -> Any:
     """Return one schema for both, as near as a sample needs."""
-    if not isinstance(right, dict):
-        return left if right else False
+    if not isinstance(left, dict) or not isinstance(right, dict):
+        if left is False or right is False:
+            return False
+        return left if isinstance(left, dict) else right
     found = dict(left)
     for keyword, value in right.items():
         mine: Any = found.get(keyword)
@@ -121,8 +124,12 @@ def _merged(left: dict[str, Any], right: Any) -> Any:
         elif keyword in ("properties", "patternProperties"):
             both = {name: _merged(mine[name], value[name]) for name in mine.keys() & value.keys() if mine[name]}
             found[keyword] = {**mine, **value, **both}
-        elif keyword in BRANCHES:
-            found["allOf"] = [*found.get("allOf", []), {keyword: value}]
+        elif keyword == "allOf":
+            found[keyword] = [*mine, *value]
+        elif keyword in BRANCHES:  # one of these and one of those
+            found[keyword] = [_merged(one, other) for one in mine for other in value if isinstance(one, dict)][
+                :_BRANCHES
+            ]
         elif keyword.startswith(("min", "exclusiveMin")):
             found[keyword] = max(mine, value)
         elif keyword.startswith(("max", "exclusiveMax")):
@@ -214,8 +221,8 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
         yield [wanted[0]] * 3
     for value in inner[1:]:
         yield [value] * max(low, 1) if not schema.get("uniqueItems") else [value]
-    if inner:
-        yield [inner[0]] * max(low, 2)
+    for value in inner[:3]:
+        yield from ([*base, *[value] * count] for count in (1, 2, 3))
 
 
 def _another(inner: list[Any], index: int, schema: dict[str, Any]) -> Any:
@@ -240,6 +247,11 @@ def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
             fill = next(_values(properties.get(name, schema.get("additionalProperties", True)), depth + 1), None)
             base[name] = fill
     yield base
+    for pattern, child in schema.get("patternProperties", {}).items():
+        for name in islice(_matching(pattern, 0, None), 2):
+            yield from ({**base, name: value} for value in islice(_values(child, depth + 1), 4))
+    if isinstance(names, dict) and names:
+        yield from ({**base, name: None} for name in samples({"type": "string", **names}, 6))
     for name, child in properties.items():
         for value in islice(_values(child, depth + 1), 4 if name in required else 2):
             yield {**base, name: value}

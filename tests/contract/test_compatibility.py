@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,10 +17,11 @@ from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, sh
 from skillruntime.contract.compatibility import NO_WITNESS, Bump, Verdict, compare
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.normal_form import closed, normal_form
-from skillruntime.contract.proof import prove_migrations
+from skillruntime.contract.proof import migration_diagnostics, prove_migrations
 from skillruntime.contract.sampling import samples
 from skillruntime.contract.suggestion import suggest_migration
 from skillruntime.contract.versions import Version
+from skillruntime.errors import InvalidSkillError
 
 ROWS = (
     [pytest.param({"input": old}, {"input": new}, *rest, id=f"input: {name}") for name, old, new, *rest in INPUT]
@@ -251,6 +255,36 @@ def test_a_schema_is_compatible_with_itself(schema: Any) -> None:
     assert inputs(schema, schema).bump is Bump.NONE
 
 
+SUITE = Path(__file__).parents[2] / "../shared/data/json-schema-test-suite/tests/draft2020-12"
+
+
+def test_no_value_of_the_official_suite_contradicts_a_verdict() -> None:
+    """Of schemas that other people wrote: what is called harmless harms none of their values."""
+    if not SUITE.exists():
+        pytest.skip("the official JSON Schema test suite is not here")
+    compared, wrong = 0, []
+    for path in sorted(SUITE.glob("*.json")):
+        groups = json.loads(path.read_text(encoding="utf-8"))
+        values = [test["data"] for group in groups for test in group["tests"]]
+        contracts = [found for group in groups if (found := readable(group["schema"])) is not None]
+        for old, new in list(permutations(contracts, 2))[:20]:
+            compared += 1
+            if compare(old, new).set_theory is not Bump.MAJOR:
+                wrong += [
+                    (path.name, value) for value in values if old.input.is_valid(value) > new.input.is_valid(value)
+                ]
+
+    assert compared > 300
+    assert wrong == []
+
+
+def readable(schema: Any) -> Contract | None:
+    try:
+        return Contract.from_dict({"input": schema})
+    except InvalidSkillError:  # it leads outside the document
+        return None
+
+
 # Suggestions and proofs ---------------------------------------------------------------------------------------------
 
 V1 = {
@@ -337,6 +371,8 @@ def test_a_migration_that_fails_names_the_input_that_breaks_it() -> None:
     failure = proof.failures[0]
     assert len(failure["input"]["a"]) > 3
     assert failure["why"] == "the contract does not accept what comes out: maxLength at /a"
+    (finding,) = migration_diagnostics(contract, "contract.json", examples=100)
+    assert (finding.rule, finding.path) == ("migration-fails", "contract.json")
 
 
 def test_a_reversible_migration_that_is_not_undone_is_found() -> None:
