@@ -9,7 +9,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -155,21 +155,23 @@ class _Reading:
         """Take the skills that lie directly in *directory*, and note in *deeper* where else to look."""
         try:
             changed = self.pass_unchanged(directory)
-            if not changed:
+            other_cases = sorted(name for name in changed if len(name) == 8 and _is_other_case(name))
+            if other_cases and self.take(directory, os.path.basename(directory), other_cases[-1]):  # noqa: PTH119
                 return
-            with os.scandir(directory) as children:
-                others = [child for child in children if child.name in changed]
+            if changed and not is_last:
+                with os.scandir(directory) as children:
+                    self.take_children(children, changed, directory, deeper)
         except OSError as error:
             self.tell("directory-unreadable", directory, _reason(error))
-            return
-        other_cases = sorted(child.name for child in others if _is_other_case(child.name))
-        if other_cases and self.take(directory, os.path.basename(directory), other_cases[-1]):  # noqa: PTH119
-            return
-        if is_last:
-            return
-        for child in others:
+
+    def take_children(
+        self, children: Iterable[os.DirEntry[str]], changed: Container[str], directory: str, deeper: list[str]
+    ) -> None:
+        """Take the skills among *children* that are in *changed*, and note in *deeper* the other directories."""
+        prefix = directory.rstrip("/") + "/"
+        for child in children:
             name = child.name
-            if name in _SKIPPED:
+            if name in _SKIPPED or name not in changed:
                 continue
             try:
                 if not child.is_dir():
@@ -177,7 +179,7 @@ class _Reading:
                 is_link = child.is_symlink()
             except OSError:
                 continue
-            path = directory.rstrip("/") + "/" + name
+            path = prefix + name
             if not self.take(path, name, "SKILL.md") and not (is_link and _is_loop(path)):
                 deeper.append(path)
 

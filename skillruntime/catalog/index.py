@@ -7,10 +7,11 @@ counts as absent. Reading it runs nothing: numbers and text, checked by a sum.
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 from skillruntime.catalog.snapshot import Entry, Root, Snapshot
@@ -23,7 +24,8 @@ MAX_ROOTS = 64
 
 MAX_BYTES = 256 * 1024 * 1024
 
-_MAGIC = b"skillruntime index 2\n"
+_MAGIC = b"skillruntime index 3\n"
+_BLOCK = 256
 _FIELD, _RECORD = "\x1f", "\x1e"
 _Section = tuple[str, int, memoryview]
 """The root's path, the sum and the bytes of what it held."""
@@ -97,10 +99,10 @@ def _read_sections(path: str) -> list[_Section]:
             status = os.fstat(file.fileno())
             if status.st_size > MAX_BYTES or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
                 return []
-            data = file.read(status.st_size)
-        if not data.startswith(_MAGIC):
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
+        if data[: len(_MAGIC)] != _MAGIC:
             return []
-        end = data.index(b"\n", len(_MAGIC))
+        end = data.find(b"\n", len(_MAGIC))
         length, total = map(int, data[len(_MAGIC) : end].split())
         head = data[end + 1 : end + 1 + length]
         if zlib.crc32(head) != total or not head:
@@ -117,23 +119,24 @@ def _read_sections(path: str) -> list[_Section]:
 
 
 def _encode(snapshot: Snapshot) -> bytes:
-    """Return *snapshot* as bytes: the count, the columns of numbers, the text.
+    """Return *snapshot* as bytes: the count, the columns of numbers, then texts.
 
-    Stamps come first, then flags. The text is names, descriptions, and what only some entries have, each with its
-    position before it: paths, versions, notes. NUL stands between texts, and an empty one between the columns.
+    Stamps come first, then flags. The first block of texts is what only some entries have, each with its position
+    before it: paths, versions, notes. Then come names and descriptions, some hundred entries a block.
     """
     entries = snapshot.entries
-    flags = bytes(entry.flags for entry in entries)
     rare = (
         {position: entry.path for position, entry in enumerate(entries) if entry.path},
         {position: entry.version for position, entry in enumerate(entries) if entry.version},
         {position: _notes_text(notes) for position, notes in snapshot.notes.items()},
     )
-    texts = [entry.name for entry in entries] + [entry.description for entry in entries]
-    for column in rare:
-        texts += [f"{len(column)}", *map(str, column), *column.values()]
-    text = "\0".join(texts).encode("utf-8", "surrogatepass")
-    return b"%d\n" % len(entries) + snapshot.stamps + flags + text
+    blocks = [[text for column in rare for text in (f"{len(column)}", *map(str, column), *column.values())]]
+    for start in range(0, len(entries), _BLOCK):
+        some = entries[start : start + _BLOCK]
+        blocks.append([entry.name for entry in some] + [entry.description for entry in some])
+    encoded = ["\0".join(block).encode("utf-8", "surrogatepass") for block in blocks]
+    numbers = b"%d\n" % len(entries) + snapshot.stamps + bytes(entry.flags for entry in entries)
+    return numbers + b"".join(len(block).to_bytes(4, "little") + block for block in encoded)
 
 
 def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
@@ -143,11 +146,10 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
     try:
         start = bytes(data[:16]).index(b"\n") + 1
         count = int(bytes(data[: start - 1]))
-        end = start + 24 * count
-        flags = data[end : end + count].tolist()
-        texts = str(data[end + count :], "utf-8", "surrogatepass").split("\0")
-        names, descriptions = texts[:count], texts[count : 2 * count]
-        paths, at = _rare(texts, 2 * count)
+        stamps, flags = bytes(data[start : start + 24 * count]), bytes(data[start + 24 * count : start + 25 * count])
+        blocks = _blocks(data[start + 25 * count :])
+        texts = next(blocks)
+        paths, at = _rare(texts, 0)
         versions, at = _rare(texts, at)
         notes, at = _rare(texts, at)
         path_column: list[str | None] = [None] * count
@@ -156,14 +158,25 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
             path_column[position] = path
         for position, version in versions.items():
             version_column[position] = sys.intern(version)
-        rows = zip(path_column, names, descriptions, version_column, flags, repeat(root), strict=False)
-        # As Entry._make, in one step of C: this runs for every skill at every start.
-        entries: list[Entry] = list(map(tuple.__new__, repeat(Entry), rows))
+        entries: list[Entry] = []
+        for texts in blocks:
+            at, size = len(entries), len(texts) // 2
+            there = slice(at, at + size)
+            columns = (path_column[there], texts[:size], texts[size:], version_column[there], flags[there])
+            # As Entry._make, in one step of C: this runs for every skill at every start.
+            entries += map(tuple.__new__, repeat(Entry), zip(*columns, repeat(root), strict=False))
         parsed = {position: _parse_notes(text) for position, text in notes.items()}
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, StopIteration):
         return None
-    stamps = bytes(data[start:end])
     return Snapshot(root, entries, stamps, parsed) if len(entries) == count and len(stamps) == 24 * count else None
+
+
+def _blocks(data: memoryview) -> Iterator[list[str]]:
+    """Yield the blocks of texts, one at a time: what is held but for a moment stays small."""
+    while data:
+        size = int.from_bytes(data[:4], "little")
+        yield str(data[4 : 4 + size], "utf-8", "surrogatepass").split("\0")
+        data = data[4 + size :]
 
 
 def _rare(texts: list[str], at: int) -> tuple[dict[int, str], int]:

@@ -1,0 +1,331 @@
+"""How long it takes until ten thousand skills are known, against the least that any loader must do.
+
+Run ``python benchmarks/load.py``: prints a table, targets beside what was measured; ``--json FILE`` writes it too.
+Every figure is CPU time (user and system) of a process of its own on a warm file system, the best of ``--rounds``;
+floors and ours take turns, so that a busy machine slows both. ``--corpus DIRECTORY`` takes its SKILL.md files as
+the originals of the copies; by default they are made up, in the proportions of 729 real ones: half plain, a fifth
+quoted, the rest block text; 310 characters of description; a third with metadata.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+SYLLABLES = "ba co de fi ga ho in ka lo me na or pa re si ta un vo we xi".split()  # noqa: SIM905
+WORDS = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in ("", "n", "ring", "s", "tion")]
+FREQUENCIES = [1 / rank for rank in range(3, len(WORDS) + 3)]
+"""Two thousand words, as frequent as words are in real text (Zipf)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table."""
+
+    what: str
+    measured: float
+    target: float | None
+    unit: str
+
+    @property
+    def ok(self) -> bool | None:
+        return None if self.target is None else self.measured <= self.target
+
+
+def main() -> int:
+    """Make the skills, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--skills", type=int, default=10_000)
+    parser.add_argument("--large", type=int, default=50_000, help="0 leaves the large directory out")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--step", help=argparse.SUPPRESS)
+    parser.add_argument("--root", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        print(json.dumps(STEPS[options.step](options.root)))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="skills-") as directory:
+        figures = list(measure(Path(directory), options))
+    for figure in figures:
+        mark = {True: "ok", False: "OVER", None: ""}[figure.ok]
+        target = f"<= {figure.target:g}" if figure.target is not None else ""
+        print(f"{figure.what:58} {figure.measured:10.2f} {figure.unit:9} {target:>9} {mark}")
+    if options.json:
+        documents = [{**asdict(figure), "ok": figure.ok} for figure in figures]
+        options.json.write_text(json.dumps(documents, indent=2), encoding="utf-8")
+    return 0 if all(figure.ok is not False for figure in figures) else 1
+
+
+def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
+    """Yield every figure."""
+    root = make_skills(directory / "small", options.skills, options.corpus)
+    count, rounds = options.skills, options.rounds
+    best: dict[str, float] = {}
+    run("warm", root, directory)  # writes the index
+    for _ in range(rounds):
+        for step in ("floor-cold", "cold", "floor-warm", "warm"):
+            best[step] = min(best.get(step, 1e9), run(step, root, directory)["seconds"])
+    per_skill = {step: seconds / count * 1e6 for step, seconds in best.items()}
+    yield Figure("floor: scandir, first 4 KiB, PyYAML's C loader", per_skill["floor-cold"], None, "us/skill")
+    yield Figure("floor: scandir, stat, one index blob", per_skill["floor-warm"], None, "us/skill")
+    yield Figure("discover, cold", per_skill["cold"], None, "us/skill")
+    yield Figure("discover, warm", per_skill["warm"], None, "us/skill")
+    yield Figure("cold against its floor", per_skill["cold"] / per_skill["floor-cold"], 0.75, "x")
+    yield Figure("warm against the cold floor", per_skill["warm"] / per_skill["floor-cold"], 0.15, "x")
+    yield Figure("warm floor against the cold floor", per_skill["floor-warm"] / per_skill["floor-cold"], None, "x")
+    reads = run("cold-reads", root, directory)
+    yield Figure("bytes read for a skill, cold", reads["bytes"] / count, 4096, "bytes")
+    yield Figure("SKILL.md files opened, warm", run("warm-opens", root, directory)["opened"], 0, "files")
+    floor = min(run("floor-memory", root, directory)["bytes"] for _ in range(3)) / count / 1024
+    yield Figure("memory floor: name, description, path in a dict", floor, None, "KiB/skill")
+    for step in ("cold-memory", "warm-memory"):
+        grown = min(run(step, root, directory)["bytes"] for _ in range(3)) / count / 1024
+        yield Figure(f"memory growth, {step.removesuffix('-memory')}", grown, 0.8, "KiB/skill")
+    activations = [run("activate", root, directory) for _ in range(3)]
+    ratio = min(each["activate"] for each in activations) / min(each["read"] for each in activations)
+    yield Figure("activate one skill, against open + read", ratio, 2, "x")
+    search = run("search", root, directory)
+    yield Figure("index one skill for searching", search["index"] / count * 1e6, 100, "us/skill")
+    yield Figure("search, one query", search["query"] * 1e3, 2, "ms")
+    bare, ours = starts(rounds)
+    yield Figure("from skillruntime import discover, against bare Python", ours / bare, 5, "x")
+    if options.large:
+        large = make_skills(directory / "large", options.large, options.corpus)
+        run("warm", large, directory)
+        cold = min(run("cold", large, directory)["seconds"] for _ in range(2)) / options.large * 1e6
+        warm = min(run("warm", large, directory)["seconds"] for _ in range(3))
+        yield Figure(f"{options.large:,}: cold, a skill, against {count:,}", cold / per_skill["cold"], 1.25, "x")
+        yield Figure(f"{options.large:,}: warm, whole", warm, 0.3, "s")
+        grown = run("warm-memory", large, directory)["bytes"] / 1024**2
+        yield Figure(f"{options.large:,}: memory growth, warm", grown, 60, "MB")
+
+
+def make_skills(root: Path, count: int, corpus: Path | None) -> Path:
+    """Write *count* skills, as different from each other as real ones are, an hour ago."""
+    rng = random.Random(4)
+    originals = [path.read_bytes() for path in sorted(corpus.rglob("SKILL.md"))] if corpus else []
+    originals = [data for data in originals if data.startswith(b"---\n") and b"\nname:" in data[:4096]]
+    past = time.time() - 3600
+    for number in range(count):
+        name = f"{rng.choice(WORDS)}-{rng.choice(WORDS)}-{number}"
+        if originals:
+            data = re.sub(rb"(?m)^name:.*$", b"name: " + name.encode(), originals[number % len(originals)], count=1)
+        else:
+            data = made_up(name, rng).encode()
+        (root / name).mkdir(parents=True)
+        (root / name / "SKILL.md").write_bytes(data)
+        os.utime(root / name / "SKILL.md", (past, past))
+    return root
+
+
+def made_up(name: str, rng: random.Random) -> str:
+    """Return a SKILL.md that looks like the average real one."""
+    text = " ".join(rng.choices(WORDS, FREQUENCIES, k=43)).capitalize() + ". Use when asked."
+    kind = rng.random()
+    if kind < 0.5:
+        description = f" {text}"
+    elif kind < 0.71:
+        description = f' "{text}"'
+    else:
+        description = " >-\n  " + "\n  ".join(text[at : at + 100].strip() for at in range(0, len(text), 100))
+    metadata = '\nmetadata:\n  author: somebody\n  version: "1.0.0"' if rng.random() < 0.33 else ""
+    body = "\n".join(f"## Step {step}\n\n{' '.join(rng.choices(WORDS, FREQUENCIES, k=60))}\n" for step in range(12))
+    return f"---\nname: {name}\ndescription:{description}{metadata}\n---\n\n# {name}\n\n{body}"
+
+
+def run(step: str, root: Path, directory: Path) -> dict[str, float]:
+    """Return what *step* measured, in a process of its own."""
+    cache = "off" if step.startswith(("cold", "floor")) else str(directory / "cache")
+    command = [sys.executable, __file__, "--step", step, "--root", str(root)]
+    environment = {**os.environ, "SKILLRUNTIME_CACHE": cache, "PYTHONDONTWRITEBYTECODE": "1"}
+    answer: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, env=environment).stdout
+    )
+    return answer
+
+
+def starts(rounds: int) -> tuple[float, float]:
+    """Return the CPU seconds of a bare interpreter, and of one that imports `discover`."""
+    codes = ("pass", "from skillruntime import discover")
+    found = [min(child_seconds([sys.executable, "-c", code]) for _ in range(rounds * 3)) for code in codes]
+    return found[0], found[1]
+
+
+def child_seconds(command: list[str]) -> float:
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def timed(work: Callable[[], object]) -> dict[str, float]:
+    started = time.process_time()
+    kept = work()
+    seconds = time.process_time() - started
+    del kept
+    return {"seconds": seconds}
+
+
+def floor_cold(root: str) -> dict[str, float]:
+    """Measure the least that a loader without an index does: list, read 4 KiB, parse YAML with the C loader."""
+    import yaml
+
+    def load() -> object:
+        found = []
+        with os.scandir(root) as children:
+            for child in children:
+                with open(f"{child.path}/SKILL.md", "rb") as file:  # noqa: PTH123
+                    head = file.read(4096)
+                with contextlib.suppress(yaml.YAMLError):
+                    found.append(yaml.load(head[4 : head.find(b"\n---", 3)], Loader=yaml.CSafeLoader))
+        return found
+
+    return timed(load)
+
+
+def floor_warm(root: str) -> dict[str, float]:
+    """Measure the least that a loader with an index does: list, stat, read one file."""
+    blob = f"{root}.blob"
+    if not Path(blob).exists():
+        Path(blob).write_bytes(b"x" * 400 * len(os.listdir(root)))  # noqa: PTH208
+
+    def load() -> object:
+        with open(blob, "rb") as file:  # noqa: PTH123
+            data = file.read()
+        with os.scandir(root) as children:
+            return data, [os.stat(f"{child.path}/SKILL.md") for child in children]  # noqa: PTH116
+
+    return timed(load)
+
+
+def ours(root: str) -> dict[str, float]:
+    """Measure `discover`; whether there is an index is the environment's to say."""
+    from skillruntime.catalog.discovery import discover
+
+    return timed(lambda: discover(root))
+
+
+def cold_reads(root: str) -> dict[str, float]:
+    """Count the bytes that a cold discovery reads from files."""
+    from skillruntime.catalog.discovery import discover
+
+    read, real = [0], os.read
+
+    def counting(descriptor: int, size: int) -> bytes:
+        data = real(descriptor, size)
+        read[0] += len(data)
+        return data
+
+    os.read = counting
+    discover(root)
+    return {"bytes": read[0]}
+
+
+def warm_opens(root: str) -> dict[str, float]:
+    """Count the SKILL.md files that a warm discovery opens."""
+    from skillruntime.catalog.discovery import discover
+
+    opened = [0]
+
+    def listen(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith("SKILL.md"):
+            opened[0] += 1
+
+    sys.addaudithook(listen)
+    discover(root)
+    return {"opened": opened[0]}
+
+
+def resident() -> int:
+    import gc
+
+    gc.collect()
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory(root: str) -> dict[str, float]:
+    """Measure by how much the process grows that holds the catalog."""
+    from skillruntime.catalog.discovery import discover
+
+    discover(next(os.scandir(root)).path, index=False)  # what is imported with the first file is no skill's
+    before = resident()
+    catalog = discover(root)
+    grown = resident() - before
+    return {"bytes": grown, "skills": len(catalog)}
+
+
+def floor_memory(root: str) -> dict[str, float]:
+    """Measure by how much a process grows that holds names, descriptions and paths, and nothing else."""
+    before = resident()
+    held = {}
+    for child in os.scandir(root):
+        with open(f"{child.path}/SKILL.md", "rb") as file:  # noqa: PTH123
+            head = file.read(4096)
+        block = head[4 : head.find(b"\n---", 3)].decode()
+        description = block.split("description:", 1)[1].split("\nmetadata", 1)[0]
+        held[child.name] = (description, f"{child.path}/SKILL.md")
+    return {"bytes": resident() - before, "skills": len(held)}
+
+
+def activate(root: str) -> dict[str, float]:
+    """Measure the activation of a hundred skills, and the bare reading of their files, in turns."""
+    from skillruntime.catalog.discovery import discover
+
+    catalog = discover(root)
+    names = list(catalog)[:: max(1, len(catalog) // 100)]
+    catalog.activate(names[0])
+    found: dict[str, float] = {}
+    for _ in range(7):
+        for what, work in (
+            ("read", lambda: [Path(catalog[name].path).read_bytes() for name in names]),
+            ("activate", lambda: [catalog.activate(name) for name in names]),
+        ):
+            found[what] = min(found.get(what, 1e9), timed(work)["seconds"])
+    return found
+
+
+def search(root: str) -> dict[str, float]:
+    """Measure building the search index, and the mean of some queries."""
+    from skillruntime.catalog.discovery import discover
+
+    catalog = discover(root)
+    index = timed(lambda: catalog.search("nothing"))["seconds"]
+    rng = random.Random(8)
+    queries = [" ".join(rng.choices(WORDS[5:], FREQUENCIES[5:], k=8)) for _ in range(20)]
+    times = [min(timed(lambda query=query: catalog.search(query))["seconds"] for _ in range(3)) for query in queries]
+    return {"index": index, "query": sum(times) / len(times)}
+
+
+STEPS: dict[str, Callable[[str], dict[str, float]]] = {
+    "floor-cold": floor_cold,
+    "floor-warm": floor_warm,
+    "cold": ours,
+    "warm": ours,
+    "cold-reads": cold_reads,
+    "warm-opens": warm_opens,
+    "cold-memory": memory,
+    "warm-memory": memory,
+    "floor-memory": floor_memory,
+    "activate": activate,
+    "search": search,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
