@@ -15,6 +15,8 @@ from skillruntime.errors import SkillRuntimeError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from skillruntime.catalog.skill import Skill
+
 __all__ = ["command"]
 
 
@@ -30,7 +32,9 @@ def command(directories: tuple[str, ...], as_json: bool) -> None:
     findings = list(catalog.diagnostics)
     for name in catalog:
         try:
-            findings += catalog.activate(name).diagnostics
+            skill = catalog.activate(name)
+            findings += skill.diagnostics
+            findings += _migrations(skill)
         except SkillRuntimeError as error:
             path = catalog[name].path
             findings += [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
@@ -58,3 +62,16 @@ def command(directories: tuple[str, ...], as_json: bool) -> None:
     }
     print_result(document, draw, as_json=as_json)
     sys.exit(EXIT_FAILED if errors or is_empty else 0)
+
+
+def _migrations(skill: Skill) -> list[Diagnostic]:
+    """Return what does not come out right when the skill's migrations are tried on arguments of the old versions."""
+    from skillruntime.contract.proof import migration_diagnostics  # only where there are migrations to try
+
+    found = []
+    for name, contract in skill.contracts.items():
+        if contract.migrations:
+            tool = name.partition("/")[2]
+            path = skill.directory / (f"contracts/{tool}.json" if tool else "contract.json")
+            found += migration_diagnostics(contract, str(path))
+    return found

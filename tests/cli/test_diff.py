@@ -143,3 +143,17 @@ def test_a_breaking_change_without_any_version_fails(work: Path) -> None:
 
     assert result.exit_code == 1
     assert "give the contract a version" in result.output
+
+
+def test_validate_tries_the_migrations(work: Path) -> None:
+    """A migration that does not lead into the new shape is a finding, with the arguments that it fails for."""
+    migration = {"from": "1.x", "to": "2.0.0", "accepts": V1["input"], "steps": []}
+    directory = work / "news"
+    directory.mkdir()
+    (directory / "SKILL.md").write_text("---\nname: news\ndescription: News.\n---\nBody.\n", encoding="utf-8")
+    (directory / "contract.json").write_text(json.dumps({**V2, "migrations": [migration]}), encoding="utf-8")
+
+    result = CliRunner().invoke(group, ["validate", "news", "--json"])
+
+    findings = json.loads(result.stdout)["diagnostics"]
+    assert "migration-fails" in [finding["rule"] for finding in findings]
