@@ -171,12 +171,8 @@ def test_all_faults_are_told_once_each_and_no_more_than_a_dozen() -> None:
     told = errors({"max_articles": "x", "since": "y", "mood": 1})
     many = errors({"topic": "AI", "tags": [1.5, *[None] * 100]})
 
-    assert [error.details["path"] for error in told if error.details] == [
-        "/max_articles",
-        "/since",
-        "/mood",
-        "/topic",
-    ] or {error.details["path"] for error in told if error.details} == {"/max_articles", "/since", "/mood", "/topic"}
+    assert {error.details["path"] for error in told if error.details} == {"/max_articles", "/since", "/mood", "/topic"}
+    assert len(told) == 4
     assert len(many) == 12
 
 

@@ -1,0 +1,83 @@
+"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are in test_slips.py."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillruntime.contract.arguments import parse_arguments, parse_container
+from skillruntime.contract.readings import is_same
+from skillruntime.errors import SkillInputError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab{}", max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.text() | st.text("{}[]()\"':,\\ \n/*#`ae1-.", max_size=40))
+def test_any_text_is_arguments_or_an_input_error(text: str) -> None:
+    """Nothing raises but SkillInputError."""
+    try:
+        value = parse_arguments(text).value
+    except SkillInputError:
+        return
+    assert isinstance(value, dict | list)
+
+
+@given(st.dictionaries(st.text("ab", max_size=3), JSON, max_size=4))
+def test_json_is_read_as_it_stands_and_flagged_by_nothing(value: dict[str, Any]) -> None:
+    """What is JSON needs no mend."""
+    parsed = parse_arguments(json.dumps(value))
+
+    assert is_same(parsed.value, value)
+    assert parsed.mends == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "mends"),
+    [
+        ('```json\n{"a": 1}\n```', ("markdown-fence",)),
+        ('Here: {"a": 1}', ("text-around",)),
+        ('{"a": 1,}', ("trailing-comma",)),
+        ("{'a': 1}", ("single-quotes",)),
+        ('{"a": 1} // one', ("comment",)),
+        ('"{\\"a\\": 1}"', ("double-encoding",)),
+        ('{\\"a\\": 1}', ("double-encoding",)),
+        ('{"a": 1}}', ("stray-bracket",)),
+        ('```\n"{\\"a\\": 1,}"\n```', ("markdown-fence", "double-encoding", "trailing-comma")),
+    ],
+)
+def test_every_mend_of_syntax_is_named(text: str, mends: tuple[str, ...]) -> None:
+    """DESIGN: mend the syntax, flagged."""
+    parsed = parse_arguments(text)
+
+    assert parsed.value == {"a": 1}
+    assert parsed.mends == mends
+
+
+@given(JSON)
+def test_a_container_in_a_text_is_the_container_and_all_else_is_none(value: Any) -> None:
+    """A scalar in a text is no container, and a text cut short is none either."""
+    text = json.dumps(value)
+    parsed = parse_container(text)
+
+    if isinstance(value, dict | list):
+        assert parsed is not None
+        assert is_same(parsed.value, value)
+        assert parse_container(text[:-1]) is None
+    elif not isinstance(value, str):
+        assert parsed is None
+
+
+def test_without_quoting_no_error_shows_the_text() -> None:
+    """For a contract that declares secrets."""
+    with pytest.raises(SkillInputError) as caught:
+        parse_arguments('{"key": hunter2}', quoting=False)
+
+    assert "hunter" not in str(caught.value)

@@ -1,0 +1,95 @@
+"""Coercion as a whole: `contract/coercion.py`. The slips themselves are in test_slips.py, the laws in test_laws.py."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from skillruntime.contract.coercion import SAFE, STRICT, Policy, Repair, coerce, policy_named
+from skillruntime.contract.schema import Schema
+
+SCHEMA = Schema(
+    {
+        "type": "object",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {"type": "string"},
+            "points": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+            "mode": {"enum": ["fast", "slow"]},
+        },
+    }
+)
+
+
+def test_what_fits_comes_back_as_the_same_object() -> None:
+    """A value that fits is never touched."""
+    value = {"name": "a", "points": [{"x": 1}]}
+
+    assert coerce(value, SCHEMA).value is value
+
+
+def test_what_was_sent_is_not_changed_and_what_fits_in_it_is_shared() -> None:
+    """Mends are made on a copy, only along the failing paths."""
+    sent: dict[str, Any] = {"Name": 5, "points": [{"x": "1"}, {"x": 2}], "mode": "FAST"}
+    before = copy.deepcopy(sent)
+
+    coerced = coerce(sent, SCHEMA)
+
+    assert coerced.value == {"name": "5", "points": [{"x": 1}, {"x": 2}], "mode": "fast"}
+    assert sent == before
+    assert coerced.value["points"][1] is sent["points"][1]
+
+
+def test_every_mend_is_recorded_where_it_was_made() -> None:
+    """DESIGN: every repair is recorded and returned to the caller."""
+    coerced = coerce({"input": {"Name": 5, "points": {"x": "1"}}}, SCHEMA)
+
+    by_rule = {repair.rule: (repair.path, repair.before, repair.after) for repair in coerced.repairs}
+    assert by_rule == {
+        "wrapper-object": ("", {"input": "…"}, {"Name": 5, "points": {"x": "1"}}),
+        "scalar-for-array": ("/points", {"x": "1"}, [{"x": "1"}]),
+        "number-text": ("/points/0/x", "1", 1),
+        "key-name": ("/Name", "Name", "name"),
+        "number-for-text": ("/name", 5, "5"),
+    }
+
+
+def test_where_one_thing_cannot_be_mended_the_value_comes_back_as_it_was() -> None:
+    """Nothing half mended leaves; what is told is what is still wrong."""
+    sent = {"name": 5, "mode": "sideways"}
+
+    coerced = coerce(sent, SCHEMA)
+
+    assert coerced.value is sent
+    assert coerced.repairs == ()
+    assert [violation.pointer for violation in coerced.violations] == ["/mode"]
+
+
+def test_a_value_too_large_to_mend_is_refused_at_once() -> None:
+    """Its first fault is told; no one looks for twenty thousand others."""
+    coerced = coerce({"name": "a", "points": [{"x": "1"}] * 30_000}, SCHEMA)
+
+    assert len(coerced.violations) == 1
+
+
+def test_a_policy_is_a_name_or_a_record_of_switches() -> None:
+    """An unknown name or switch is an error of the host, said at once."""
+    assert policy_named("strict") is STRICT
+    assert policy_named({"mend": True}) == SAFE
+    for wrong in ("bold", {"on_unkown": "drop"}, {"on_unknown": "keep"}):
+        with pytest.raises(ValueError, match=r"policy|on_unknown"):
+            policy_named(wrong)
+    with pytest.raises(ValueError, match="on_unknown"):
+        Policy(on_unknown="keep")  # type: ignore[arg-type]  # what is tested
+
+
+def test_a_secret_repair_keeps_its_values_to_itself() -> None:
+    """They are there for the caller, and in nothing that is written."""
+    repair = Repair("/key", "number-for-text", 123, "123", secret=True)
+
+    assert (repair.before, repair.after) == (123, "123")
+    assert "123" not in repr(repair)
+    assert "123" not in str(repair.to_dict())
