@@ -20,6 +20,10 @@ _COMMANDS = {
     "call": "Call a skill and print its answer.",
     "diff": "Say what changed between two versions of a contract, and what version that asks for.",
     "lock": "Pin the skills that are found, or check them against the pins.",
+    "serve": "Serve skills to others by the invocation protocol.",
+    "describe": "Print a skill's descriptor, as a server would publish it.",
+    "invoke": "Call a remote skill and follow it to its end.",
+    "executions": "See, cancel and complete what a server has accepted.",
     "demo": "See an agent's slips repaired, migrated and refused, offline.",
 }
 

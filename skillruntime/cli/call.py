@@ -16,7 +16,7 @@ from skillruntime.errors import ErrorCode
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["command"]
+__all__ = ["command", "read_arguments"]
 
 
 @click.command("call")
@@ -65,7 +65,7 @@ def command(
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None
     runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
-    response = runtime.call_blocking(name, _read(arguments), version=version, timeout=timeout)
+    response = runtime.call_blocking(name, read_arguments(arguments), version=version, timeout=timeout)
 
     def draw(out: Console) -> None:
         if response.ok and response.data is not None:
@@ -79,8 +79,8 @@ def command(
     sys.exit(exit_code(response))
 
 
-def _read(arguments: tuple[str, ...]) -> Any:
-    """The arguments as the runtime takes them: raw text, or a mapping of words."""
+def read_arguments(arguments: tuple[str, ...]) -> Any:
+    """Return the arguments as the runtime takes them: raw text, or a mapping of words."""
     if not arguments:
         return {}
     if len(arguments) == 1:

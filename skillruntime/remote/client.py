@@ -17,7 +17,7 @@ import anyio
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
-from skillruntime.errors import ErrorCode, SkillError, SkillInputError
+from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
 from skillruntime.remote.conversation import (
     Answer,
     Conversation,
@@ -36,14 +36,23 @@ from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.exchange import Transport, UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.guard import AddressGuard
 from skillruntime.remote.http_transport import HttpTransport
-from skillruntime.remote.protocol import Caller, Execution, ExecutionStatus, InvocationContext, InvocationRequest
+from skillruntime.remote.protocol import (
+    Caller,
+    Execution,
+    ExecutionStatus,
+    InvocationContext,
+    InvocationRequest,
+    MessageError,
+    parse_json,
+)
 from skillruntime.remote.served import read_descriptor_file
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 from skillruntime.runtime.reported import read_reported
 from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
+from skillruntime.runtime.runtime import SkillRuntime
 
-__all__ = ["RemoteClient", "RemoteRunner", "remote_runners"]
+__all__ = ["RemoteClient", "RemoteRunner", "attach_remote_skills", "fetch_descriptor", "remote_runners"]
 
 _FAREWELL = 3.0  # seconds for asking the server to stop what was cancelled here
 
@@ -296,3 +305,56 @@ def remote_runners(
         return RemoteRunner(client, on_change)
 
     return factory
+
+
+def attach_remote_skills(
+    runtime: SkillRuntime,
+    *,
+    credentials: Callable[[SkillDescriptor], Credentials] = from_environment,
+    transport: Transport | None = None,
+    guard: AddressGuard | None = None,
+) -> list[str]:
+    """Make the catalog's skills that have a descriptor.json and no contract of their own callable, and name them.
+
+    The descriptor is then their contract; a skill with both is run by `remote_runners`.
+
+    Raises:
+        InvalidSkillError: a descriptor is faulty.
+    """
+    attached = []
+    for name in runtime.catalog:
+        skill = runtime.catalog.activate(name)
+        descriptor = None if name in skill.contracts else read_descriptor_file(skill)
+        if descriptor is None or descriptor.capability_type not in (CapabilityType.API, CapabilityType.TASK):
+            continue
+        runner = RemoteRunner(RemoteClient(descriptor, credentials(descriptor), transport, guard))
+        runtime.implements(name, contract=descriptor.to_contract(name))(runner)
+        attached.append(name)
+    return attached
+
+
+async def fetch_descriptor(
+    url: str, *, transport: Transport | None = None, guard: AddressGuard | None = None
+) -> SkillDescriptor:
+    """Return the descriptor at *url*.
+
+    Raises:
+        RemoteError: it cannot be fetched.
+        InvalidSkillError: what is there is none.
+    """
+    request = WireRequest("GET", url, {"accept": "application/json"})
+    try:
+        if transport is not None:
+            response = await transport(request)
+        else:
+            async with HttpTransport(guard) as http:
+                response = await http(request)
+    except UnreachableError as error:
+        raise RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(error))) from None
+    if response.status != 200:
+        message = f"The address of the descriptor answered {response.status}"
+        raise RemoteError(ErrorDocument(WireCode.SKILL_NOT_FOUND, message))
+    try:
+        return SkillDescriptor.from_dict(parse_json(response.body))
+    except MessageError as error:
+        raise InvalidSkillError(f"What is there is no descriptor: {error}") from None

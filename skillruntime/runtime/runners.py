@@ -103,8 +103,8 @@ class FunctionRunner:
 
     @property
     def stops_when_cancelled(self) -> bool:
-        """A coroutine stops where it stands; a thread does not."""
-        return self.is_async
+        """A coroutine stops where it stands, unless it says otherwise; a thread does not."""
+        return bool(getattr(self.function, "stops_when_cancelled", self.is_async))
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Run the function where it belongs: here, or in a worker thread."""

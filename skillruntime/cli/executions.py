@@ -1,0 +1,132 @@
+"""``skillruntime executions``: see, cancel and complete what a server has accepted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import anyio
+import click
+
+from skillruntime.cli.output import EXIT_FAILED, json_option, print_result
+
+__all__ = ["command"]
+
+_url_option = click.option(
+    "--url", default="http://127.0.0.1:8400", show_default=True, envvar="SKILLRUNTIME_URL", help="The server."
+)
+
+
+@click.group("executions")
+def command() -> None:
+    """See, cancel and complete executions on a server.
+
+    The API key is taken from the variable named for the server's host, such as
+    SKILLRUNTIME_API_KEY_127_0_0_1_PORT_8400.
+    """
+
+
+@command.command("list")
+@_url_option
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200))
+@click.option("--all", "everyone", is_flag=True, help="Everyone's: for operators.")
+@click.option("--cursor", help="Where the page before ended.")
+@json_option
+def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: bool) -> None:
+    """List your executions, the newest first."""
+    query = {"limit": limit, **({"all": 1} if everyone else {}), **({"cursor": cursor} if cursor else {})}
+    document = _ask(url, "GET", f"/executions?{urlencode(query)}", as_json=as_json)
+
+    def draw(console: Any) -> None:
+        for each in document["executions"]:
+            stamps = each["timestamps"]
+            console.print(f"{each['execution_id']}  {each['status']:9}  {each['skill_id']}  {stamps['created_at']}")
+        if "next_cursor" in document:
+            console.print(f"more: --cursor {document['next_cursor']}", style="dim")
+
+    print_result(document, draw, as_json=as_json)
+
+
+@command.command("show")
+@click.argument("execution_id")
+@_url_option
+@json_option
+def show(execution_id: str, url: str, as_json: bool) -> None:
+    """Show one execution, with its output."""
+    _print(_ask(url, "GET", f"/executions/{quote(execution_id, safe='')}", as_json=as_json), as_json)
+
+
+@command.command("cancel")
+@click.argument("execution_id")
+@_url_option
+@json_option
+def cancel(execution_id: str, url: str, as_json: bool) -> None:
+    """Stop an execution that has not ended."""
+    _print(_ask(url, "DELETE", f"/executions/{quote(execution_id, safe='')}", as_json=as_json), as_json)
+
+
+@command.command("complete")
+@click.argument("execution_id")
+@click.argument("output", required=False)
+@click.option("--failed", metavar="REASON", help="It cannot be done, and why.")
+@_url_option
+@json_option
+def complete(execution_id: str, output: str | None, failed: str | None, url: str, as_json: bool) -> None:
+    """End a task with OUTPUT, a JSON value: for operators."""
+    if (output is None) == (failed is None):
+        raise click.UsageError("give either OUTPUT or --failed")
+    try:
+        document = (
+            {"error": {"code": "TASK_FAILED", "message": failed}} if failed else {"output": json.loads(output or "")}
+        )
+    except ValueError as error:
+        raise click.UsageError(f"OUTPUT is no JSON: {error}") from None
+    path = f"/executions/{quote(execution_id, safe='')}/complete"
+    _print(_ask(url, "POST", path, document, as_json=as_json), as_json)
+
+
+def _print(document: Any, as_json: bool) -> None:
+    print_result(document, lambda console: console.print_json(json.dumps(document)), as_json=as_json)
+
+
+def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
+    """Ask the server; tell what it refuses, and end with 1."""
+    from skillruntime.remote.credentials import variable_for
+    from skillruntime.remote.exchange import UnreachableError, WireRequest, WireResponse
+    from skillruntime.remote.guard import AddressGuard
+    from skillruntime.remote.http_transport import HttpTransport
+
+    base = url.rstrip("/")
+    headers = {"accept": "application/json", "skill-extensions": "cancelled"}
+    key = os.environ.get(variable_for(base))
+    if key:
+        headers["x-api-key"] = key
+    body = b""
+    if document is not None:
+        headers["content-type"] = "application/json"
+        body = json.dumps(document).encode()
+
+    async def send() -> WireResponse:
+        async with HttpTransport(AddressGuard(allow_all=True)) as transport:
+            return await transport(WireRequest(method, base + path, headers, body))
+
+    try:
+        response = anyio.run(send)
+        shown = json.loads(response.body)
+    except UnreachableError as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_FAILED)
+    except ValueError:
+        click.echo(f"{base} answered {response.status} without JSON: is it a skill server?", err=True)
+        sys.exit(EXIT_FAILED)
+    if response.status >= 400:
+        told = shown.get("error", {})
+        hint = f"; set {variable_for(base)}" if response.status == 401 else ""
+        click.echo(
+            json.dumps(shown) if as_json else f"{told.get('code')}: {told.get('message')}{hint}", err=not as_json
+        )
+        sys.exit(EXIT_FAILED)
+    return shown

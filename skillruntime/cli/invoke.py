@@ -1,0 +1,135 @@
+"""``skillruntime invoke``: call a remote skill and follow it to its end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+
+from skillruntime.cli.call import read_arguments
+from skillruntime.cli.output import console, draw_response, exit_code, fail, json_option, print_result
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import InvalidSkillError, SkillRuntimeError
+
+if TYPE_CHECKING:
+    from skillruntime.remote.descriptor import SkillDescriptor
+    from skillruntime.remote.protocol import Execution
+
+__all__ = ["command"]
+
+
+@click.command("invoke")
+@click.argument("descriptor")
+@click.argument("arguments", nargs=-1)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
+@click.option("--resume", metavar="EXECUTION", help="Follow an execution that was begun before.")
+@click.option("--key", metavar="KEY", help="The idempotency key: the same key is the same execution.")
+@click.option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the API key.")
+@json_option
+def command(
+    descriptor: str,
+    arguments: tuple[str, ...],
+    timeout: float | None,
+    resume: str | None,
+    key: str | None,
+    api_key_env: str | None,
+    as_json: bool,
+) -> None:
+    """Call the remote skill that DESCRIPTOR describes: a URL, or a descriptor.json.
+
+    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. The API key is taken from the
+    variable named for the skill's host, such as SKILLRUNTIME_API_KEY_API_EXAMPLE_COM.
+    """
+    sent = read_arguments(arguments)
+    try:
+        execution, response = anyio.run(
+            _invoke, descriptor, sent, timeout, resume, key, api_key_env, _progress_line(as_json)
+        )
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    if not as_json:
+        draw_response(console(stderr=True), response)
+        if execution is not None:
+            click.echo(f"  execution {execution.execution_id}", err=True)
+
+    def draw(target: Any) -> None:
+        if response.data is not None:
+            target.print_json(json.dumps(response.data, ensure_ascii=False))
+
+    print_result(response.to_dict(), draw, as_json=as_json)
+    sys.exit(exit_code(response))
+
+
+async def _invoke(
+    source: str,
+    sent: Any,
+    timeout: float | None,
+    resume: str | None,
+    key: str | None,
+    api_key_env: str | None,
+    on_change: Callable[[Execution], None],
+) -> tuple[Execution | None, SkillResponse]:
+    import os
+
+    from skillruntime.remote.client import RemoteClient, to_output
+    from skillruntime.remote.credentials import ApiKey, from_environment
+    from skillruntime.remote.guard import AddressGuard
+    from skillruntime.remote.protocol import Caller
+
+    # Whoever types an address means it, inside addresses too.
+    guard = AddressGuard(allow_all=True)
+    descriptor = await _descriptor(source, guard)
+    if api_key_env is not None and not os.environ.get(api_key_env):
+        raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
+    credentials = ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
+    client = RemoteClient(
+        descriptor, credentials, guard=guard, caller=Caller("skillruntime-cli", "user"), wait_seconds=0
+    )
+    metadata: dict[str, Any] = {"skill": descriptor.id, "version": descriptor.version}
+    if resume is not None:
+        execution = await client.resume(resume, on_change=on_change)
+    else:
+        accepted = descriptor.to_contract().accept(sent)
+        if accepted.repairs:
+            metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+        execution = await client.invoke(accepted.arguments, key=key, timeout=timeout, on_change=on_change)
+    metadata = {**metadata, **(execution.metadata or {}), "execution_id": execution.execution_id}
+    try:
+        return execution, SkillResponse("success", data=to_output(execution), metadata=metadata)
+    except SkillRuntimeError as error:
+        return execution, SkillResponse.failed(*error.to_errors(), metadata=metadata)
+
+
+async def _descriptor(source: str, guard: Any) -> SkillDescriptor:
+    from skillruntime.remote.client import fetch_descriptor
+    from skillruntime.remote.descriptor import SkillDescriptor
+
+    if source.startswith(("http://", "https://")):
+        return await fetch_descriptor(source, guard=guard)
+    try:
+        document = json.loads(await anyio.Path(source).read_text("utf-8"))
+    except OSError as error:
+        raise InvalidSkillError(f"{Path(source)} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidSkillError(f"{Path(source)} is no JSON: {error}") from None
+    return SkillDescriptor.from_dict(document)
+
+
+def _progress_line(as_json: bool) -> Callable[[Execution], None]:
+    """What shows a person how far it is: one line on stderr, drawn over itself; a terminal's alone."""
+    shows = not as_json and sys.stderr.isatty()
+
+    def show(execution: Execution) -> None:
+        if not shows:
+            return
+        progress = execution.progress
+        of = f"/{progress.total:g}" if progress is not None and progress.total else ""
+        far = f" {progress.done:g}{of} {progress.message or ''}" if progress is not None else ""
+        click.echo(f"\r\x1b[K{execution.status}{far}" + ("\r\x1b[K" if execution.is_final else ""), err=True, nl=False)
+
+    return show
