@@ -60,7 +60,9 @@ def suggest_migration(
         else:
             steps.append(step)
     low = Version.parse(before.version or "1.0.0")
-    to = Version.parse(after.version) if after.version else verdict.next_version(low)
+    to = verdict.next_version(low)
+    if after.version:  # one that is too small must be raised first
+        to = max(to, Version.parse(after.version))
     document: dict[str, Any] = {"from": _line_of(low, to), "to": str(to)}
     document |= {"accepts": before.input.document, "steps": steps}
     return Suggestion(document, (*unresolved, *_failing(document, broken, unresolved, after)))

@@ -327,6 +327,11 @@ def test_a_migration_is_suggested_for_what_can_be_inferred() -> None:
     )
 
 
+def test_a_migration_is_suggested_to_the_version_that_is_required() -> None:
+    """A declared version that is too small must be raised before the migration can lead to it."""
+    assert suggest_migration(V1, {**V2, "version": "1.5.0"}).document["to"] == "2.0.0"
+
+
 def test_a_suggested_migration_is_proven_on_generated_values() -> None:
     """What is suggested works for whatever the old schema admits."""
     document = suggest_migration(V1, V2).document
