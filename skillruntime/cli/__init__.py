@@ -18,6 +18,7 @@ _COMMANDS = {
     "validate": "Say everything that is wrong with skills.",
     "tokens": "Show what skills cost in tokens, and where the tokens go.",
     "call": "Call a skill and print its answer.",
+    "init": "Write the contract files of a skill, read out of its scripts and its frontmatter.",
     "diff": "Say what changed between two versions of a contract, and what version that asks for.",
     "lock": "Pin the skills that are found, or check them against the pins.",
     "serve": "Serve skills to others by the invocation protocol.",

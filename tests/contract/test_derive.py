@@ -305,3 +305,32 @@ def test_no_mangled_script_makes_the_reader_raise(data: st.DataObject) -> None:
     derivation = derive(text[:start] + data.draw(st.sampled_from(["", "x", "(", "'", "*"])) + text[end:], path=script)
 
     assert derivation is None or derivation.document["run"]["script"] == script
+
+
+def test_what_a_script_imports_from_beside_it_is_read_too() -> None:
+    """Constants and helpers of a neighbouring module, and nothing else than what the caller hands over."""
+    beside = {"common": "MODES = ['a', 'b']\ndef extend(p):\n    p.add_argument('--y', type=int, default=2)\n"}
+    script = "import argparse, common\nfrom common import MODES\np = argparse.ArgumentParser()\n"
+    script += "p.add_argument('--x', choices=MODES)\ncommon.extend(p)\np.parse_args()\n"
+
+    alone = derive(script, path="s.py")
+    together = derive(script, path="s.py", neighbours=beside.get)
+
+    assert alone is not None
+    assert together is not None
+    assert {each.argument for each in alone.unread} == {"--x", "arguments"}
+    assert together.document["input"]["properties"] == {
+        "x": {"type": "string", "enum": ["a", "b"]},
+        "y": {"type": "integer", "default": 2},
+    }
+    assert together.complete
+
+
+def test_modules_that_import_each_other_are_no_trap() -> None:
+    """A circle of imports ends."""
+    beside = {"a": "import b\nX = 1\n", "b": "from a import X\n"}
+
+    derivation = derive("import a\n" + parser_of("'--x'"), path="s.py", neighbours=beside.get)
+
+    assert derivation is not None
+    assert derivation.complete

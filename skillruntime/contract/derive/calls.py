@@ -20,13 +20,16 @@ from skillruntime.contract.derive.values import (
     Symbol,
 )
 
-__all__ = ["Calls", "Left", "Library", "Returned"]
+__all__ = ["Calls", "Left", "Library", "Neighbours", "Returned"]
 
 MAX_CALL_DEPTH = 24
 _HARMLESS = ("builtins.", "argcomplete.", "rich_argparse.", "sys.", "logging.")
 
 Library = Mapping[str, Callable[[Any, list[Any], dict[str, Any], ast.AST], Any]]
 """Functions of a known library, by full name: reader, arguments, named arguments, node -> what the call comes to."""
+
+Neighbours = Callable[[str], str | None]
+"""The source of the module of that name beside the script, where there is one; it is read as the script is."""
 
 
 class Returned(Exception):  # noqa: N818 - control flow

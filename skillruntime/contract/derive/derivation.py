@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.derive.calls import Neighbours
 from skillruntime.contract.derive.command import Unread
 from skillruntime.contract.derive.document import to_command_line, to_input_schema, with_distinct_names
 from skillruntime.contract.derive.node_script import read_node
@@ -52,10 +53,12 @@ class Derivation:
         return Contract.from_dict(self.document, name=name)
 
 
-def derive(source: str | bytes, *, path: str) -> Derivation | None:
+def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = None) -> Derivation | None:
     """Return what *source*, the script at *path* within its skill, takes; None where it is no script that can be read.
 
-    The source is parsed, never imported or run. The same source is read once.
+    The source is parsed, never imported or run. *neighbours* gives the source of a module beside a Python script by its
+    name, for constants and helpers that the script imports; without it such names stay unread. The same source is read
+    once, unless it has neighbours.
 
     >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
     ...                "p.parse_args()", path="scripts/top.py")
@@ -65,20 +68,24 @@ def derive(source: str | bytes, *, path: str) -> Derivation | None:
     text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
     if len(text) > SOURCE_LIMIT:
         return None
-    return _derive_once(text, path)
+    return _derive_once(text, path) if neighbours is None else _derive(text, path, neighbours)
 
 
 @lru_cache(maxsize=256)
 def _derive_once(text: str, path: str) -> Derivation | None:
+    return _derive(text, path, None)
+
+
+def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
     read = _READERS.get(posixpath.splitext(path)[1].lower()) or _by_first_line(text)
     try:
-        reading = read(text) if read is not None else None
+        reading = None if read is None else read(text, neighbours)
     except RecursionError:
         return None
     return None if reading is None else _to_derivation(reading, path)
 
 
-def _by_first_line(text: str) -> Callable[[str], Reading | None] | None:
+def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | None] | None:
     first = text.partition("\n")[0]
     if not first.startswith("#!"):
         return None
@@ -105,7 +112,7 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     return Derivation(document, reading.framework, confidence, unread, notes)
 
 
-_READERS: dict[str, Callable[[str], Reading | None]] = {
+_READERS: dict[str, Callable[[str, Neighbours | None], Reading | None]] = {
     **dict.fromkeys((".py", ".pyw"), read_python),
     **dict.fromkeys((".sh", ".bash", ".zsh"), read_shell),
     **dict.fromkeys((".js", ".mjs", ".cjs"), read_node),

@@ -20,7 +20,7 @@ _COMMANDER = re.compile(r"\.(option|requiredOption|argument|addOption|addArgumen
 _NUMBER = ValueType({"type": "number"})
 
 
-def read_node(text: str) -> Reading | None:
+def read_node(text: str, neighbours: object = None) -> Reading | None:
     """Return what the Node script *text* declares; None where it uses none of the libraries that can be read."""
     description = _description(text)
     code = without_comments(text)

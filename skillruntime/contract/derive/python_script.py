@@ -9,6 +9,7 @@ from typing import Any
 from skillruntime.contract.derive.argparse_command import read_parser
 from skillruntime.contract.derive.argparse_model import ARGPARSE, ParserModel, parser_of
 from skillruntime.contract.derive.argv_script import read_argv
+from skillruntime.contract.derive.calls import Neighbours
 from skillruntime.contract.derive.click_model import CLICK, ClickCommandModel, TyperModel
 from skillruntime.contract.derive.click_reader import read_click
 from skillruntime.contract.derive.command import Command, Unread
@@ -26,15 +27,15 @@ _UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse",
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
-def read_python(text: str) -> Reading | None:
+def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | None:
     """Return what the Python script *text* takes, or None where it cannot be read or takes nothing."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, MemoryError):
         return None
-    if "argparse" in text and (reading := _read_argparse(tree)) is not None:
+    if "argparse" in text and (reading := _read_argparse(tree, neighbours)) is not None:
         return reading
-    if ("click" in text or "typer" in text) and (reading := _read_decorated(tree)) is not None:
+    if ("click" in text or "typer" in text) and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
     if any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES):
         return None
@@ -47,9 +48,9 @@ def read_python(text: str) -> Reading | None:
     return Reading(Command("words", first_paragraph(ast.get_docstring(tree))), "none", "medium")
 
 
-def _read_decorated(tree: ast.Module) -> Reading | None:
+def _read_decorated(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
     """Read click's and typer's declarations: the one that is called, or else the one with most below it."""
-    reader = Reader(CLICK, ("click.", "typer."))
+    reader = Reader(CLICK, ("click.", "typer."), neighbours)
     try:
         reader.read(tree)
         model: Any = None
@@ -71,8 +72,8 @@ def _read_decorated(tree: ast.Module) -> Reading | None:
             return None
 
 
-def _read_argparse(tree: ast.Module) -> Reading | None:
-    reader = Reader(ARGPARSE, ("argparse.",))
+def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
+    reader = Reader(ARGPARSE, ("argparse.",), neighbours)
     exhausted = False
     parser: ParserModel | None = None
     try:

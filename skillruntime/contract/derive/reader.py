@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from skillruntime.contract.derive.calls import Calls, Left, Library, Returned
+from skillruntime.contract.derive.calls import Calls, Left, Library, Neighbours, Returned
 from skillruntime.contract.derive.expressions import Exhausted
 from skillruntime.contract.derive.foreign_calls import items_of
 from skillruntime.contract.derive.values import (
@@ -28,6 +28,9 @@ from skillruntime.contract.derive.values import (
 
 __all__ = ["Found", "Library", "Reader"]
 
+MAX_MODULES = 8
+"""Modules beside a script that are read for it."""
+
 _ENUMS = tuple(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
 
 
@@ -42,8 +45,10 @@ class Found(Exception):  # noqa: N818 - control flow: the reading is at its end
 class Reader(Calls):
     """Follows one script."""
 
-    def __init__(self, library: Library, made: tuple[str, ...] = ()) -> None:
+    def __init__(self, library: Library, made: tuple[str, ...] = (), neighbours: Neighbours | None = None) -> None:
         super().__init__(library, made)
+        self.neighbours = neighbours
+        self.modules: dict[str, Scope | None] = {}
         self.module = Scope({"__name__": "__main__", "__file__": UNKNOWN, "__doc__": None})
         self.models: list[Model] = []
 
@@ -104,16 +109,38 @@ class Reader(Calls):
     def _follow_import(self, node: ast.Import, scope: Scope) -> None:
         for alias in node.names:
             name = alias.name if alias.asname else alias.name.partition(".")[0]
-            scope.names[alias.asname or name] = Symbol(name)
+            beside = self._beside(name)
+            scope.names[alias.asname or name] = Symbol(name) if beside is None else _Module(name, beside)
 
     def _follow_importfrom(self, node: ast.ImportFrom, scope: Scope) -> None:
         module = "." * node.level + (node.module or "")
+        beside = self._beside(node.module or "") if node.level < 2 else None
         for alias in node.names:
+            if beside is not None and alias.name in beside.names:
+                scope.names[alias.asname or alias.name] = beside.names[alias.name]
+                continue
             if alias.name == "*":
                 names = [name for name in self.library if name.startswith(f"{module}.")]
                 scope.names |= {name.rpartition(".")[2]: Symbol(name) for name in names}
             else:
                 scope.names[alias.asname or alias.name] = Symbol(f"{module}.{alias.name}")
+
+    def _beside(self, name: str) -> Scope | None:
+        """The names of the module *name* beside the script; None where there is none, or it cannot be read."""
+        if self.neighbours is None or not name.isidentifier() or len(self.modules) >= MAX_MODULES:
+            return self.modules.get(name)
+        if name not in self.modules:
+            self.modules[name] = None  # a module that imports itself in a circle finds nothing
+            source = self.neighbours(name)
+            try:
+                tree = ast.parse(source) if source is not None else None
+            except (SyntaxError, ValueError, MemoryError):
+                tree = None
+            if tree is not None:
+                scope = Scope({"__name__": name, "__file__": UNKNOWN, "__doc__": ast.get_docstring(tree, clean=False)})
+                self.follow(tree.body, scope)
+                self.modules[name] = scope
+        return self.modules[name]
 
     def _follow_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         value: Any = FunctionValue(node, scope)
@@ -228,6 +255,17 @@ class Reader(Calls):
     def _follow_match(self, node: ast.Match, scope: Scope) -> None:
         for case in node.cases:
             self._maybe(case.body, scope)
+
+
+class _Module(Model):
+    """Stands for a module beside the script."""
+
+    def __init__(self, name: str, scope: Scope) -> None:
+        self.name, self.scope = name, scope
+
+    def attribute(self, name: str) -> Any:
+        """Return what it calls *name*."""
+        return self.scope.names.get(name, UNKNOWN)
 
 
 def _is_auto(node: ast.ClassDef, name: str) -> bool:

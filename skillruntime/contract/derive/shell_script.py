@@ -22,7 +22,7 @@ _ASSIGNED = re.compile(
 )
 
 
-def read_shell(text: str) -> Reading | None:
+def read_shell(text: str, neighbours: object = None) -> Reading | None:
     """Return what the shell script *text* takes; None where it takes nothing that can be told."""
     code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     command = Command("words", _description(text))

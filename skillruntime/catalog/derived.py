@@ -1,0 +1,66 @@
+"""The scripts of a skill as tools, though nobody wrote a contract for them: read on activation, never run."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+
+from skillruntime.catalog.skill import Skill
+from skillruntime.contract.derive import Derivation, derive
+from skillruntime.contract.draft import tool_name
+from skillruntime.errors import ResourceNotFoundError
+
+__all__ = ["MAX_SCRIPTS", "derive_scripts"]
+
+MAX_SCRIPTS = 64
+"""Scripts of one skill that are read."""
+
+MAX_SCRIPT_BYTES = 400_000
+"""Bytes of a script that is read; a longer one is data, or generated."""
+
+_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
+_ASIDE = re.compile(
+    r"(^|/)(__init__|__main__|setup|conftest|test_[^/]*|[^/]*_test)\.\w+$|(^|/)(tests?|lib|node_modules)/"
+)
+
+
+def derive_scripts(skill: Skill) -> dict[str, Derivation]:
+    """Return what can be read of the scripts in ``scripts/`` and beside SKILL.md, by the name of the tool.
+
+    Tests, packages' own files and modules that only others import are left out; so is what cannot be read at all.
+    """
+    found: dict[str, Derivation] = {}
+    scripts = [each for each in skill.resources() if _is_script(each.path) and each.bytes <= MAX_SCRIPT_BYTES]
+    for resource in scripts[:MAX_SCRIPTS]:
+        try:
+            source = skill.read_resource_bytes(resource.path)
+        except ResourceNotFoundError:
+            continue
+        derivation = derive(source, path=resource.path, neighbours=_beside(skill, resource.path))
+        if derivation is None:
+            continue
+        name, number = tool_name(resource.path), 2
+        while name in found:
+            name, number = f"{tool_name(resource.path)}-{number}", number + 1
+        found[name] = derivation
+    return found
+
+
+def _is_script(path: str) -> bool:
+    directory, _, file = path.rpartition("/")
+    in_place = directory in ("", "scripts") or directory.startswith("scripts/")
+    return in_place and file.endswith(_SUFFIXES) and _ASIDE.search(path) is None
+
+
+def _beside(skill: Skill, path: str) -> Callable[[str], str | None]:
+    """Return what gives the source of a module beside the script at *path*, inside the skill and nowhere else."""
+
+    def source(name: str) -> str | None:
+        try:
+            data = skill.read_resource_bytes(posixpath.join(posixpath.dirname(path), f"{name}.py"))
+        except ResourceNotFoundError:
+            return None
+        return data.decode("utf-8-sig", "replace") if len(data) <= MAX_SCRIPT_BYTES else None
+
+    return source

@@ -1,0 +1,85 @@
+"""``skillruntime init``: write the contract files that an author starts from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skillruntime.cli.output import draw_diagnostics, fail, json_option, print_result
+from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.errors import InvalidSkillError, SkillRuntimeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from skillruntime.catalog.skill import Skill
+
+__all__ = ["command"]
+
+
+@click.command("init")
+@click.argument("skill")
+@click.option("--force", is_flag=True, help="Replace contract files that are there.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@catalog_options
+@json_option
+def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Write contract.json, or contracts/*.json, for SKILL: a name, or a directory with a SKILL.md.
+
+    They are read out of its scripts and its frontmatter, for you to edit; what a model will miss is said.
+    """
+    from skillruntime.catalog.derived import derive_scripts
+    from skillruntime.contract.draft import draft_contracts
+    from skillruntime.contract.lint import lint_contract
+
+    try:
+        found = _find(skill, directories)
+        documents = draft_contracts(list(derive_scripts(found).values()), found.frontmatter)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    if not documents:
+        hint = "Write contract.json by hand, or give a script an argument parser"
+        fail(InvalidSkillError(f"Nothing in {found.name!r} says what it takes", suggested_action=hint), as_json=as_json)
+    there = [path for path in documents if (found.directory / path).exists()]
+    if there and not force and not dry_run:
+        hint = "Use --force to replace it, or --dry-run to see what would be written"
+        fail(InvalidSkillError(f"{', '.join(there)} is there already", suggested_action=hint), as_json=as_json)
+    advice = [each for path, document in documents.items() for each in lint_contract(document, path=path)]
+    if not dry_run:
+        _write(found.directory, documents, as_json=as_json)
+
+    def draw(console: Console) -> None:
+        for path, document in documents.items():
+            console.print(f"{'Would write' if dry_run else 'Wrote'} [bold]{path}[/]", highlight=False)
+            if dry_run:
+                console.print_json(data=document)
+        draw_diagnostics(console, advice)
+
+    result = {"written": not dry_run, "files": documents, "diagnostics": [each.to_dict() for each in advice]}
+    print_result(result, draw, as_json=as_json)
+
+
+def _find(skill: str, directories: tuple[str, ...]) -> Skill:
+    from skillruntime.catalog.discovery import discover
+
+    path = Path(skill).expanduser()
+    if (path / "SKILL.md").is_file():
+        catalog = discover(path.resolve().parent)
+        for metadata in catalog.values():
+            if metadata.directory.resolve() == path.resolve():
+                return catalog.activate(metadata.name)
+        raise InvalidSkillError(f"{skill!r} has a SKILL.md that cannot be loaded; see skillruntime validate {skill}")
+    return open_catalog(directories).activate(skill)
+
+
+def _write(directory: Path, documents: dict[str, dict[str, Any]], *, as_json: bool) -> None:
+    try:
+        for path, document in documents.items():
+            file = directory / path
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        fail(InvalidSkillError(f"{error.filename} cannot be written: {error.strerror}"), as_json=as_json)

@@ -1,0 +1,60 @@
+"""The scripts of a skill as tools: which are read, under which names, and from nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from skillruntime.catalog.derived import derive_scripts
+from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.skill import Skill
+
+PARSER = (
+    "import argparse\n{head}\np = argparse.ArgumentParser()\np.add_argument('--x', choices={choices})\np.parse_args()\n"
+)
+
+
+def skill_with(root: Path, files: dict[str, str]) -> Skill:
+    """Return an activated skill with these files."""
+    directory = root / "tool-box"
+    for path, text in {"SKILL.md": "---\nname: tool-box\ndescription: Tools\n---\nBody\n", **files}.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(text)
+    return discover(root).activate("tool-box")
+
+
+def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
+    """Tests, packages' files, libraries and assets are left out; two of the same name are told apart."""
+    script = PARSER.format(head="", choices="['a']")
+    paths = ["scripts/make_it.py", "scripts/sub/make-it.py", "run.py", "scripts/test_it.py", "assets/x.py"]
+
+    found = derive_scripts(skill_with(tmp_path, dict.fromkeys(paths, script) | {"scripts/common.py": "X = 1\n"}))
+
+    assert {name: each.document["run"]["script"] for name, each in found.items()} == {
+        "run": "run.py",
+        "make-it": "scripts/make_it.py",
+        "make-it-2": "scripts/sub/make-it.py",
+    }
+
+
+def test_constants_of_a_module_beside_the_script_are_read(tmp_path: Path) -> None:
+    """A neighbour inside the skill is read; the choices it names are the choices."""
+    files = {
+        "scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES"),
+        "scripts/common.py": "MODES = ['a', 'b']\n",
+    }
+
+    found = derive_scripts(skill_with(tmp_path, files))
+
+    assert found["go"].document["input"]["properties"]["x"] == {"type": "string", "enum": ["a", "b"]}
+
+
+def test_a_neighbour_outside_the_skill_is_never_read(tmp_path: Path) -> None:
+    """A link out of the skill's directory leads nowhere."""
+    (tmp_path / "elsewhere.py").write_text("MODES = ['secret']\n")
+    skill = skill_with(tmp_path, {"scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES")})
+    (skill.directory / "scripts" / "common.py").symlink_to(tmp_path / "elsewhere.py")
+
+    found = derive_scripts(skill)
+
+    assert "enum" not in found["go"].document["input"]["properties"]["x"]
+    assert [each.argument for each in found["go"].unread] == ["--x"]
