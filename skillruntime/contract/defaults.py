@@ -13,6 +13,13 @@ from skillruntime.contract.schema import Schema
 __all__ = ["Defaults"]
 
 MAX_DEPTH = 8
+_EACH_ALONE = frozenset(
+    {
+        *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
+        *("title", "description", "$comment", "default", "examples"),
+    }
+)
+"""Keywords of an object schema by which one property never decides what another may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +42,13 @@ class Defaults:
     An object that is absent is not made up; where it is there, its own defaults are filled in.
     """
 
-    __slots__ = ("_root", "_schema", "_simple")
+    __slots__ = ("_independent", "_root", "_schema", "_simple")
 
     def __init__(self, schema: Schema, root: _Level) -> None:
         self._schema = schema
         self._root = root
         self._simple = not (root.copied or root.members or root.items)
+        self._independent = self._simple and isinstance(schema.document, dict) and schema.document.keys() <= _EACH_ALONE
 
     @classmethod
     def of(cls, schema: Schema) -> Defaults:
@@ -60,7 +68,9 @@ class Defaults:
         if self._simple:
             if self._root.plain.keys() <= arguments.keys():
                 return arguments
-            filled = arguments | {k: v for k, v in self._root.plain.items() if k not in arguments}
+            filled = {**arguments, **self._root.plain, **arguments}
+            if self._independent:
+                return filled  # each default fits its property, and nothing else looks at it
         else:
             filled = _fill(arguments, self._root)
             if filled is arguments:
