@@ -7,24 +7,33 @@ no failure of a skill (an interrupt of LangGraph, a cancellation) passes through
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Literal
 
+import anyio
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
 
+from skillruntime.adapters.conversation_tools import HOW_TO, OWN_TOOLS, conversation_runtime, fits, is_hidden, to_text
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
+from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
-from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
-__all__ = ["EnforcedTool", "SkillTool", "SkillToolkit", "enforce"]
+__all__ = ["DEFAULT_CATALOG_TOKENS", "EnforcedTool", "SkillTool", "SkillToolkit", "call_options", "enforce"]
+
+DEFAULT_CATALOG_TOKENS = 4_000
+"""What the catalog may cost where nobody says: some eighty skills in full."""
 
 
 class SkillTool(BaseTool):
@@ -51,7 +60,8 @@ class SkillTool(BaseTool):
     ) -> None:
         """Make the tool for the callable *skill* (``"pdf-processing/extract"``); *fields* are those of ``BaseTool``.
 
-        *to_content* says what the model reads of an answer; by default the envelope as compact JSON.
+        *to_content* says what the model reads of an answer; by default the envelope as compact JSON, and the page of a
+        text that a limit cut as plain text.
 
         Raises:
             SkillRuntimeError: there is no such skill, or nothing callable in it.
@@ -64,7 +74,7 @@ class SkillTool(BaseTool):
         self._runtime = runtime
         self._skill = skill
         self._session = session
-        self._to_content = to_content or SkillResponse.to_json
+        self._to_content = to_content or to_text
 
     # A call's shape is a model's to get wrong too: LangChain's own reading raises on it.
 
@@ -102,10 +112,16 @@ class SkillToolkit(BaseToolkit):
 
     With ``style="typed"`` each callable skill is a tool of its own with its own schema, which reads every contract now;
     with ``style="generic"`` one ``call_skill`` takes any of them, and no contract is read before it is called.
+
+    The catalog is told within *catalog_tokens*. Where all of it fits, ``load_skill`` lists the names it takes; where it
+    does not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` gives the rest of what a
+    limit cut.
     """
 
+    _runtime: SkillRuntime = PrivateAttr()
     _session: SkillSession = PrivateAttr()
     _style: str = PrivateAttr()
+    _catalog_tokens: int | None = PrivateAttr()
 
     def __init__(
         self,
@@ -113,10 +129,13 @@ class SkillToolkit(BaseToolkit):
         *,
         session: SkillSession | None = None,
         style: Literal["typed", "generic"] = "typed",
+        catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
     ) -> None:
         super().__init__()
+        self._runtime = runtime
         self._session = session or runtime.session()
         self._style = style
+        self._catalog_tokens = catalog_tokens
 
     @property
     def session(self) -> SkillSession:
@@ -125,111 +144,85 @@ class SkillToolkit(BaseToolkit):
 
     def get_tools(self) -> list[BaseTool]:
         """Return the tools; skills whose contract is faulty are left out, and `diagnostics` of the catalog say why."""
-        runtime = self._session.runtime
-        own = _conversation_runtime(self._session, to_tool_name if self._style == "typed" else str)
-        tools: list[BaseTool] = [
-            SkillTool(own, name, to_content=_to_text) for name in ("load_skill", "read_skill_resource")
-        ]
+        runtime = self._runtime
+        rendered = runtime.catalog.render(self._catalog_tokens)
+        own = conversation_runtime(
+            runtime,
+            self._session,
+            to_shown_name=to_tool_name if self._style == "typed" else str,
+            names=rendered.included if fits(rendered) else (),
+            options=call_options,
+        )
+        names = ["load_skill", "read_skill_resource"]
+        names += [] if fits(rendered) else ["search_skills"]
+        names += [] if self._session.limits is None else ["read_on"]
+        names += ["call_skill"] if self._style == "generic" else []
+        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
         if self._style == "generic":
-            return [*tools, SkillTool(own, "call_skill")]
-        callable_skills = [name for name in runtime.callable_names() if not _is_hidden(runtime, name)]
-        tool_names([*callable_skills, *own.callable_names()])
-        return [*tools, *(SkillTool(runtime, name, session=self._session) for name in callable_skills)]
+            return tools
+        callable_skills = [name for name in runtime.callable_names() if not is_hidden(runtime, name)]
+        tool_names([*callable_skills, *OWN_TOOLS])
+        return [*tools, *(self._typed_tool(name) for name in callable_skills)]
 
     def system_prompt(self) -> str:
-        """Return what an agent is told of the skills: the catalog, and how to use it."""
-        return f"{_HOW_TO}\n\n{self._session.runtime.catalog.to_prompt()}"
+        """Return what an agent is told of the skills: the catalog within its budget, and how to use it."""
+        return f"{HOW_TO}\n\n{self._session.render_catalog(self._catalog_tokens).text}"
+
+    def answer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
+        """Return *message* and the answers to its tool calls, for a loop of one's own around ``bind_tools``.
+
+        Calls whose JSON the model broke are read or answered; a call of a tool that does not exist is answered.
+        """
+        settled, pending = self._pending(message)
+        tools = {tool.name: tool for tool in self.get_tools()} if pending else {}
+        return [*settled, *(_invoked(tools, call, config) for call in pending)]
+
+    async def aanswer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
+        """Return *message* and the answers to its tool calls, which run side by side: as `answer`."""
+        settled, pending = self._pending(message)
+        tools = {tool.name: tool for tool in self.get_tools()} if pending else {}
+        answers: dict[int, BaseMessage] = {}
+
+        async def invoke(number: int, call: ToolCall) -> None:
+            tool = tools.get(call["name"])
+            answers[number] = _unknown(call) if tool is None else await tool.ainvoke({**call}, config)
+
+        async with anyio.create_task_group() as tasks:
+            for number, call in enumerate(pending):
+                tasks.start_soon(invoke, number, call)
+        return [*settled, *(answers[number] for number in sorted(answers))]
+
+    def _pending(self, message: AIMessage) -> tuple[list[BaseMessage], list[ToolCall]]:
+        settled = with_calls_settled(message)
+        answered = {each.tool_call_id for each in settled if isinstance(each, ToolMessage)}
+        calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
+        return settled, [call for call in calls if call["id"] not in answered]
+
+    def _typed_tool(self, name: str) -> SkillTool:
+        tool = SkillTool(self._runtime, name, session=self._session)
+        self._session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str))
+        return tool
 
 
-_HOW_TO = (
-    "You have skills. Before you use one, load it with load_skill and follow its instructions. "
-    "A skill's tools answer in an envelope: on failure, read errors[].suggested_action and act on it."
-)
+def call_options() -> CallOptions:
+    """Return what every call made for LangChain says: its config, and which exceptions are its own."""
+    return {"config": var_child_runnable_config.get(), "let_through": is_control_flow}
 
 
-def _to_text(response: SkillResponse) -> str:
-    """A success that is a text to read, not data, is given plain: JSON would only wrap it."""
-    return str(response.data) if isinstance(response.data, str) else response.to_json()
+def _invoked(tools: dict[str, BaseTool], call: ToolCall, config: RunnableConfig | None) -> BaseMessage:
+    tool = tools.get(call["name"])
+    answer: BaseMessage = _unknown(call) if tool is None else tool.invoke({**call}, config)
+    return answer
 
 
-def _is_hidden(runtime: SkillRuntime, name: str) -> bool:
-    """Whether *name* belongs to a skill that its author keeps from models."""
-    metadata = runtime.catalog.get(name.partition("/")[0])
-    return metadata is not None and not metadata.model_invocable
-
-
-def _require_visible(runtime: SkillRuntime, name: str) -> None:
-    """Raise for a hidden skill exactly as for one that does not exist."""
-    if _is_hidden(runtime, name):
-        runtime.catalog.for_model().activate(name.partition("/")[0])
-
-
-def _conversation_runtime(session: SkillSession, to_shown_name: Callable[[str], str]) -> SkillRuntime:
-    """The conversation's own tools as functions under contract, so that a slip in their arguments is mended too."""
-    own = SkillRuntime()
-
-    @own.implements("load_skill", contract=_LOAD_SKILL)
-    def load_skill(arguments: dict[str, Any]) -> str:
-        _require_visible(session.runtime, arguments["name"])
-        return session.activate(arguments["name"], to_tool_name=to_shown_name)
-
-    @own.implements("read_skill_resource", contract=_READ_RESOURCE)
-    def read_skill_resource(arguments: dict[str, Any]) -> str:
-        _require_visible(session.runtime, arguments["name"])
-        return session.runtime.catalog.activate(arguments["name"]).read_resource(arguments["path"])
-
-    @own.implements("call_skill", contract=_CALL_SKILL)
-    async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
-        _require_visible(session.runtime, arguments["name"])
-        return await session.call(
-            arguments["name"],
-            arguments.get("arguments", {}),
-            version=arguments.get("version"),
-            config=var_child_runnable_config.get(),
-            let_through=is_control_flow,
-        )
-
-    return own
-
-
-_NAME = {"type": "string", "minLength": 1, "description": "The skill's name, as listed"}
-_LOAD_SKILL = Contract.from_dict(
-    {
-        "name": "load_skill",
-        "description": "Load a skill: returns its instructions, its files, and what of it can be called.",
-        "annotations": {"read_only": True},
-        "input": {"type": "object", "required": ["name"], "additionalProperties": False, "properties": {"name": _NAME}},
-    }
-)
-_READ_RESOURCE = Contract.from_dict(
-    {
-        "name": "read_skill_resource",
-        "description": "Read one text file of a skill, by the path that load_skill listed.",
-        "annotations": {"read_only": True},
-        "input": {
-            "type": "object",
-            "required": ["name", "path"],
-            "additionalProperties": False,
-            "properties": {
-                "name": _NAME,
-                "path": {"type": "string", "minLength": 1, "description": "Such as 'references/FORMS.md'"},
-            },
-        },
-    }
-)
-_CALL_SKILL = Contract.from_dict(
-    {
-        "name": "call_skill",
-        "description": "Call a skill's tool with arguments, as its instructions say; answers in an envelope.",
-        "input": {
-            "type": "object",
-            "required": ["name"],
-            "additionalProperties": False,
-            "properties": {
-                "name": {**_NAME, "description": "What to call, such as 'pdf-processing/extract'"},
-                "arguments": {"type": "object", "description": "The arguments, as the skill's contract says"},
-                "version": {"type": "string", "description": "The version the arguments are written for, if known"},
-            },
-        },
-    }
-)
+def _unknown(call: ToolCall) -> ToolMessage:
+    return refused_call(
+        call["name"],
+        call["id"],
+        SkillError(
+            ErrorCode.TOOL_NOT_AVAILABLE,
+            f"There is no tool {call['name'][:80]!r}",
+            recoverable=True,
+            suggested_action="Use one of the tools that are offered",
+        ),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from skillruntime.adapters.schema_folding import fold_root
 from skillruntime.contract.contract import Contract
 from skillruntime.tokens.audience import for_model
 
@@ -16,7 +17,8 @@ _PREFIXES = {"#/definitions/": "definitions", "#/$defs/": "$defs"}
 def to_tool_schema(contract: Contract) -> dict[str, Any]:
     """Return the input schema with its root reference followed, and only the definitions that it uses.
 
-    What is written for people alone (titles, ``$comment``, ``x-documentation``) is not sent.
+    What is written for people alone (titles, ``$comment``, ``x-documentation``) is not sent; alternatives at the root,
+    which some providers reject, are folded into one object.
 
     >>> contract = Contract.from_dict({
     ...     "input": {"$ref": "#/definitions/In"},
@@ -33,6 +35,7 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
         if not isinstance(reference := schema.get("$ref"), str) or (target := _find(document, reference)) is None:
             break
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    schema = fold_root(schema, lambda reference: _find(document, reference))
     result: dict[str, Any] = {"type": "object", **schema, "properties": schema.get("properties", {})}
     used = _used_definitions(result, document)
     for keyword in ("definitions", "$defs"):

@@ -58,7 +58,7 @@ def test_a_skill_is_loaded_once_and_plain(counting: SkillCatalog) -> None:
     assert first.content.startswith('<skill name="counting">\nCall it with a text.')
     assert "already active" in second.content
     assert missing.status == "error"
-    assert json.loads(missing.content)["errors"][0]["suggested_action"] == "Use one of: counting"
+    assert json.loads(missing.content)["errors"][0]["suggested_action"] == 'Did you mean "counting"?'
 
 
 def test_loading_names_the_tools_as_the_model_calls_them(bundled: SkillCatalog) -> None:
