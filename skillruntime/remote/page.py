@@ -203,7 +203,7 @@ def _field(parameter: ParameterDefinition, filled: str | None) -> str:
     elif parameter.type in ("integer", "number"):
         step = "1" if parameter.type == "integer" else "any"
         control = f'<input type="number" step="{step}" name="{name}" id="{name}" value="{escape(value)}"{required}>'
-    elif parameter.type == "string" and (schema.get("maxLength") or 1000) <= 200:
+    elif parameter.type == "string" and ("format" in schema or (schema.get("maxLength") or 1000) <= 200):
         control = f'<input name="{name}" id="{name}" value="{escape(value)}"{required}>'
     else:
         control = f'<textarea name="{name}" id="{name}"{required}>{escape(value)}</textarea>'

@@ -211,14 +211,16 @@ class SkillWork:
             return interrupted()
         if served.descriptor.capability_type is CapabilityType.KNOWLEDGE and served.skill is not None:
             return _read_knowledge(served.skill, ticket.arguments)
-        response = await self._runtime.call(
-            ticket.name,
-            dict(ticket.arguments),
-            # The execution's own deadline comes first; this one tells the skill how long it has.
-            timeout=ticket.timeout + 1,
-            caller=ticket.owner,
-            config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
-        )
+        # A workspace of its own for each execution: one caller's files are none of another's business.
+        with self._runtime.session() as session:
+            response = await session.call(
+                ticket.name,
+                dict(ticket.arguments),
+                # The execution's own deadline comes first; this one tells the skill how long it has.
+                timeout=ticket.timeout + 1,
+                caller=ticket.owner,
+                config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
+            )
         return to_outcome(response)
 
 

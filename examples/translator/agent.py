@@ -1,0 +1,48 @@
+"""A LangChain agent, in a process of its own, for whom a remote skill is a tool like any other.
+
+    python agent.py SKILLS
+
+SKILLS is a directory with a skill that has nothing but its SKILL.md and its descriptor.json. The model is a script, so
+that this runs without a key; any chat model takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import anyio
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, ToolMessage
+
+from skillruntime import SkillRuntime, discover
+from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.cli.scripted import ScriptedChatModel, call_message
+from skillruntime.remote.client import attach_remote_skills
+from skillruntime.remote.guard import AddressGuard
+
+TEXT = "Hello, world! I have a cat and a small dog. Today we drink tea and read a new book. " * 4
+
+
+async def main(skills: Path) -> None:
+    """Let the agent translate, and print what it was told."""
+    runtime = SkillRuntime(discover(skills))
+    # The server stands on this machine: inside addresses are refused unless they are allowed by name.
+    attach_remote_skills(runtime, guard=AddressGuard(allowed=frozenset({"127.0.0.1"})))
+    model = ScriptedChatModel(
+        replies=[
+            # A slip that models make: an argument's name in another case. The contract mends it before the trip.
+            call_message(("translate", {"Text": TEXT, "target_language": "de"})),
+            AIMessage("There it is, in German."),
+        ]
+    )
+    agent = create_agent(model, SkillToolkit(runtime).get_tools())
+    result = await agent.ainvoke({"messages": [{"role": "user", "content": f"Into German, please: {TEXT}"}]})
+    answer = next(message for message in result["messages"] if isinstance(message, ToolMessage))
+    envelope = json.loads(str(answer.content))
+    print(json.dumps({"envelope": envelope, "said": result["messages"][-1].content}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]))
