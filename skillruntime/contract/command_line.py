@@ -166,7 +166,7 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
         value = arguments.get(parameter.name)
         try:
             if parameter.flag is None and parameter.takes != "one_of":
-                places.append((parameter, None if value is None else _place(parameter, value)))
+                places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
             elif value is not None and not _is_default(value, parameter):
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
@@ -222,6 +222,7 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
             return True, [flag]
         case "values":
             groups = value if parameter.repeat else [value]
+            _refuse_separator(groups, line.parser)
             words = []
             for group in groups:
                 words += [flag, *_values(line, parameter, group)]
@@ -230,6 +231,7 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
             return parameter.length is None, words
         case _:
             values = value if parameter.repeat else [value]
+            _refuse_separator(values, line.parser)
             alone = parameter.takes == "optional"
             return False, [word for item in values for word in _said(line, flag, _text(parameter, item), alone)]
 
@@ -268,7 +270,16 @@ def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
     return [flag + text]
 
 
-def _place(parameter: Parameter, value: Any) -> list[str]:
+def _refuse_separator(values: Any, parser: str) -> None:
+    """Refuse ``--`` as a value: argparse (in Python 3.11) drops it, even where it is attached to its flag."""
+    pending = list(values) if isinstance(values, list | tuple) else [values]
+    if parser == "argparse" and any(each == "--" or (isinstance(each, list) and "--" in each) for each in pending):
+        raise _UnsayableError("it cannot be '--', which ends the flags")
+
+
+def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
+    if parameter.takes != "rest":
+        _refuse_separator(value, parser)
     if parameter.takes in ("values", "rest"):
         if not isinstance(value, list | tuple):
             raise _UnsayableError("it is a list")

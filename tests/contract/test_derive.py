@@ -334,3 +334,12 @@ def test_modules_that_import_each_other_are_no_trap() -> None:
 
     assert derivation is not None
     assert derivation.complete
+
+
+def test_arguments_that_overwrite_each_other_exclude_each_other() -> None:
+    """With one destination the last flag would win: a call with two is refused instead."""
+    contract = derived("a27_same_dest.py").to_contract()
+
+    assert contract.accept({"max": True}).arguments["max"] is True
+    with pytest.raises(SkillInputError):
+        contract.accept({"max": True, "level": 3})

@@ -36,9 +36,10 @@ def read_parser(reader: Reader, parser: ParserModel, *, description: str = "") -
             _resolve(parser, found, reads)
             reads.append(found)
     command.arguments = _ordered(_merged(reads), command)
+    numbers = dict.fromkeys(each.group for each in command.arguments if each.group is not None)
     command.exclusive = {
-        number: required
-        for number, required in parser.groups.items()
+        number: parser.groups.get(number, False)
+        for number in numbers
         if sum(each.group == number for each in command.arguments) > 1
     }
     lone = {number for number in parser.groups if number not in command.exclusive}
@@ -71,12 +72,13 @@ def _merged(reads: list[Read]) -> list[Argument]:
         by_dest.setdefault(read.dest, []).append(read)
     merged: list[Argument] = []
     taken: set[str] = set()
-    for dest, group in by_dest.items():
-        merged += [_with_name(each, taken) for each in _of_one_destination(dest, group)]
+    for number, (dest, group) in enumerate(by_dest.items()):
+        merged += [_with_name(each, taken) for each in _of_one_destination(dest, group, number)]
     return merged
 
 
-def _of_one_destination(dest: str, group: list[Read]) -> list[Argument]:
+def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argument]:
+    """Return what shares the destination *dest*: one argument, or some that exclude each other."""
     actions = [read.action for read in group]
     arguments = [read.argument for read in group]
     if len(group) == 1:
@@ -96,7 +98,12 @@ def _of_one_destination(dest: str, group: list[Read]) -> list[Argument]:
         required = any(each.required for each in arguments)
         group_number = arguments[0].group if len({each.group for each in arguments}) > 1 else None
         return [Argument(dest, (), "one_of", description=told, choices=pairs, required=required, group=group_number)]
-    return [replace(read.argument, name=_named_by_flag(read, dest, always=True)) for read in group]
+    named = [replace(read.argument, name=_named_by_flag(read, dest, always=True)) for read in group]
+    if any(action in ("append", "append_const", "extend", "count") for action in actions):
+        return named
+    # The last one given would win: so at most one is. A number below zero is no group of the parser's own.
+    alone = all(each.group is None and not each.required and each.flags for each in named)
+    return [replace(each, group=-1 - number) for each in named] if alone else named
 
 
 def _named_by_flag(read: Read, dest: str, *, always: bool = False) -> str:
