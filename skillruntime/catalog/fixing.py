@@ -84,7 +84,7 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     block = _fixed_fields(block, fields, directory, rules, done)
     if not done:
         return Fixed(data)
-    new = f"---\n{block.rstrip()}\n---{_after_frontmatter(text)}"
+    new = f"---\n{block.rstrip()}\n---{parts.tail}"
     if "\r\n" in text:
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
     return Fixed(new.encode(), tuple(done))
@@ -145,12 +145,3 @@ def _field(key: str, value: str) -> str:
     """Return one field on one line: in single quotes, in which YAML changes nothing but the quote itself."""
     flat = " ".join(value.split())
     return f"{key}: '{flat.replace(chr(39), chr(39) * 2)}'"
-
-
-def _after_frontmatter(text: str) -> str:
-    """Return what stands behind the closing line, from its end on."""
-    normal = text.replace("\r\n", "\n").replace("\r", "\n")
-    opening = re.search(r"^---[ \t]*\n", normal, re.MULTILINE)
-    start = opening.end() if opening else 0
-    closing = re.compile(r"^(---|\.\.\.)[ \t]*$", re.MULTILINE).search(normal, start)
-    return normal[closing.end() :] if closing else "\n"

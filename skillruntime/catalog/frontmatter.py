@@ -47,13 +47,26 @@ class Frontmatter:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A file cut at its two lines of dashes; ``block`` is ``None`` where they are not there."""
+    """A file cut at its two lines of dashes; ``block`` is ``None`` where they are not there.
+
+    ``tail`` is all that stands behind the closing dashes, from the end of their line on; it begins on ``tail_line``.
+    """
 
     block: str | None
-    body: str
+    tail: str
     first_line: int
     diagnostics: tuple[Diagnostic, ...]
-    body_line: int = 1
+    tail_line: int = 1
+
+    @property
+    def body(self) -> str:
+        """The instructions, without the empty lines around them."""
+        return self.tail.strip()
+
+    @property
+    def body_line(self) -> int:
+        """The line of the file on which the instructions begin."""
+        return self.tail_line + self.tail.count("\n", 0, len(self.tail) - len(self.tail.lstrip()))
 
 
 def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Frontmatter:
@@ -101,9 +114,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     end = text.find("\n---\n", 3, MAX_FRONTMATTER) if text.startswith("---\n") and "\r" not in text else -1
     if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n...")):
         # What nearly every file is, without the care that the others need.
-        body = text[end + 5 :].lstrip()
-        line = text.count("\n", 0, len(text) - len(body)) + 1
-        return Cut(text[4 : end + 1], body.rstrip(), 2, tuple(found), line)
+        return Cut(text[4 : end + 1], text[end + 4 :], 2, tuple(found), text.count("\n", 0, end + 4) + 1)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     first_line = 1
@@ -111,7 +122,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         preamble = _PREAMBLE.match(text)
         if not preamble:
             found.append(_no_frontmatter(text, path))
-            return Cut(None, text.strip(), 1, tuple(found))
+            return Cut(None, text, 1, tuple(found))
         message = "the frontmatter does not stand at the very start; what comes before it is skipped"
         found.append(_warning("text-before-frontmatter", path, message, 1, hint="remove the lines above ---"))
         first_line += preamble.group().count("\n")
@@ -124,13 +135,12 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
             message += f" within {MAX_FRONTMATTER // 1024} KiB"
         hint = "end it with a line that holds nothing but ---"
         found.append(_finding("frontmatter-unclosed", path, message, first_line, hint=hint))
-        return Cut(None, text[start:].strip(), first_line, tuple(found))
+        return Cut(None, text[start:], first_line, tuple(found))
     if closing.group(1) == "...":
         line = first_line + text.count("\n", 0, closing.start())
         found.append(_warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line))
-    rest = text[closing.end() :]
-    above = text.count("\n", 0, closing.end()) + rest.count("\n", 0, len(rest) - len(rest.lstrip()))
-    return Cut(text[start : closing.start()], rest.strip(), first_line + 1, tuple(found), first_line + above)
+    tail_line = first_line + text.count("\n", 0, closing.end())
+    return Cut(text[start : closing.start()], text[closing.end() :], first_line + 1, tuple(found), tail_line)
 
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:

@@ -104,7 +104,7 @@ class _Composer:
                 self._count(1, event)
                 if event.anchor:
                     self._anchors[event.anchor] = (event.value, 1)
-                self._place(event.value, event, is_plain=event.style is None)
+                self._place(event.value, event, is_plain=not event.style)
             case "MappingStartEvent":
                 self._start({}, event)
             case "SequenceStartEvent":

@@ -1,0 +1,48 @@
+"""What the tests of the catalog share: a writer of skills, a cache of their own, and the corpus where there is one."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CORPUS = Path(__file__).parents[2] / "../shared/data/skills_corpus/skills_corpus.tar.gz"
+
+WriteSkill = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let no test read or write the user's index."""
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(cache))
+    return cache
+
+
+@pytest.fixture
+def write_skill(tmp_path: Path) -> WriteSkill:
+    """Return a function that writes a skill below ``tmp_path/skills`` and returns its directory."""
+
+    def write(
+        name: str, description: str = "Reads. Use when asked.", *, text: str | bytes | None = None, at: str = ""
+    ) -> Path:
+        directory = tmp_path / "skills" / (at or name)
+        directory.mkdir(parents=True, exist_ok=True)
+        content = f"---\nname: {name}\ndescription: {description}\n---\n# {name}\n" if text is None else text
+        (directory / "SKILL.md").write_bytes(content.encode() if isinstance(content, str) else content)
+        return directory
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of the corpus of real skills, unpacked."""
+    if not CORPUS.exists():
+        pytest.skip("the corpus of real skills is not beside this repository")
+    directory = tmp_path_factory.mktemp("corpus")
+    with tarfile.open(CORPUS) as archive:
+        archive.extractall(directory, filter="data")
+    return directory / "skills_corpus"

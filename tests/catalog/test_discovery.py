@@ -1,0 +1,225 @@
+"""Directories to a catalog: one bad file never costs another, and only frontmatter is read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog.discovery import MAX_DEPTH, discover
+from skillruntime.catalog.snapshot import Root
+from tests.catalog.conftest import WriteSkill
+
+
+def rules(path: Path) -> set[str]:
+    return {diagnostic.rule for diagnostic in discover(path).diagnostics}
+
+
+def test_a_root_is_a_skill_or_holds_skills_at_any_stated_depth(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """The root itself, its children, and what lies deeper; but nothing inside a skill."""
+    one = write_skill("pdf")
+    write_skill("deep", at="a/b/c/d/deep")
+    write_skill("deeper", at="a/b/c/d/e/f/deeper")
+    write_skill("inner", at="pdf/assets/inner")
+
+    assert list(discover(one)) == ["pdf"]
+    assert list(discover(tmp_path / "skills")) == ["deep", "pdf"]
+    assert MAX_DEPTH == 5
+
+
+def test_metadata_are_read_and_the_rest_when_asked_for(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Name, description, version and visibility at start; licence, tools and the rest from the file."""
+    text = (
+        "---\nname: pdf\ndescription: Reads\nlicense: MIT\nallowed-tools: Bash(git add:*), Read\nversion: 2\n"
+        "disable-model-invocation: true\nmetadata:\n  version: 1.10\n  deep: {a: 1}\ntags: [PDF, forms]\n---\n"
+    )
+    write_skill("pdf", text=text)
+
+    skill = discover(tmp_path / "skills", trusted=True)["pdf"]
+
+    assert (skill.version, skill.trusted, skill.model_invocable, skill.user_invocable) == ("1.10", True, False, True)
+    assert (skill.license, skill.allowed_tools, skill.tags) == ("MIT", ("Bash(git add:*)", "Read"), ("pdf", "forms"))
+    assert dict(skill.metadata) == {"version": "1.10", "deep": '{"a": "1"}'}
+    assert skill.directory == tmp_path / "skills" / "pdf"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "rule"),
+    [
+        ("---\nname: Other Name\ndescription: Reads\n---\n", "Other Name", "name-form"),
+        ("---\nname: other\ndescription: Reads\n---\n", "other", "name-mismatch"),
+        (f"---\nname: {'x' * 65}\ndescription: Reads\n---\n", "x" * 65, "name-length"),
+        (f"---\nname: {'x' * 300}\ndescription: Reads\n---\n", "pdf", "name-form"),
+        ("---\nname: ../../pdf\ndescription: Reads\n---\n", "pdf", "name-form"),
+        ("---\nname: [a]\ndescription: Reads\n---\n", "pdf", "name-missing"),
+        ("---\nname: true\ndescription: Reads\n---\n", "true", "name-mismatch"),
+        ("---\ndescription: Reads\n---\n", "pdf", "name-missing"),
+        ("---\nname: \uff50\uff44\uff46\ndescription: Reads\n---\n", "pdf", None),
+        (f"---\nname: pdf\ndescription: {'x ' * 600}\n---\n", "pdf", "description-length"),
+        ("---\nname: pdf\ndescription: [Reads, Writes]\n---\n", "pdf", "description-not-text"),
+        ("---\nNAME: pdf\nDescription: Reads\n---\n", "pdf", "key-case"),
+    ],
+)
+def test_a_bent_skill_is_loaded_and_said(
+    tmp_path: Path, write_skill: WriteSkill, text: str, name: str, rule: str | None
+) -> None:
+    """Lenient, as the Agent Skills guide for clients asks."""
+    write_skill("pdf", text=text)
+
+    assert list(discover(tmp_path / "skills")) == [name]
+    assert rules(tmp_path / "skills") >= ({rule} if rule else set())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# no frontmatter", "---\nname: a\n---\n", "---\nname: a\ndescription: ''\n---\n", b"\x00\xff"]
+)
+def test_a_skill_without_description_is_skipped_and_said(
+    tmp_path: Path, write_skill: WriteSkill, text: str | bytes
+) -> None:
+    """Exactly one error for the bad one; its sibling is there."""
+    write_skill("bad", text=text)
+    write_skill("good")
+
+    catalog = discover(tmp_path / "skills")
+
+    assert list(catalog) == ["good"]
+    assert sum(each.severity == "error" for each in catalog.diagnostics) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links, FIFOs and modes are those of Unix")
+def test_what_is_no_file_is_said(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """A directory, a FIFO, a device, links out of the root and to nowhere, an unreadable file: siblings stay."""
+    write_skill("good")
+    root = tmp_path / "skills"
+    (tmp_path / "secret.md").write_text("---\nname: secret\ndescription: Told\n---\n")
+    for name in ("directory", "fifo", "outside", "device", "nowhere", "inside"):
+        (root / name).mkdir()
+    (root / "directory" / "SKILL.md").mkdir()
+    os.mkfifo(root / "fifo" / "SKILL.md")
+    (root / "outside" / "SKILL.md").symlink_to(tmp_path / "secret.md")
+    (root / "device" / "SKILL.md").symlink_to("/dev/zero")
+    (root / "nowhere" / "SKILL.md").symlink_to(root / "no" / "SKILL.md")
+    (root / "inside" / "SKILL.md").symlink_to(root / "good" / "SKILL.md")
+    (root / "loop").symlink_to(root)
+
+    catalog = discover(root)
+
+    assert list(catalog) == ["good"]
+    said = {(Path(each.path).parent.name, each.rule) for each in catalog.diagnostics}
+    assert said == {
+        ("directory", "not-a-file"),
+        ("fifo", "not-a-file"),
+        ("outside", "link-outside"),
+        ("device", "link-outside"),
+        ("nowhere", "skill-unreadable"),
+        ("inside", "name-mismatch"),
+    }
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads what nobody may")
+def test_an_unreadable_file_is_said(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Its sibling is there."""
+    write_skill("good")
+    (write_skill("bad") / "SKILL.md").chmod(0)
+
+    assert list(discover(tmp_path / "skills")) == ["good"]
+    assert rules(tmp_path / "skills") == {"skill-unreadable"}
+
+
+def test_a_linked_directory_is_followed(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Installers link skills into a client's directory."""
+    target = write_skill("pdf", at="../elsewhere/pdf")
+    (tmp_path / "skills" / "pdf").symlink_to(target, target_is_directory=True)
+
+    assert list(discover(tmp_path / "skills")) == ["pdf"]
+
+
+def test_the_file_may_be_named_in_lower_case(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """It is read, and said; SKILL.md counts before it."""
+    directory = write_skill("pdf")
+    (directory / "SKILL.md").rename(directory / "skill.md")
+
+    assert list(discover(tmp_path / "skills")) == ["pdf"]
+    assert rules(tmp_path / "skills") == {"file-name-case"}
+
+
+@pytest.mark.parametrize("root", ["nowhere", "file", "nul\0"])
+def test_a_root_that_is_not_there_is_said(tmp_path: Path, root: str) -> None:
+    """No exception: the other roots count."""
+    (tmp_path / "file").write_text("x")
+
+    catalog = discover(tmp_path / root if "\0" not in root else str(tmp_path) + root)
+
+    assert len(catalog) == 0
+    assert [each.severity for each in catalog.diagnostics] == ["error"]
+
+
+def test_a_huge_file_is_read_only_at_its_beginning(
+    tmp_path: Path, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 25 MB at most 4 KiB; of a frontmatter that never ends, 64 KiB and a little."""
+    write_skill("closed", text=b"---\nname: closed\ndescription: Reads\n---\n" + b"x" * 25_000_000)
+    write_skill("endless", text=b"---\nname: endless\n" + b"# x\n" * 6_000_000)
+    read: dict[int, int] = {}
+    real = os.read
+
+    def counting(descriptor: int, size: int) -> bytes:
+        data = real(descriptor, size)
+        read[descriptor] = read.get(descriptor, 0) + len(data)
+        return data
+
+    monkeypatch.setattr(os, "read", counting)
+    catalog = discover(tmp_path / "skills")
+
+    assert list(catalog) == ["closed"]
+    assert sum(read.values()) <= 4096 + 64 * 1024 + 2 * 4096
+    assert [each.rule for each in catalog.diagnostics] == ["frontmatter-unclosed"]
+
+
+def test_long_frontmatter_is_read_on(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """It may well be longer than the first 4 KiB."""
+    write_skill("pdf", text=f"---\nname: pdf\nnotes: |\n{'  x y z' * 900}\ndescription: Reads\n---\nbody")
+
+    assert discover(tmp_path / "skills")["pdf"].description == "Reads"
+
+
+def test_of_two_skills_of_one_name_the_earlier_root_counts(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """One diagnostic that names both files; the loser has a name of its own, by its root's scope."""
+    first = write_skill("pdf", "First.", at="../project/pdf")
+    second = write_skill("pdf", "Second.", at="../user/pdf")
+
+    catalog = discover(Root(str(first.parent), scope="project"), Root(str(second.parent), scope="user"))
+
+    assert catalog["pdf"].description == "First."
+    assert list(catalog) == ["pdf"]
+    assert catalog.activate("user:pdf").description == "Second."
+    (collision,) = catalog.diagnostics
+    assert collision.rule == "name-collision"
+    assert collision.path == str(second.resolve() / "SKILL.md")
+    assert str(first.resolve() / "SKILL.md") in collision.message
+    assert "user:pdf" in collision.message
+
+
+def test_within_one_root_the_path_decides(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Not the order in which the file system lists."""
+    write_skill("pdf", "B.", at="b/pdf")
+    write_skill("pdf", "A.", at="a/pdf")
+    write_skill("pdf", "C.", at="c/pdf")
+
+    catalog = discover(tmp_path / "skills")
+
+    assert catalog["pdf"].description == "A."
+    assert sorted(catalog.shadowed) == ["b:pdf", "c:pdf"]
+    assert [each.rule for each in catalog.diagnostics] == ["name-collision"] * 2
+
+
+def test_one_root_given_twice_is_one(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """No collision with oneself."""
+    write_skill("pdf")
+
+    catalog = discover(tmp_path / "skills", tmp_path / "skills" / ".." / "skills")
+
+    assert catalog.diagnostics == ()
+    assert len(catalog.roots) == 1

@@ -1,0 +1,192 @@
+"""The index: a warm start opens no SKILL.md, every change is seen, and damage costs nothing but time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog import reading
+from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.index import index_path
+from tests.catalog.conftest import WriteSkill
+
+
+def age(root: Path) -> None:
+    """Make every SKILL.md an hour old: what is younger than a clock's tick is rightly read again."""
+    for path in root.rglob("SKILL.md"):
+        os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
+
+
+@pytest.fixture
+def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
+    write_skill("pdf", "Reads PDFs.")
+    write_skill("news", "Liest Nachrichten — täglich. 新闻")
+    write_skill("bad", text="no frontmatter")
+    write_skill("Odd Name", at="nested/odd", text="---\nname: Odd Name\ndescription: Reads: all\nversion: 3\n---\n")
+    age(tmp_path / "skills")
+    return tmp_path / "skills"
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of the files that are read from here on."""
+    paths: list[str] = []
+    real = reading.read_summary
+
+    def listening(path: str, *rest: object) -> object:
+        paths.append(Path(path).parent.name)
+        return real(path, *rest)  # type: ignore[arg-type]  # handed through
+
+    monkeypatch.setattr(reading, "read_summary", listening)
+    return paths
+
+
+def test_a_warm_start_gives_the_same_and_opens_nothing(skills: Path, opened: list[str]) -> None:
+    """Skills, versions, diagnostics: all from the index."""
+    cold = discover(skills)
+    assert sorted(opened) == ["bad", "news", "odd", "pdf"]
+    opened.clear()
+
+    warm = discover(skills)
+
+    assert opened == []
+    assert dict(warm) == dict(cold)
+    assert warm.diagnostics == cold.diagnostics
+    assert warm["Odd Name"].version == "3"
+
+
+def test_only_what_changed_is_read(skills: Path, opened: list[str], write_skill: WriteSkill) -> None:
+    """Edited, added, removed, replaced by one of the same size and time."""
+    discover(skills)
+    opened.clear()
+    write_skill("pdf", "Reads all.")
+    write_skill("new")
+    (skills / "news" / "SKILL.md").unlink()
+    replaced = skills / "bad" / "SKILL.md.new"
+    replaced.write_text("NO FRONTMATTER")
+    os.utime(replaced, (1_700_000_000.5, 1_700_000_000.5))
+    replaced.replace(skills / "bad" / "SKILL.md")
+
+    catalog = discover(skills)
+
+    assert sorted(opened) == ["bad", "new", "pdf"]
+    assert list(catalog) == ["Odd Name", "new", "pdf"]
+    assert catalog["pdf"].description == "Reads all."
+
+
+def test_an_edit_within_one_tick_of_the_clock_is_seen(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Same size, same inode, perhaps the same time: a file that was young when it was read is read again."""
+    path = write_skill("pdf", "Reads one.") / "SKILL.md"
+    catalog = discover(tmp_path / "skills")
+    stamp = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"one", b"two"))
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+    assert discover(tmp_path / "skills")["pdf"].description == "Reads two."
+    assert catalog.refresh()["pdf"].description == "Reads two."
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: b"x" * 100,
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-3] + b"abc",
+        lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:],
+        lambda data: data.replace(b"index 3", b"index 9"),
+    ],
+)
+def test_a_damaged_index_is_rebuilt_without_a_word(skills: Path, damage: object) -> None:
+    """Cut, garbled, of another version: the catalog is the same, and the index is whole again."""
+    expected = discover(skills)
+    path = Path(index_path() or "")
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))  # type: ignore[operator]  # a lambda of the table above
+
+    catalog = discover(skills)
+
+    assert dict(catalog) == dict(expected)
+    assert catalog.diagnostics == expected.diagnostics
+    assert path.read_bytes() == whole
+
+
+def test_every_single_flipped_byte_is_harmless(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Whatever byte is wrong: the same catalog, never an exception."""
+    write_skill("pdf", "Reads.")
+    age(tmp_path / "skills")
+    expected = dict(discover(tmp_path / "skills"))
+    path = Path(index_path() or "")
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :])
+
+        assert dict(discover(tmp_path / "skills")) == expected
+
+
+def test_the_index_can_be_off_or_elsewhere(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the environment, by the argument; a place that cannot be written is no fault."""
+    discover(skills, index=tmp_path / "own.index")
+    assert (tmp_path / "own.index").exists()
+
+    discover(skills, index=False)
+    assert not Path(index_path() or "").exists()
+
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
+    assert index_path() is None
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "file" / "below"))
+    assert len(discover(skills)) == 3
+
+
+def test_trust_is_never_read_from_the_index(skills: Path) -> None:
+    """It is the host's word at each start."""
+    assert discover(skills, trusted=True)["pdf"].trusted
+    assert not discover(skills)["pdf"].trusted
+
+
+def test_many_writers_leave_a_whole_index(skills: Path, tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Each replaces the file whole; nobody reads half of one."""
+    roots = []
+    for number in range(6):
+        roots.append(write_skill(f"own-{number}", at=f"../root-{number}/own-{number}").parent)
+        age(roots[-1])
+    failures: list[BaseException] = []
+
+    def work(root: Path) -> None:
+        try:
+            for _ in range(10):
+                assert len(discover(root)) == 1
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(root,)) for root in roots]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert len(discover(*roots)) == 6
+    assert [path.name for path in Path(index_path() or "").parent.iterdir()] == ["catalog.index"]
+
+
+def test_refresh_gives_the_same_object_where_nothing_changed(skills: Path, write_skill: WriteSkill) -> None:
+    """And otherwise a new catalog, whose unchanged skills have their very text; views follow."""
+    catalog = discover(skills)
+    view = catalog.select(exclude=["news"])
+    assert catalog.refresh() is catalog
+    assert view.refresh() is view
+    prompt = catalog.to_prompt()
+
+    write_skill("pdf", "Reads more.")
+    fresh = catalog.refresh()
+
+    assert fresh["pdf"].description == "Reads more."
+    assert fresh["news"].description is catalog["news"].description
+    assert prompt.replace("Reads PDFs.", "Reads more.") == fresh.to_prompt()
+    assert view.refresh()["pdf"].description == "Reads more."
+    assert "news" not in view.refresh()
