@@ -96,6 +96,10 @@ class Desk:
         """Return all that is here."""
         return list(self._live.values())
 
+    def count_of(self, owner: str) -> int:
+        """Return how many executions of *owner* have not ended."""
+        return sum(1 for live in self._live.values() if live.ticket.owner == owner and not live.execution.is_final)
+
     def counts(self) -> dict[str, int]:
         """Return how many wait and how many run."""
         counts = {"accepted": 0, "running": 0}

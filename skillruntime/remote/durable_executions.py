@@ -240,6 +240,10 @@ class DurableExecutions:
         )
         return sum(1 for row in rows if self._desk.find(row.workflow_id) is None)
 
+    def count_of(self, owner: str) -> int:
+        """Return how many executions of *owner* have not ended, as far as this process knows."""
+        return self._desk.count_of(owner)
+
     def counts(self) -> Mapping[str, int]:
         """Return how many wait and how many run in this process."""
         return self._desk.counts()

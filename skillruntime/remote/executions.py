@@ -207,6 +207,10 @@ class Executions(Protocol):
         """Take up what an ended process left unfinished, and say how many that were."""
         ...
 
+    def count_of(self, owner: str) -> int:
+        """Return how many executions of *owner* have not ended, as far as this process knows."""
+        ...
+
     def counts(self) -> Mapping[str, int]:
         """Return how many wait (``accepted``) and how many run (``running``) in this process."""
         ...

@@ -134,6 +134,10 @@ class MemoryExecutions:
         """Nothing outlives the process, so nothing is left to take up."""
         return 0
 
+    def count_of(self, owner: str) -> int:
+        """Return how many executions of *owner* have not ended, as far as this process knows."""
+        return self._desk.count_of(owner)
+
     def counts(self) -> Mapping[str, int]:
         """Return how many wait and how many run."""
         return self._desk.counts()

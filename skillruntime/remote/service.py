@@ -261,6 +261,8 @@ class SkillService:
         if not self.is_ready:
             raise refuse_rate(2, "The server is stopping")
         ticket = self._ticket(call, served, invocation)
+        if self.executions.count_of(call.owner) >= self.limits.unfinished_per_caller:
+            raise refuse_rate(5, "Too many of your executions have not ended yet")
         if ticket.webhook is not None and not (self._allows_webhook and await self._allows_webhook(ticket.webhook)):
             raise MessageError(
                 [{"field": "/context/webhook", "expected": "an address that may be told", "actual": "another"}]
