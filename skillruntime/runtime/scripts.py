@@ -1,5 +1,7 @@
 """Runs a skill's script: arguments as one JSON object on stdin, one JSON value on stdout, and nothing inherited.
 
+A contract with ``run.command_line`` has a script of the ordinary kind: its arguments are words, its output any text.
+
 No shell, a process group of its own, the session's workspace as its directory, an environment of an allow list.
 """
 
@@ -18,8 +20,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillruntime.catalog.skill import Skill
+from skillruntime.contract.command_line import CommandLine, to_argv
 from skillruntime.contract.contract import Contract
-from skillruntime.errors import InvalidSkillError, SkillOutputError, ToolExecutionError, ToolNotAvailableError
+from skillruntime.contract.script_result import read_failure, read_output
+from skillruntime.errors import (
+    ErrorCode,
+    InvalidSkillError,
+    SkillInputError,
+    SkillOutputError,
+    ToolExecutionError,
+    ToolNotAvailableError,
+)
 from skillruntime.runtime.inline_metadata import install_command, missing_packages, parse_inline_metadata
 from skillruntime.runtime.process import Finished, run_process
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
@@ -76,16 +87,21 @@ class ScriptRunner:
             ToolNotAvailableError: an interpreter, a package or an environment variable is missing.
             ToolExecutionError: it failed, or printed more than it may.
             SkillOutputError: it printed nothing, or something other than one JSON value.
+            SkillInputError: its own parser refused an argument, or cannot be told it.
         """
         script = self._script()
-        command = (*_interpreter(script), str(script))
+        declared = self.contract.run.get("command_line")
+        line = None if declared is None else CommandLine.from_dict(declared)
+        words = [] if line is None else to_argv(line, arguments)
+        stdin = b"" if line else json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        command = (*_interpreter(script), str(script), *words)
         asked = environment_asked(self.contract)
         environment = script_environment(self.contract.requires.get("environment") or (), (*asked, *self.environment))
         workspace = context.workspace
         try:
             finished = await run_process(
                 command,
-                stdin=json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+                stdin=stdin,
                 directory=workspace,
                 environment=environment,
                 stdout_limit=self.stdout_limit,
@@ -102,7 +118,11 @@ class ScriptRunner:
         if finished.flooded:
             self._refuse_flood(said)
         if finished.exit_code != 0:
+            if line is not None:
+                _refuse_usage(finished.exit_code, said.text(), line)
             self._refuse_failure(finished, said, script)
+        if line is not None:
+            return read_output(finished.stdout.decode("utf-8", "replace"))
         return self._parse(finished, said)
 
     @property
@@ -186,6 +206,13 @@ def environment_asked(contract: Contract) -> tuple[str, ...]:
     """Return the environment variables that *contract* asks for: those it must have, and those it takes if set."""
     stated = (contract.requires.get("environment"), contract.run.get("environment"))
     return tuple(dict.fromkeys(name for names in stated for name in names or () if isinstance(name, str)))
+
+
+def _refuse_usage(exit_code: int, said: str, line: CommandLine) -> None:
+    """Raise `SkillInputError` where it is the script's own parser that refused an argument."""
+    errors = read_failure(exit_code, said, line)
+    if errors[0].code is not ErrorCode.TOOL_EXECUTION_FAILED:
+        raise SkillInputError("The script's own parser refused the arguments", skill_errors=errors)
 
 
 def script_environment(required: tuple[str, ...] | list[str], further: tuple[str, ...] = ()) -> dict[str, str]:

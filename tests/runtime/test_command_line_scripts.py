@@ -1,0 +1,74 @@
+"""A script of the ordinary kind, with a contract that was read out of it, called like any other skill."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.catalog.derived import derive_scripts
+from skillruntime.catalog.discovery import discover
+from skillruntime.contract.draft import draft_contracts
+from skillruntime.runtime.runtime import SkillRuntime
+
+SCRIPT = """
+import argparse, json, sys
+from pathlib import Path
+
+def even(text):
+    if int(text) % 2:
+        raise argparse.ArgumentTypeError("it is odd")
+    return int(text)
+
+parser = argparse.ArgumentParser(description="Count")
+parser.add_argument("path", type=Path)
+parser.add_argument("--times", type=even, default=2)
+parser.add_argument("--mode", choices=["data", "text", "fail"], default="data")
+args = parser.parse_args()
+if args.mode == "fail":
+    sys.exit("it is broken")
+found = {"name": args.path.name, "absolute": args.path.is_absolute(), "times": args.times}
+print(json.dumps(found) if args.mode == "data" else "plain text")
+"""
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> SkillRuntime:
+    """A runtime with one skill whose contract was drafted from its script."""
+    directory = tmp_path / "skills" / "counter"
+    (directory / "scripts").mkdir(parents=True)
+    (directory / "SKILL.md").write_text("---\nname: counter\ndescription: Counts\n---\nBody\n")
+    (directory / "scripts" / "count.py").write_text(SCRIPT)
+    skill = discover(tmp_path / "skills").activate("counter")
+    for path, document in draft_contracts(list(derive_scripts(skill).values()), {}).items():
+        (directory / path).write_text(json.dumps(document))
+    return SkillRuntime(discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "work")
+
+
+CALLS: list[tuple[dict[str, Any], str, Any]] = [
+    ({"path": "-a.txt", "times": "4"}, "success", {"name": "-a.txt", "absolute": True, "times": 4}),
+    ({"path": "a; rm -rf /", "mode": "text"}, "success", {"stdout": "plain text"}),
+    ({"path": "a", "times": 3}, "failed", ("INVALID_INPUT", "/times")),
+    ({"path": "a", "mode": "other"}, "failed", ("INVALID_INPUT", "/mode")),
+    ({"times": 2}, "failed", ("MISSING_REQUIRED_PARAM", "/path")),
+    ({"path": "../../outside"}, "failed", ("INVALID_INPUT", "/path")),
+    ({"path": "a", "mode": "fail"}, "failed", ("TOOL_EXECUTION_FAILED", None)),
+]
+
+
+@pytest.mark.parametrize(("arguments", "status", "expected"), CALLS)
+def test_an_ordinary_script_is_called_like_any_other_skill(
+    runtime: SkillRuntime, arguments: dict[str, Any], status: str, expected: Any
+) -> None:
+    """Words in, text or JSON out; what its own parser refuses is an error of the parameter."""
+    response = runtime.call_blocking("counter", arguments)
+
+    assert response.status == status, response.to_dict()
+    if status == "success":
+        assert response.data == expected
+    else:
+        assert response.errors is not None
+        error = response.errors[0]
+        assert (error.code.value, (error.details or {}).get("path")) == expected
