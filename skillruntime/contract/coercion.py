@@ -159,6 +159,7 @@ class _Mender:
         self.steps = MAX_STEPS
         self.best: _Mended | None = None
         self.unclear: dict[Path, list[Any]] = {}
+        self.nearly: dict[Path, Any] = {}
 
     def mend(self, value: Any, location: Path, path: Path, depth: int) -> _Mended | None:
         """Return *value*, which stands at *path*, mended to fit the subschema at *location*; ``None`` if it cannot."""
@@ -195,11 +196,11 @@ class _Mender:
         for violation in violations:
             if violation.path and violation.location is not None:
                 refusals.setdefault((violation.path, violation.location), []).append(violation)
-        for (where, refuser), same in refusals.items():
-            repairs += self.member(edit, where, refuser, same, path, depth)
         if isinstance(value, dict):
             here = [violation for violation in violations if not violation.path]
             repairs += self.keys(edit, here, location, path)
+        for (where, refuser), same in refusals.items():
+            repairs += self.member(edit, where, refuser, same, path, depth)
         return _Mended(edit.value, tuple(repairs)) if repairs else None
 
     def member(
@@ -280,6 +281,8 @@ class _Mender:
             mended = self.mend(candidate.value, location, path, depth + 1)
             if mended is not None:
                 results.append(candidate.then(mended))
+            elif candidate.repairs[-1].rule in _NUMBERS:
+                self.nearly[path] = candidate.value
         least = _least(results)
         if len(least) > 1:
             self.unclear[path] = [result.value for result in least]
@@ -385,6 +388,7 @@ class _Mender:
 
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 _NEEDED = ("required", "dependentRequired", "dependencies")
+_NUMBERS = ("number-text", "thousands")
 _UNQUOTED = ("type", "enum", "const", "format")
 
 
@@ -419,7 +423,17 @@ def _still_wrong(value: Any, mender: _Mender) -> tuple[Violation, ...]:
         sent = {violation.path: violation for violation in original}
         rest = schema.violations(best.value)
         told = [sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest]
-    return tuple(_unclear(each, mender.unclear) for each in told or original)
+    return tuple(
+        _unclear(each, mender.unclear) for violation in told or original for each in _nearly(violation, mender)
+    )
+
+
+def _nearly(violation: Violation, mender: _Mender) -> list[Violation]:
+    """Return *violation*, or what is wrong with the number that its text writes: ``"11"`` where 10 is the most."""
+    if violation.keyword != "type" or violation.path not in mender.nearly or violation.location is None:
+        return [violation]
+    rest = mender.schema.violations(mender.nearly[violation.path], violation.location)
+    return [replace(each, path=(*violation.path, *each.path)) for each in rest] or [violation]
 
 
 def _unclear(violation: Violation, unclear: dict[Path, list[Any]]) -> Violation:

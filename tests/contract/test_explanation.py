@@ -79,6 +79,12 @@ TOLD: list[tuple[dict[str, Any], str, str, str]] = [
         "Send an integer from 1 to 10",
     ),
     (
+        {"max_articles": "11"},
+        "PARAM_OUT_OF_RANGE",
+        "/max_articles: 11 is more than the maximum 10",
+        "Send an integer from 1 to 10",
+    ),
+    (
         {"time_range": "this weak"},
         "INVALID_INPUT",
         '/time_range: "this weak" is not one of "today", "this_week", "this_month", "this_year", "last_week"'
