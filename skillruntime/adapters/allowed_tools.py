@@ -29,7 +29,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 """The tools that LangChain and its neighbours offer under other names than the field's first client."""
 
-_SHAPE = re.compile(r"(?P<tool>[^()\s]+?)(?:\((?P<scope>.*)\))?", re.DOTALL)
+_SHAPE = re.compile(r"(?P<tool>[^()\s]+)(?:\((?P<scope>.*)\))?", re.DOTALL)
 _CHAINED = re.compile(r"[;&|<>`\n\r]|\$\(")  # what can run or write something besides the command itself
 _TEXT_KEYS = ("command", "cmd", "commands", "path", "file_path", "filename", "url", "pattern", "query")
 
@@ -55,20 +55,12 @@ class ToolPattern:
         """Whether a call of the tool *name* with *arguments* is what this pattern allows."""
         if not _names(self.tool, name, aliases):
             return False
-        if self.scope is None or self.scope.strip() in ("*", ":*", ""):
+        if self.scope is None or self.scope.strip() in ("*", ":*"):
             return True
         given = _text(arguments)
         if given is None:
             return False
-        scope = self.scope.strip()
-        if scope.startswith("domain:"):
-            return _in_domain(given, scope.removeprefix("domain:"))
-        if scope.endswith(":*"):
-            words = scope.removesuffix(":*").split()
-            return _CHAINED.search(given) is None and given.split()[: len(words)] == words
-        if _is_command(arguments):
-            return _CHAINED.search(given) is None and fnmatchcase(given.strip(), scope)
-        return ".." not in re.split(r"[/\\]", given) and fnmatchcase(given.removeprefix("./"), scope.removeprefix("./"))
+        return any(_fits(scope.strip(), given, arguments) for scope in self.scope.split(","))
 
 
 def permits(
@@ -83,6 +75,17 @@ def permits(
     """
     patterns = (ToolPattern.parse(entry) for entry in entries)
     return any(pattern is not None and pattern.fits(name, arguments, aliases) for pattern in patterns)
+
+
+def _fits(scope: str, given: str, arguments: Mapping[str, Any]) -> bool:
+    if scope.startswith("domain:"):
+        return _in_domain(given, scope.removeprefix("domain:"))
+    if scope.endswith(":*"):
+        words = scope.removesuffix(":*").split()
+        return _CHAINED.search(given) is None and given.split()[: len(words)] == words
+    if _is_command(arguments):
+        return _CHAINED.search(given) is None and fnmatchcase(given.strip(), scope)
+    return ".." not in re.split(r"[/\\]", given) and fnmatchcase(given.removeprefix("./"), scope.removeprefix("./"))
 
 
 def _names(pattern: str, name: str, aliases: Mapping[str, tuple[str, ...]]) -> bool:

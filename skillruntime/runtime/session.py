@@ -150,6 +150,20 @@ class SkillSession:
         self.runtime.notify(record_of(Operation.LOAD, skill.name, began, session_id=self.id))
         return text
 
+    def retell(self, name: str, *, to_tool_name: Callable[[str], str] = str) -> str:
+        """Return the instructions of *name* as they are now, for a conversation that lost the place where they stood.
+
+        What does not fit what may still be spent is said in their place.
+
+        Raises:
+            SkillNotFoundError: the skill is gone.
+        """
+        text = render_activation(self.runtime.catalog.activate(name), to_tool_name)
+        try:
+            return self._admitted(Tier.BODY, name, text)
+        except TokenLimitError as error:
+            return f"The instructions of {name!r} are not told again: {error}."
+
     def resume(self, shown: Mapping[str, str]) -> None:
         """Take over what a conversation already shows: the `fingerprint` of each active skill, by name.
 

@@ -1,0 +1,56 @@
+"""Which skills a conversation has loaded, as it stands in an agent's state and its checkpoints. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from typing_extensions import TypedDict
+
+__all__ = ["LoadedSkill", "SkillState", "active_skills", "merge_loaded", "next_use"]
+
+
+class LoadedSkill(TypedDict):
+    """One loaded skill: the fingerprint of its edition, a digest of the text that told of it, and when it was used.
+
+    ``used`` only orders: the higher, the later.
+    """
+
+    edition: str
+    text: str
+    used: int
+
+
+def merge_loaded(
+    before: Mapping[str, LoadedSkill | None] | None, update: Mapping[str, LoadedSkill | None] | None
+) -> dict[str, LoadedSkill | None]:
+    """Return the state after *update*: the reducer. None instead of a skill unloads it.
+
+    >>> merge_loaded({"a": {"edition": "1", "text": "t", "used": 1}}, {"a": None})
+    {}
+    """
+    merged = {**(before or {}), **(update or {})}
+    return {name: loaded for name, loaded in merged.items() if loaded is not None}
+
+
+class SkillState(AgentState[Any]):
+    """What the middleware keeps in an agent's state."""
+
+    loaded_skills: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]]
+    skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
+
+
+def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
+    """Return the loaded skills that count, in the order of loading: the *limit* used last."""
+    loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
+    if len(loaded) <= limit:
+        return dict(loaded)
+    kept = sorted(loaded, key=lambda name: loaded[name]["used"], reverse=True)[:limit]
+    return {name: loaded[name] for name in loaded if name in kept}
+
+
+def next_use(state: Mapping[str, Any]) -> int:
+    """Return the ``used`` of whatever is used now."""
+    loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
+    return max((one["used"] for one in loaded.values()), default=0) + 1
