@@ -32,7 +32,7 @@ from skillruntime.contract.derive.values import (
 
 __all__ = ["Exhausted", "Expressions"]
 
-MAX_STEPS = 40_000
+MAX_STEPS = 15_000
 LOWEST_PYTHON = (3, 11)
 
 _BUILTINS = frozenset(dir(builtins))
