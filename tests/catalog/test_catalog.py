@@ -1,0 +1,189 @@
+"""The mapping of skills: visibility, views, suggestions, and the way to a skill and its contracts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.discovery import discover
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
+from tests.catalog.conftest import WriteSkill
+
+CONTRACT = {"version": "2.0.0", "input": {"type": "object", "properties": {"pages": {"type": "integer"}}}}
+HIDDEN = "---\nname: secret\ndescription: Hidden treasure\ndisable-model-invocation: true\n---\nbody"
+
+
+@pytest.fixture
+def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
+    write_skill("pdf-processing", "Reads PDFs. Use when a PDF comes.")
+    write_skill(
+        "news", text="---\nname: news\ndescription: Reads feeds\ntags: [daily]\nuser-invocable: false\n---\n# News"
+    )
+    write_skill("secret", text=HIDDEN)
+    return tmp_path / "skills"
+
+
+def test_an_empty_catalog_is_a_catalog() -> None:
+    """It has no skill, says nothing, and renders to its frame."""
+    catalog = SkillCatalog()
+
+    assert (len(catalog), catalog.diagnostics, catalog.refresh()) == (0, (), catalog)
+    assert catalog.to_prompt() == ""
+    assert catalog.to_prompt("reference") == "<available_skills>\n</available_skills>"
+
+
+def test_activation_reads_the_body(skills: Path) -> None:
+    """Only then: the file of the moment."""
+    catalog = discover(skills)
+    (skills / "news" / "SKILL.md").write_text("---\nname: news\ndescription: Reads feeds\n---\n\n# Later\n")
+
+    skill = catalog.activate("news")
+
+    assert (skill.name, skill.body, skill.directory, skill.trusted) == ("news", "# Later", skills / "news", False)
+    assert skill.frontmatter == {"name": "news", "description": "Reads feeds"}
+
+
+def test_an_unknown_name_is_answered_with_the_closest(skills: Path) -> None:
+    """A few names, never the list; a hidden one is not among them."""
+    catalog = discover(skills)
+
+    with pytest.raises(SkillNotFoundError) as caught:
+        catalog.activate("pdf_procesing")
+    assert caught.value.suggested_action == "Use one of: pdf-processing"
+    assert catalog.suggest("secrets") == []
+    with pytest.raises(SkillNotFoundError, match="There is no skill"):
+        catalog.activate("x" * 10_000)
+
+
+def test_a_skill_hidden_from_models_appears_nowhere_for_them(skills: Path) -> None:
+    """A person's view has it; prompt, search, suggestion and the model's view do not, errors included."""
+    catalog = discover(skills)
+    view = catalog.for_model()
+
+    assert "secret" in catalog
+    assert catalog.activate("secret").body == "body"
+    assert "secret" not in catalog.to_prompt() + catalog.to_prompt("json")
+    assert catalog.search("hidden treasure") == []
+    assert "secret" not in view
+    with pytest.raises(SkillNotFoundError) as hidden:
+        view.activate("secret")
+    with pytest.raises(SkillNotFoundError) as absent:
+        view.activate("absent")
+    assert str(hidden.value).replace("secret", "absent") == str(absent.value)
+    assert not any("secret" in each.path for each in view.diagnostics)
+    assert list(catalog.for_user()) == ["pdf-processing", "secret"]
+
+
+def test_views_hold_some_skills_only(skills: Path) -> None:
+    """By name, by pattern, by tag, by a function: the others do not exist there."""
+    catalog = discover(skills)
+
+    assert list(catalog.select(["pdf-*"])) == ["pdf-processing"]
+    assert list(catalog.select(exclude=["news"])) == ["pdf-processing", "secret"]
+    assert list(catalog.select(tags=["Daily"])) == ["news"]
+    assert list(catalog.select(where=lambda skill: skill.user_invocable)) == ["pdf-processing", "secret"]
+    with pytest.raises(SkillNotFoundError):
+        catalog.select(["pdf-*"]).activate("news")
+
+
+def test_a_name_is_found_in_any_normal_form(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Full-width and decomposed names are one name (NFKC, as the reference compares them)."""
+    write_skill("cafe\u0301", at="café")
+
+    catalog = discover(tmp_path / "skills")
+
+    assert list(catalog) == ["café"]
+    assert catalog["cafe\u0301"].name == "café"
+
+
+def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
+    """contract.json is the skill's own, contracts/NAME the tools'; YAML counts as JSON does."""
+    (skills / "pdf-processing" / "contract.json").write_text(json.dumps(CONTRACT))
+    (skills / "pdf-processing" / "contracts").mkdir()
+    (skills / "pdf-processing" / "contracts" / "merge.yaml").write_text(
+        "version: 1.0.0\ninput:\n  type: object\n  properties: {since: {const: 2024-01-01}, n: {minimum: 1.5}}\n"
+    )
+    catalog = discover(skills)
+
+    skill, contract = catalog.contract("pdf-processing/merge")
+
+    assert sorted(skill.contracts) == ["pdf-processing", "pdf-processing/merge"]
+    assert contract.version == "1.0.0"
+    assert contract.input.document["properties"] == {"since": {"const": "2024-01-01"}, "n": {"minimum": 1.5}}
+    assert catalog.contract("pdf-processing")[1].version == "2.0.0"
+    with pytest.raises(SkillNotFoundError) as caught:
+        catalog.contract("pdf-processing/split")
+    assert "pdf-processing/merge" in (caught.value.suggested_action or "")
+    with pytest.raises(SkillNotFoundError, match="has no contract"):
+        catalog.contract("news")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "{",
+        "[]",
+        '{"input": 3}',
+        '{"version": "x"}',
+        '{"a": NaN}',
+        "[" * 100_000,
+        "\xff",
+        '{"input": {"$ref": "#/nowhere"}}',
+    ],
+)
+def test_a_broken_contract_does_not_cost_the_skill(skills: Path, document: str) -> None:
+    """It is a diagnostic, and an error when it is called; its sibling is whole."""
+    (skills / "news" / "contracts").mkdir()
+    (skills / "news" / "contracts" / "bad.json").write_bytes(document.encode("latin-1"))
+    (skills / "news" / "contracts" / "good.json").write_text(json.dumps(CONTRACT))
+    catalog = discover(skills)
+
+    skill = catalog.activate("news")
+
+    assert list(skill.contracts) == ["news/good"]
+    assert [each.rule for each in skill.diagnostics] == ["contract-invalid"]
+    with pytest.raises(InvalidSkillError):
+        catalog.contract("news/bad")
+
+
+def test_a_contract_outside_the_skill_is_not_read(skills: Path, tmp_path: Path) -> None:
+    """A link cannot bring one in."""
+    (tmp_path / "outside.json").write_text(json.dumps(CONTRACT))
+    (skills / "news" / "contract.json").symlink_to(tmp_path / "outside.json")
+
+    skill = discover(skills).activate("news")
+
+    assert dict(skill.contracts) == {}
+    assert [each.rule for each in skill.diagnostics] == ["contract-invalid"]
+
+
+def test_the_first_stated_version_counts_and_disagreement_is_said(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """The contract's, the descriptor's, metadata.version, a top-level version."""
+    text = "---\nname: pdf\ndescription: Reads\nversion: 4.0.0\nmetadata:\n  version: 3.0.0\n---\n"
+    directory = write_skill("pdf", text=text)
+    catalog = discover(tmp_path / "skills")
+    assert catalog["pdf"].version == "3.0.0"
+
+    (directory / "descriptor.json").write_text('{"version": "2.5.0"}')
+    assert catalog.activate("pdf").version == "2.5.0"
+    (directory / "contract.json").write_text(json.dumps(CONTRACT))
+    skill = catalog.activate("pdf")
+
+    assert skill.version == "2.0.0"
+    assert [each.rule for each in skill.diagnostics] == ["version-disagreement"]
+
+
+def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) -> None:
+    """Between discovery and activation anything may happen."""
+    catalog = discover(skills)
+    (skills / "news" / "SKILL.md").write_bytes(b"---\nname: news\ndescription: x\n---\n" + b"x" * 5_000_000)
+    with pytest.raises(InvalidSkillError, match="larger than 4 MiB"):
+        catalog.activate("news")
+
+    (skills / "news" / "SKILL.md").unlink()
+    with pytest.raises(SkillNotFoundError, match="not there any more"):
+        catalog.activate("news")
+    assert dict(catalog["news"].frontmatter) == {}
