@@ -13,6 +13,7 @@ import asyncio
 import contextvars
 import logging
 import os
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -57,6 +58,7 @@ _ATTEMPTS: Final = 10  # starts of the server within one execution; then it is t
 # execution depends on is the skill, and each carries its own id and MAJOR (`Ticket.line`).
 _ENGINE_VERSION: Final = "skillruntime-executions-1"
 _LEAVING: Final = 10.0  # seconds, at most, for what is cancelled at the end to stop
+_CURSOR: Final = re.compile(r"([0-9]{13})\.([0-9]{1,9})")
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 
 
@@ -212,7 +214,10 @@ class DurableExecutions:
         Raises:
             ValueError: the cursor is none of ours.
         """
-        until, _, skipped = cursor.partition(".") if cursor else (str(int(time.time() * 1000) + 1), "", "0")
+        match = _CURSOR.fullmatch(cursor) if cursor is not None else None
+        if cursor is not None and match is None:
+            raise ValueError("no cursor of this list")
+        until, skipped = match.groups() if match is not None else (str(int(time.time() * 1000) + 1), "0")
         end = datetime.fromtimestamp(int(until) / 1000, UTC).isoformat(timespec="milliseconds")
         rows = await DBOS.list_workflows_async(
             name=_WORKFLOW, user=owner, end_time=end, sort_desc=True, limit=limit + 1, offset=int(skipped)

@@ -12,6 +12,7 @@ __all__ = ["build_openapi"]
 
 _TEXT: Final = {"type": "string"}
 _ID: Final = {"name": "execution_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_CURSOR: Final = {"type": "string", "pattern": "^[0-9]{13}\\.[0-9]{1,9}$"}
 _STATUSES: Final = ["accepted", "running", "completed", "failed", "timeout", "cancelled"]
 
 _ERROR: Final[dict[str, Any]] = {
@@ -163,7 +164,7 @@ def _list_operation() -> dict[str, Any]:
     listed = {"type": "object", "required": ["executions"], "properties": {"executions": {"type": "array"}}}
     operation = _operation("listExecutions", "One's own executions", listed, errors=("400", "401", "429"))
     limit = {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 200}}
-    return {**operation, "parameters": [limit, {"name": "cursor", "in": "query", "schema": _TEXT}]}
+    return {**operation, "parameters": [limit, {"name": "cursor", "in": "query", "schema": _CURSOR}]}
 
 
 def _header(name: str, schema: Any) -> dict[str, Any]:
