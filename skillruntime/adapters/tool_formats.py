@@ -1,0 +1,196 @@
+"""Callable skills in the forms of OpenAI, Anthropic, Gemini and MCP, and their answers: plain dictionaries, no SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, Unpack
+
+from skillruntime.adapters.conversation_tools import HOW_TO, OWN_TOOLS, conversation_runtime, fits, is_hidden, to_text
+from skillruntime.adapters.tool_names import to_tool_name, tool_names
+from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.options import CallOptions
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime.session import SkillSession
+
+__all__ = [
+    "SkillTools",
+    "to_anthropic",
+    "to_anthropic_result",
+    "to_gemini",
+    "to_gemini_result",
+    "to_mcp",
+    "to_mcp_result",
+    "to_openai",
+    "to_openai_result",
+]
+
+OpenAIInterface = Literal["chat", "responses"]
+
+
+def to_openai(contract: Contract, *, api: OpenAIInterface = "chat") -> dict[str, Any]:
+    """Return the contract as a tool of OpenAI's chat completions, or of its responses.
+
+    >>> to_openai(Contract.from_dict({"name": "now", "description": "The time."}), api="responses")
+    {'type': 'function', 'name': 'now', 'description': 'The time.',
+     'parameters': {'type': 'object', 'properties': {}}, 'strict': False}
+    """
+    function = {**_named(contract), "parameters": to_tool_schema(contract)}
+    if api == "responses":
+        return {"type": "function", **function, "strict": False}
+    return {"type": "function", "function": function}
+
+
+def to_anthropic(contract: Contract) -> dict[str, Any]:
+    """Return the contract as a tool of Anthropic's messages."""
+    return {**_named(contract), "input_schema": to_tool_schema(contract)}
+
+
+def to_gemini(contract: Contract) -> dict[str, Any]:
+    """Return the contract as a function declaration of Gemini, with its JSON Schema as it is."""
+    return {**_named(contract), "parameters_json_schema": to_tool_schema(contract)}
+
+
+def to_mcp(contract: Contract) -> dict[str, Any]:
+    """Return the contract as a tool of MCP: with its output schema, where its output is an object, and annotations."""
+    document: dict[str, Any] = {**_named(contract), "inputSchema": to_tool_schema(contract)}
+    output = None if contract.output is None else contract.output.document
+    if isinstance(output, Mapping) and _is_object(output):
+        document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
+    hints = {
+        "readOnlyHint": contract.annotations.get("read_only"),
+        "idempotentHint": contract.annotations.get("idempotent"),
+        "destructiveHint": contract.annotations.get("destructive"),
+        "openWorldHint": contract.annotations.get("open_world"),
+    }
+    if known := {name: bool(value) for name, value in hints.items() if value is not None}:
+        document["annotations"] = known
+    return document
+
+
+def to_openai_result(response: SkillResponse, call_id: str, *, api: OpenAIInterface = "chat") -> dict[str, Any]:
+    """Return the answer to a call as OpenAI takes it."""
+    if api == "responses":
+        return {"type": "function_call_output", "call_id": call_id, "output": to_text(response)}
+    return {"role": "tool", "tool_call_id": call_id, "content": to_text(response)}
+
+
+def to_anthropic_result(response: SkillResponse, tool_use_id: str) -> dict[str, Any]:
+    """Return the answer to a call as a block of the next user message."""
+    block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": to_text(response)}
+    return block if response.ok else {**block, "is_error": True}
+
+
+def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None = None) -> dict[str, Any]:
+    """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini knows."""
+    envelope = json.loads(response.to_json())
+    result: dict[str, Any] = {"name": name, "response": {"output" if response.ok else "error": envelope}}
+    return {"function_response": result if call_id is None else {**result, "id": call_id}}
+
+
+def to_mcp_result(response: SkillResponse, *, structured: bool = True) -> dict[str, Any]:
+    """Return the answer to a call as MCP's ``tools/call`` gives it.
+
+    The text is the envelope; ``structuredContent`` the data alone, where it is an object, so that it fits the output
+    schema.
+    """
+    result: dict[str, Any] = {"content": [{"type": "text", "text": to_text(response)}], "isError": not response.ok}
+    if response.ok and structured and isinstance(response.data, dict):
+        result["structuredContent"] = json.loads(json.dumps(response.data, default=str))
+    return result
+
+
+class SkillTools:
+    """The tools of one conversation without a framework: definitions to send, and one way to call them.
+
+    With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` takes any.
+    """
+
+    def __init__(
+        self,
+        runtime: SkillRuntime,
+        *,
+        session: SkillSession | None = None,
+        style: Literal["typed", "generic"] = "typed",
+        catalog_tokens: int | None = 4_000,
+    ) -> None:
+        self.session = session or runtime.session()
+        rendered = self.session.render_catalog(catalog_tokens)
+        self.system_prompt = f"{HOW_TO}\n\n{rendered.text}"
+        self._runtime = runtime
+        self._own = conversation_runtime(
+            runtime,
+            self.session,
+            to_shown_name=to_tool_name if style == "typed" else str,
+            names=rendered.included if fits(rendered) else (),
+        )
+        own = ["load_skill", "read_skill_resource"]
+        own += [] if fits(rendered) else ["search_skills"]
+        own += [] if self.session.limits is None else ["read_on"]
+        own += ["call_skill"] if style == "generic" else []
+        skills = [] if style == "generic" else [n for n in runtime.callable_names() if not is_hidden(runtime, n)]
+        tool_names([*skills, *OWN_TOOLS])
+        self._contracts = {name: self._own.contract(name) for name in own}
+        self._skills = tool_names(skills)
+        self._contracts.update({tool: runtime.contract(name) for tool, name in self._skills.items()})
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """What can be called, by tool name."""
+        return self._contracts
+
+    def to_openai(self, *, api: OpenAIInterface = "chat") -> list[dict[str, Any]]:
+        """Return all definitions for OpenAI."""
+        return [to_openai(contract, api=api) for contract in self._contracts.values()]
+
+    def to_anthropic(self) -> list[dict[str, Any]]:
+        """Return all definitions for Anthropic."""
+        return [to_anthropic(contract) for contract in self._contracts.values()]
+
+    def to_gemini(self) -> list[dict[str, Any]]:
+        """Return all definitions for Gemini: one tool that holds the declarations."""
+        return [{"function_declarations": [to_gemini(contract) for contract in self._contracts.values()]}]
+
+    async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+        """Call a tool by the name the model used, with its arguments or their raw text; never raise for a bad call."""
+        if (skill := self._skills.get(tool_name)) is not None:
+            return await self._runtime.call(skill, arguments, session=self.session, **options)
+        if tool_name in self._contracts:
+            return await self._own.call(tool_name, arguments, **options)
+        return _unknown(tool_name)
+
+    def call_blocking(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+        """Call a tool without an event loop: as `call`."""
+        if (skill := self._skills.get(tool_name)) is not None:
+            return self._runtime.call_blocking(skill, arguments, session=self.session, **options)
+        if tool_name in self._contracts:
+            return self._own.call_blocking(tool_name, arguments, **options)
+        return _unknown(tool_name)
+
+
+def _named(contract: Contract) -> dict[str, Any]:
+    return {"name": to_tool_name(contract.name), "description": contract.description or contract.name}
+
+
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        target: Any = schema
+        for step in reference[2:].split("/"):
+            target = target.get(step) if isinstance(target, Mapping) else None
+        return isinstance(target, Mapping) and target.get("type") == "object"
+    return schema.get("type") == "object"
+
+
+def _unknown(name: str) -> SkillResponse:
+    return SkillResponse.failed(
+        SkillError(
+            ErrorCode.TOOL_NOT_AVAILABLE,
+            f"There is no tool {str(name)[:80]!r}",
+            recoverable=True,
+            suggested_action="Use one of the tools that are offered",
+        )
+    )
