@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SkillCatalog"]
 
+Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
+"""Given what the roots held, returns what they hold now."""
+
 
 class SkillCatalog(Mapping[str, SkillMetadata]):
     """All skills by name, in the order of their names.
@@ -32,16 +35,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     hides, by their qualified names; `activate` and `contract` take those too.
     """
 
-    __slots__ = ("_entries", "_index", "_rescan", "_snapshots", "diagnostics", "shadowed")
+    __slots__ = ("_entries", "_index", "_origin", "_rescan", "_snapshots", "diagnostics", "shadowed")
 
-    def __init__(
-        self, snapshots: Sequence[Snapshot] = (), *, rescan: Callable[[SkillCatalog], SkillCatalog] | None = None
-    ) -> None:
+    def __init__(self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None) -> None:
         entries, shadowed, collisions = _by_name(snapshots)
         said = [diagnostic for snapshot in snapshots for diagnostic in snapshot.diagnostics()]
         self._entries = entries
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
+        self._origin: tuple[SkillCatalog, Callable[[Entry], bool]] | None = None
         self._index: SearchIndex | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in shadowed.items()}
         self.diagnostics: tuple[Diagnostic, ...] = (*said, *collisions)
@@ -174,7 +176,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def refresh(self) -> SkillCatalog:
         """Return the catalog as it is now; only files that changed are read. The same object, if none did."""
-        return self if self._rescan is None else self._rescan(self)
+        if self._origin is not None:
+            whole, keeps = self._origin
+            fresh = whole.refresh()
+            return self if fresh is whole else fresh._where(keeps)
+        if self._rescan is None:
+            return self
+        snapshots = tuple(self._rescan(self._snapshots))
+        if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
+            self._snapshots = snapshots  # the same to everyone but the next refresh, which has less to read
+            return self
+        return SkillCatalog(snapshots, rescan=self._rescan)
 
     def _find(self, name: str) -> SkillMetadata:
         if isinstance(name, str):
@@ -196,13 +208,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view._snapshots = self._snapshots
         hidden = {entry.file for entry in self._entries.values()} - {entry.file for entry in view._entries.values()}
         view.diagnostics = tuple(each for each in self.diagnostics if each.path not in hidden)
-        if self._rescan is not None:
-            view._rescan = lambda seen: self._refreshed_view(seen, keeps)
+        view._origin = (self, keeps)
         return view
-
-    def _refreshed_view(self, view: SkillCatalog, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        fresh = self.refresh()
-        return view if fresh is self else fresh._where(keeps)
 
 
 def _metadata(entry: Entry) -> SkillMetadata:

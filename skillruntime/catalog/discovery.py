@@ -49,28 +49,21 @@ def discover(
     """
     path = (index_path() if index else None) if isinstance(index, bool) else os.fsdecode(index)
     wanted = list(dict.fromkeys(_as_root(root, trusted) for root in roots))
-    return _discover(wanted, load_index(path, wanted) if path else {}, path)
+    snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path)
+    return SkillCatalog(
+        snapshots, rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path)
+    )
 
 
-def _discover(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> SkillCatalog:
+def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> list[Snapshot]:
+    """Return what *roots* hold now, and remember in the index at *path* what is not *known*."""
     snapshots = [read_root(root, known.get(root)) for root in roots]
-    changed = [fresh for fresh in snapshots if fresh.root not in known or not _is_same(fresh, known[fresh.root])]
+    changed = [
+        fresh for fresh in snapshots if fresh.root not in known or fresh.entries is not known[fresh.root].entries
+    ]
     if path and changed:
         save_index(path, changed)
-    return SkillCatalog(snapshots, rescan=lambda catalog: _refreshed(catalog, roots, path))
-
-
-def _refreshed(catalog: SkillCatalog, roots: Sequence[Root], path: str | None) -> SkillCatalog:
-    """Return the catalog of *roots* as they are now: *catalog* itself, where nothing has changed."""
-    known = {snapshot.root: snapshot for snapshot in catalog.snapshots}
-    fresh = _discover(roots, known, path)
-    pairs = zip(fresh.snapshots, catalog.snapshots, strict=True)
-    is_same = all(_is_same(new, old) and new.problems == old.problems for new, old in pairs)
-    return catalog if is_same else fresh
-
-
-def _is_same(fresh: Snapshot, known: Snapshot) -> bool:
-    return fresh.entries is known.entries
+    return snapshots
 
 
 def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:

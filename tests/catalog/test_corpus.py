@@ -1,0 +1,155 @@
+"""Real skills, and what was done to some of them: our verdicts beside the reference's, skills-ref 0.1.1."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.fixing import fix
+from skillruntime.catalog.frontmatter import cut, read_frontmatter
+from skillruntime.catalog.lint import is_valid, lint
+from skillruntime.catalog.reading import summary_of
+from skillruntime.catalog.summary import scan, summarize
+from skillruntime.diagnostic import Diagnostic
+
+reference = pytest.importorskip("skills_ref", reason="skills-ref is not installed")
+
+SKIPPED = {
+    *("no_frontmatter", "no_closing_line", "no_delimiters", "four_dashes", "indented_dashes", "toml_frontmatter"),
+    *("frontmatter_list", "frontmatter_text", "empty_frontmatter", "empty_file", "whitespace_only"),
+    *("description_missing", "description_empty"),
+}
+"""The kinds of damage that leave no skill; each of these files is told of by an error."""
+
+
+@pytest.fixture(scope="module")
+def files(corpus: Path) -> list[Path]:
+    return sorted(corpus.rglob("SKILL.md"))
+
+
+def test_the_verdict_is_that_of_the_reference(files: list[Path]) -> None:
+    """On every file; where it crashes, ours is an error."""
+    from skills_ref.validator import validate
+
+    differing = []
+    crashes = set()
+    for path in files:
+        try:
+            theirs = not validate(path.parent)
+        except (UnicodeDecodeError, AttributeError) as crash:
+            crashes.add(type(crash).__name__)
+            theirs = False
+        ours = is_valid(lint(path.read_bytes(), path.parent.name))
+        if ours != theirs:
+            differing.append(str(path))
+
+    assert differing == []
+    assert crashes == {"UnicodeDecodeError", "AttributeError"}
+
+
+@pytest.mark.parametrize(
+    "text", ["description: one a---b two", 'description: "---"', "description: |\n  a\n  ---\n  b"]
+)
+def test_dashes_inside_a_value_are_where_we_differ(text: str) -> None:
+    """The reference cuts the file at the first three dashes, wherever they stand."""
+    from skills_ref.errors import ParseError
+    from skills_ref.parser import parse_frontmatter
+
+    data = f"---\nname: pdf\n{text}\nlicense: MIT\n---\n# PDF\n"
+
+    assert is_valid(lint(data.encode(), "pdf"))
+    assert cut(data.encode()).body == "# PDF"
+    with contextlib.suppress(ParseError):
+        assert parse_frontmatter(data)[1] != "# PDF"
+
+
+def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path]) -> None:
+    """For every skill that the reference can read, one by one and all together."""
+    from skills_ref.prompt import to_prompt
+
+    whole = []
+    for path in files:
+        if "---" in (cut(path.read_bytes()).block or ""):
+            continue  # where the two differ on purpose
+        try:
+            theirs = to_prompt([path.parent])
+        except Exception:
+            continue
+        catalog = discover(path.parent, index=False).select(where=lambda skill: skill.model_invocable)
+        if [str(skill.frontmatter.get("name")).strip() for skill in catalog.values()] == list(
+            catalog
+        ):  # usable as it is
+            assert catalog.to_prompt("reference") == theirs
+            whole.append((name, path))
+    together = dict(reversed(whole))
+    catalog = discover(*(path.parent for path in together.values()), index=False)
+    assert catalog.to_prompt("reference") == to_prompt([together[name].parent for name in sorted(together)])
+    assert len(whole) > 700
+
+
+def test_the_plain_reader_equals_yaml_on_every_file(files: list[Path]) -> None:
+    """And reads nearly all real files without YAML."""
+    plain = real = 0
+    for path in files:
+        data = path.read_bytes()
+        parts = cut(data)
+        is_real = "malformed" not in path.parts
+        real += is_real and parts.block is not None
+        summary = scan(parts.block) if parts.block is not None else None
+        if summary is None:
+            continue
+        plain += is_real
+        read = read_frontmatter(data)
+        if read.document is not None and read.fields is not None:
+            expected = summarize(read.fields, "", [])
+            assert [str(each).strip() for each in summary] == [str(each).strip() for each in expected], path
+    assert plain / real > 0.99
+
+
+def test_damage_is_mended_to_what_was_meant(corpus: Path) -> None:
+    """Of the damaged files, those that leave a skill give it, with the text that the author wrote in it."""
+    rows = [json.loads(line) for line in (corpus / "index.jsonl").read_text(encoding="utf-8").splitlines()]
+    losing = {}
+    for row in rows:
+        if row["kind"] != "derived":
+            continue
+        path = corpus / row["path"].removeprefix("skills_corpus/")
+        found: list[Diagnostic] = []
+        summary = summary_of(path.read_bytes(), str(path), path.parent.name, found)
+        if summary is None:
+            assert any(each.severity == "error" for each in found)
+            losing[row["variant"]] = path
+            continue
+        written, meant = " ".join(summary.description.split()), " ".join((row["intended_description"] or "").split())
+        told = {each.rule for each in found} & {"cut-by-comment", "duplicate-key", "yaml-repaired", "control-character"}
+        assert meant in written or written in meant or told, path
+    assert set(losing) == SKIPPED
+
+
+def test_one_discovery_reads_them_all(corpus: Path) -> None:
+    """Every file is a skill, hidden by another of its name, or told of by an error."""
+    catalog = discover(corpus)
+
+    errors = [each for each in catalog.diagnostics if each.severity == "error"]
+    assert len(catalog) + len(catalog.shadowed) + len(errors) == len(list(corpus.rglob("SKILL.md")))
+    assert discover(corpus).diagnostics == catalog.diagnostics
+
+
+def test_fixing_keeps_every_meaning(files: list[Path]) -> None:
+    """No valid file becomes invalid, no body changes, no description is lost; most invalid ones become valid."""
+    mended = 0
+    for path in files:
+        data, name = path.read_bytes(), path.parent.name
+        fixed = fix(data, name)
+        if not fixed.done:
+            continue
+        before, after = summary_of(data, "", name, []), summary_of(fixed.data, "", name, [])
+        assert before is None or (after is not None and after.description.split() == before.description.split()), path
+        assert read_frontmatter(fixed.data).body == read_frontmatter(data).body
+        assert is_valid(lint(fixed.data, name)) or not is_valid(lint(data, name))
+        mended += is_valid(lint(fixed.data, name))
+    assert mended > 200
