@@ -80,9 +80,8 @@ def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path]) -> No
         except Exception:
             continue
         catalog = discover(path.parent, index=False).select(where=lambda skill: skill.model_invocable)
-        if [str(skill.frontmatter.get("name")).strip() for skill in catalog.values()] == list(
-            catalog
-        ):  # usable as it is
+        name = next(iter(catalog), None)
+        if name is not None and str(catalog[name].frontmatter.get("name")).strip() == name:  # it can be used as it is
             assert catalog.to_prompt("reference") == theirs
             whole.append((name, path))
     together = dict(reversed(whole))
