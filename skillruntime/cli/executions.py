@@ -94,7 +94,7 @@ def _print(document: Any, as_json: bool) -> None:
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
     """Ask the server; tell what it refuses, and end with 1."""
-    from skillruntime.remote.credentials import variable_for
+    from skillruntime.remote.environment import variable_for
     from skillruntime.remote.exchange import UnreachableError, WireRequest, WireResponse
     from skillruntime.remote.guard import AddressGuard
     from skillruntime.remote.http_transport import HttpTransport

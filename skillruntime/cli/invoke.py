@@ -77,7 +77,8 @@ async def _invoke(
     import os
 
     from skillruntime.remote.client import RemoteClient, to_output
-    from skillruntime.remote.credentials import ApiKey, from_environment
+    from skillruntime.remote.credentials import ApiKey
+    from skillruntime.remote.environment import from_environment
     from skillruntime.remote.guard import AddressGuard
     from skillruntime.remote.protocol import Caller
 

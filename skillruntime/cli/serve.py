@@ -41,6 +41,7 @@ __all__ = ["command"]
 )
 @click.option("--capacity", default=16, show_default=True, type=click.IntRange(1), help="How many run at once.")
 @click.option("--no-pages", is_flag=True, help="Serve no pages for people.")
+@click.option("--webhooks", is_flag=True, help="Let known callers name an address that is told when it has ended.")
 @click.option("--new-key", metavar="CALLER", help="Print a new API key for CALLER, keep its hash, and end.")
 @click.option("--operator", is_flag=True, help="With --new-key: may see, cancel and complete what others began.")
 @click.option("--log", is_flag=True, help="Log each request as a line of JSON on stderr.")
@@ -55,6 +56,7 @@ def command(
     access: str,
     capacity: int,
     no_pages: bool,
+    webhooks: bool,
     new_key: str | None,
     operator: bool,
     log: bool,
@@ -90,6 +92,7 @@ def command(
             names,
             capacity=capacity,
             pages=not no_pages,
+            webhooks=webhooks,
         )
         runtime = SkillRuntime(open_catalog(directories, trust=trust))
         anyio.run(lambda: host_skills(runtime, hosting, on_ready=_tell))

@@ -30,9 +30,10 @@ from skillruntime.remote.conversation import (
     origin_of,
     resume,
 )
-from skillruntime.remote.credentials import Credentials, from_environment
+from skillruntime.remote.credentials import Credentials
 from skillruntime.remote.descriptor import CapabilityType, SkillDescriptor
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.environment import from_environment
 from skillruntime.remote.exchange import Transport, UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.guard import AddressGuard
 from skillruntime.remote.http_transport import HttpTransport

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from skillruntime.remote.memory_executions import MemoryExecutions
 from skillruntime.remote.served import ServedSkill, SkillWork, serve_catalog
 from skillruntime.remote.server import Server, bind
 from skillruntime.remote.service import SkillService
+from skillruntime.remote.webhooks import Webhooks
 from skillruntime.runtime.runtime import SkillRuntime
 
 __all__ = ["Hosting", "add_key", "host_skills"]
@@ -36,6 +38,7 @@ class Hosting:
 
     *base_url* is what callers reach the server by; by default its own address. *data* is the directory of executions
     and keys; None keeps executions in memory. *access* is that of skills without a descriptor.json of their own.
+    *webhooks* lets known callers name an address that is told of an end.
     *kept_for* is for how many seconds results are kept; once they may be fetched no more, the server still knows for
     as long again that they were there.
     """
@@ -51,6 +54,7 @@ class Hosting:
     kept_for: float = 86_400.0
     limits: Limits | None = None
     pages: bool = True
+    webhooks: bool = False
     authenticate: Authenticator | None = None
 
     @property
@@ -81,10 +85,17 @@ async def host_skills(
     authenticate = hosting.authenticate or _read_keys(hosting.keys_path)
     auth = AuthConfig(AuthType.API_KEY, header="X-API-Key") if hosting.access is not AccessPolicy.PUBLIC else None
     served = serve_catalog(
-        runtime, base_url=base_url, names=hosting.names, access=hosting.access, auth=auth, provider=hosting.provider
+        runtime,
+        base_url=base_url,
+        names=hosting.names,
+        access=hosting.access,
+        auth=auth,
+        provider=hosting.provider,
+        webhooks=hosting.webhooks,
     )
-    secret = read_secret(hosting.data / "secret") if hosting.data is not None else b""
-    async with _executions(SkillWork(runtime, served), hosting) as executions:
+    secret = read_secret(hosting.data / "secret") if hosting.data is not None else secrets.token_bytes(32)
+    webhooks = Webhooks(secret) if hosting.webhooks else None
+    async with _executions(SkillWork(runtime, served), hosting, webhooks) as executions:
         left = await executions.reclaim()
         service = SkillService(
             served,
@@ -93,6 +104,7 @@ async def host_skills(
             authenticate=authenticate,
             limits=hosting.limits,
             secret=secret,
+            webhooks=webhooks,
         )
         server = Server(
             create_app(service, pages=hosting.pages),
@@ -136,13 +148,16 @@ def _read_keys(path: Path | None) -> KeyRing | None:
 
 
 @asynccontextmanager
-async def _executions(work: SkillWork, hosting: Hosting) -> AsyncIterator[Executions]:
+async def _executions(work: SkillWork, hosting: Hosting, webhooks: Webhooks | None) -> AsyncIterator[Executions]:
+    tell = webhooks.tell if webhooks is not None else None
     if hosting.data is None:
-        async with MemoryExecutions(work, capacity=hosting.capacity, kept_for=hosting.kept_for) as in_memory:
+        async with MemoryExecutions(work, capacity=hosting.capacity, kept_for=hosting.kept_for, tell=tell) as in_memory:
             yield in_memory
     else:
         path = hosting.data / "executions.db"
-        async with DurableExecutions(work, path, capacity=hosting.capacity, kept_for=hosting.kept_for) as durable:
+        async with DurableExecutions(
+            work, path, capacity=hosting.capacity, kept_for=hosting.kept_for, tell=tell
+        ) as durable:
             yield durable
 
 

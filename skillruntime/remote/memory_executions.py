@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
 
 import anyio
@@ -26,6 +27,8 @@ from skillruntime.remote.protocol import Execution, from_timestamp
 
 __all__ = ["MemoryExecutions"]
 
+_log = logging.getLogger("skillruntime.remote")
+
 
 class MemoryExecutions:
     """Executions in memory: an async context manager whose end cancels what still runs.
@@ -42,7 +45,9 @@ class MemoryExecutions:
         task_wait: float = 7 * 86_400.0,
         kept_for: float = 86_400.0,
         kept: int = 10_000,
+        tell: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
     ) -> None:
+        self._tell = tell
         self._desk = Desk(work, capacity=capacity, max_wait=max_wait, kept_for=kept_for)
         self._ended: OrderedDict[str, tuple[Ticket, Execution]] = OrderedDict()
         self._kept = kept
@@ -157,8 +162,17 @@ class MemoryExecutions:
         while len(self._ended) > self._kept:
             self._ended.popitem(last=False)
         live.end(final)
+        if live.ticket.webhook is not None and self._tell is not None and self._tasks is not None:
+            self._tasks.start_soon(self._tell_safely, live.ticket, final)
         self._completions.pop(live.ticket.execution_id, None)
         self._desk.dismiss(live)
+
+    async def _tell_safely(self, ticket: Ticket, execution: Execution) -> None:
+        assert self._tell is not None
+        try:
+            await self._tell(ticket, execution)
+        except Exception:
+            _log.exception("telling of %s failed", ticket.execution_id)
 
     async def _await_completion(self, live: Live) -> Outcome:
         completion = self._completions[live.ticket.execution_id]

@@ -70,6 +70,7 @@ def describe(
     written: SkillDescriptor | None = None,
     wait_seconds: float = 30.0,
     poll_interval_ms: int = 250,
+    webhooks: bool = False,
 ) -> SkillDescriptor:
     """Return the descriptor of a local skill, as a server at *base_url* publishes it.
 
@@ -100,6 +101,7 @@ def describe(
         poll_interval_ms=poll_interval_ms,
         events_url=f"{base}/executions/{{execution_id}}/events",
         executions_url=f"{base}/executions",
+        webhooks=webhooks,
     )
     if written is not None:
         return replace(
@@ -134,6 +136,7 @@ def serve_catalog(
     access: AccessPolicy = AccessPolicy.PUBLIC,
     auth: AuthConfig | None = None,
     provider: Provider | None = None,
+    webhooks: bool = False,
 ) -> list[ServedSkill]:
     """Return what can be served of the runtime's catalog: every callable, and instructions as knowledge.
 
@@ -166,7 +169,15 @@ def serve_catalog(
                 continue
             own = written if name == skill_name else None
             descriptor = describe(
-                name, contract, base_url=base_url, skill=skill, provider=provider, access=access, auth=auth, written=own
+                name,
+                contract,
+                base_url=base_url,
+                skill=skill,
+                provider=provider,
+                access=access,
+                auth=auth,
+                written=own,
+                webhooks=webhooks,
             )
             if own is None and not skill.contracts:
                 descriptor = replace(descriptor, capability_type=CapabilityType.KNOWLEDGE)

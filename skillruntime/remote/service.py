@@ -51,6 +51,7 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.served import ServedSkill
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
+from skillruntime.remote.webhooks import Webhooks
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 
 __all__ = ["SkillService"]
@@ -98,7 +99,7 @@ class SkillService:
         authenticate: Authenticator | None = None,
         limits: Limits | None = None,
         secret: bytes = b"",
-        allows_webhook: Callable[[str], Awaitable[bool]] | None = None,
+        webhooks: Webhooks | None = None,
     ) -> None:
         self.skills = {each.id: each for each in skills}
         self.executions = executions
@@ -109,7 +110,7 @@ class SkillService:
         self._waits: set[anyio.CancelScope] = set()
         self._authenticate = authenticate
         self._secret = secret or secrets.token_bytes(32)
-        self._allows_webhook = allows_webhook
+        self._webhooks = webhooks
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
@@ -121,6 +122,7 @@ class SkillService:
             _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
             _route("result", r"/executions/([^/]+)/result", GET=self._result),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
+            _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
             _route("openapi", r"/openapi\.json", GET=self._openapi),
             _route("health", r"/health", GET=self._health),
             _route("ready", r"/ready", GET=self._ready),
@@ -263,7 +265,7 @@ class SkillService:
         ticket = self._ticket(call, served, invocation)
         if self.executions.count_of(call.owner) >= self.limits.unfinished_per_caller:
             raise refuse_rate(5, "Too many of your executions have not ended yet")
-        if ticket.webhook is not None and not (self._allows_webhook and await self._allows_webhook(ticket.webhook)):
+        if ticket.webhook is not None and not await self._may_be_told(call, ticket.webhook):
             raise MessageError(
                 [{"field": "/context/webhook", "expected": "an address that may be told", "actual": "another"}]
             )
@@ -340,6 +342,17 @@ class SkillService:
             each.pop("output", None)
         more = {"next_cursor": page.next_cursor} if page.next_cursor is not None else {}
         return answer_json(call.request, {"executions": shown, **more})
+
+    async def _webhook_secret(self, call: _Call) -> WireResponse:
+        """What the caller's webhooks are signed with."""
+        if call.principal is None:
+            raise refuse_login(None)
+        if self._webhooks is None:
+            raise refuse(WireCode.NOT_FOUND, "There is nothing at this address")
+        return answer_json(call.request, {"secret": self._webhooks.secret_of(call.owner)})
+
+    async def _may_be_told(self, call: _Call, url: str) -> bool:
+        return self._webhooks is not None and call.principal is not None and await self._webhooks.allows(url)
 
     async def _openapi(self, call: _Call) -> WireResponse:
         visible = [

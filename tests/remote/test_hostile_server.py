@@ -13,8 +13,9 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
 from skillruntime.remote.client import RemoteClient, fetch_descriptor
-from skillruntime.remote.credentials import ApiKey, NoCredentials, from_environment, variable_for
+from skillruntime.remote.credentials import ApiKey, NoCredentials
 from skillruntime.remote.descriptor import AuthConfig, AuthType, RetryPolicy, SkillDescriptor
+from skillruntime.remote.environment import from_environment, variable_for
 from skillruntime.remote.exchange import UnreachableError, WireRequest
 from skillruntime.remote.guard import AddressGuard, is_inside
 from skillruntime.remote.http_transport import HttpTransport

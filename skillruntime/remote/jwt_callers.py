@@ -1,0 +1,86 @@
+"""Who calls, by signed token: ``Authorization: Bearer`` with a JWT, checked against a JWKS (extra ``oauth``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from joserfc import jwt
+from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+
+from skillruntime.remote.access import BadCredentialsError, Principal, bearer_token
+from skillruntime.remote.exchange import WireRequest
+
+__all__ = ["JwtCallers"]
+
+_ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA")  # asymmetric alone: a public key signs nothing
+_REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
+_LONGEST: Final = 8192
+
+
+class JwtCallers:
+    """Knows callers by the tokens of one issuer: an authenticator.
+
+    *fetch_keys* gives the issuer's JWKS; it is asked at first, and again when a key is not known, at most once a
+    minute. A token must name *issuer* and *audience*, must expire, and must hold *scope* where one is asked for.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        audience: str,
+        fetch_keys: Callable[[], Awaitable[Mapping[str, Any]]],
+        *,
+        scope: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._issuer = issuer
+        self._fetch = fetch_keys
+        self._scope = scope
+        self._clock = clock
+        self._keys: KeySet | None = None
+        self._fetched_at = float("-inf")
+        self._claims = jwt.JWTClaimsRegistry(
+            now=lambda: int(clock()),
+            leeway=30,
+            iss={"essential": True, "value": issuer},
+            aud={"essential": True, "value": audience},
+            exp={"essential": True},
+            sub={"essential": True},
+        )
+
+    async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+        """Return the caller whose token *request* carries; None where it carries no JWT."""
+        token = bearer_token(request)
+        if token is None or token.count(".") != 2:
+            return None
+        if len(token) > _LONGEST:
+            raise BadCredentialsError
+        keys = await self._current(is_unknown=False)
+        try:
+            claims = self._read(token, keys)
+        except InvalidKeyIdError:  # as far as we know: it may be new
+            try:
+                claims = self._read(token, await self._current(is_unknown=True))
+            except (JoseError, ValueError):
+                raise BadCredentialsError from None
+        except (JoseError, ValueError):
+            raise BadCredentialsError from None
+        if self._scope is not None and self._scope not in str(claims.get("scope", "")).split():
+            raise BadCredentialsError
+        return Principal(f"{self._issuer} {claims['sub']}")
+
+    def _read(self, token: str, keys: KeySet) -> dict[str, Any]:
+        read = jwt.decode(token, keys, algorithms=list(_ALGORITHMS))
+        self._claims.validate(read.claims)
+        return dict(read.claims)
+
+    async def _current(self, *, is_unknown: bool) -> KeySet:
+        """The issuer's keys; fetched again where one is missing, but not by every stranger's made-up token."""
+        is_due = self._clock() - self._fetched_at >= _REFRESH
+        if self._keys is None or (is_unknown and is_due):
+            self._fetched_at = self._clock()
+            self._keys = KeySet.import_key_set({"keys": list((await self._fetch()).get("keys", []))})
+        return self._keys
