@@ -31,32 +31,34 @@ __all__ = [
 OpenAIInterface = Literal["chat", "responses"]
 
 
-def to_openai(contract: Contract, *, api: OpenAIInterface = "chat") -> dict[str, Any]:
+def to_openai(contract: Contract, *, name: str | None = None, api: OpenAIInterface = "chat") -> dict[str, Any]:
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
+
+    *name* is what it is called, where that is not the contract's own name; so for the others here.
 
     >>> to_openai(Contract.from_dict({"name": "now", "description": "The time."}), api="responses")
     {'type': 'function', 'name': 'now', 'description': 'The time.',
      'parameters': {'type': 'object', 'properties': {}}, 'strict': False}
     """
-    function = {**_named(contract), "parameters": to_tool_schema(contract)}
+    function = {**_named(contract, name), "parameters": to_tool_schema(contract)}
     if api == "responses":
         return {"type": "function", **function, "strict": False}
     return {"type": "function", "function": function}
 
 
-def to_anthropic(contract: Contract) -> dict[str, Any]:
+def to_anthropic(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     """Return the contract as a tool of Anthropic's messages."""
-    return {**_named(contract), "input_schema": to_tool_schema(contract)}
+    return {**_named(contract, name), "input_schema": to_tool_schema(contract)}
 
 
-def to_gemini(contract: Contract) -> dict[str, Any]:
+def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     """Return the contract as a function declaration of Gemini, with its JSON Schema as it is."""
-    return {**_named(contract), "parameters_json_schema": to_tool_schema(contract)}
+    return {**_named(contract, name), "parameters_json_schema": to_tool_schema(contract)}
 
 
-def to_mcp(contract: Contract) -> dict[str, Any]:
+def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     """Return the contract as a tool of MCP: with its output schema, where its output is an object, and annotations."""
-    document: dict[str, Any] = {**_named(contract), "inputSchema": to_tool_schema(contract)}
+    document: dict[str, Any] = {**_named(contract, name), "inputSchema": to_tool_schema(contract)}
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
         document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
@@ -144,15 +146,18 @@ class SkillTools:
 
     def to_openai(self, *, api: OpenAIInterface = "chat") -> list[dict[str, Any]]:
         """Return all definitions for OpenAI."""
-        return [to_openai(contract, api=api) for contract in self._contracts.values()]
+        return [to_openai(contract, name=name, api=api) for name, contract in self._named()]
 
     def to_anthropic(self) -> list[dict[str, Any]]:
         """Return all definitions for Anthropic."""
-        return [to_anthropic(contract) for contract in self._contracts.values()]
+        return [to_anthropic(contract, name=name) for name, contract in self._named()]
 
     def to_gemini(self) -> list[dict[str, Any]]:
         """Return all definitions for Gemini: one tool that holds the declarations."""
-        return [{"function_declarations": [to_gemini(contract) for contract in self._contracts.values()]}]
+        return [{"function_declarations": [to_gemini(each, name=name) for name, each in self._named()]}]
+
+    def _named(self) -> list[tuple[str, Contract]]:
+        return [(self._skills.get(tool, tool), contract) for tool, contract in self._contracts.items()]
 
     async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool by the name the model used, with its arguments or their raw text; never raise for a bad call."""
@@ -171,8 +176,9 @@ class SkillTools:
         return _unknown(tool_name)
 
 
-def _named(contract: Contract) -> dict[str, Any]:
-    return {"name": to_tool_name(contract.name), "description": contract.description or contract.name}
+def _named(contract: Contract, name: str | None) -> dict[str, Any]:
+    own = contract.name if name is None else name
+    return {"name": to_tool_name(own), "description": contract.description or own}
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

@@ -1,0 +1,366 @@
+"""The MCP door, both ways: skills served to MCP clients, and an MCP server's tools and skills as ours.
+
+Served are the callable skills as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
+revision 2026-07-28: a client of an older one has the tools, and the skills' files as plain resources. ``python -m
+skillruntime.adapters.mcp DIRECTORY...`` serves directories over standard input and output.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from pydantic import Field
+
+import skillruntime
+from skillruntime.adapters.conversation_tools import is_hidden
+from skillruntime.adapters.skill_manifest import (
+    MAX_BYTES,
+    MAX_FILES,
+    read_file,
+    read_verbatim,
+    same_frontmatter,
+    split_uri,
+    to_entry,
+    to_uri,
+    verify,
+)
+from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
+from skillruntime.adapters.tool_names import tool_names
+from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.resources import media_type
+from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.contract.contract import Contract
+from skillruntime.errors import (
+    InvalidSkillError,
+    ResourceNotFoundError,
+    SkillNotFoundError,
+    SkillRuntimeError,
+    ToolExecutionError,
+)
+from skillruntime.runtime.runners import ReportedFailureError
+from skillruntime.runtime.runtime import SkillRuntime
+
+__all__ = ["EXTENSION", "fetch_skills", "import_tools", "list_skills", "serve_stdio", "to_server"]
+
+EXTENSION = "io.modelcontextprotocol/skills"
+_PAGE = 100
+_T = TypeVar("_T")
+
+
+class SkillParams(types.RequestParams):
+    """The parameters of ``skills/get``."""
+
+    uri: str
+
+
+class ListSkillsResult(types.CacheableResult):
+    """The answer to ``skills/list``."""
+
+    skills: list[dict[str, Any]]
+    next_cursor: str | None = Field(default=None, alias="nextCursor")
+    result_type: str = Field(default="complete", alias="resultType")
+
+
+class GetSkillResult(types.CacheableResult):
+    """The answer to ``skills/get``."""
+
+    skill: dict[str, Any]
+    result_type: str = Field(default="complete", alias="resultType")
+
+
+def to_server(runtime: SkillRuntime, *, name: str = "skillruntime", instructions: str | None = None) -> Server[Any]:
+    """Return an MCP server of the runtime's skills: tools that can be called, and the skills' files to read.
+
+    What its author hides from models is not served. A bad call is answered with ``isError`` and the envelope.
+    """
+    served = _Served(runtime)
+    server: Server[Any] = Server(
+        name,
+        version=skillruntime.__version__,
+        instructions=instructions,
+        on_list_tools=served.list_tools,
+        on_call_tool=served.call_tool,
+        on_list_resources=served.list_resources,
+        on_read_resource=served.read_resource,
+    )
+    server.add_request_handler("skills/list", types.PaginatedRequestParams, served.list_skills)
+    server.add_request_handler("skills/get", SkillParams, served.get_skill)
+    server.extensions[EXTENSION] = {}
+    return server
+
+
+async def serve_stdio(runtime: SkillRuntime) -> None:
+    """Serve over standard input and output until the client is gone."""
+    server = to_server(runtime)
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+async def list_skills(client: Client) -> list[dict[str, Any]]:
+    """Return the entries of all skills that a server lists; none where it does not declare the extension."""
+    if EXTENSION not in (client.server_capabilities.extensions or {}):
+        return []
+    entries: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        params = types.PaginatedRequestParams(cursor=cursor)
+        request = types.Request[Any, Any](method="skills/list", params=params)
+        page = await client.session.send_request(request, ListSkillsResult)
+        entries += page.skills
+        cursor = page.next_cursor
+        if cursor is None:
+            return entries
+
+
+async def fetch_skills(
+    client: Client, directory: str | os.PathLike[str], *, server: str, names: tuple[str, ...] = ()
+) -> Path:
+    """Fetch skills from an MCP server into *directory*, verified, and return the root to hand to `discover`.
+
+    *server* is the host's own label for the server: it is part of the path, so that skills of two servers never mix.
+    *names* are the skills wanted; all that are listed without. A skill whose bytes, size, digest or frontmatter are
+    not as listed, that is larger than the extension's limits, or whose content is ``"dynamic"``, is refused, and
+    nothing of it is kept. A digest says that nothing was lost on the way, not that the author is to be trusted: the
+    skills are untrusted like any other of a stranger.
+
+    Raises:
+        InvalidSkillError: a skill is not as its entry says.
+        SkillNotFoundError: one of *names* is not listed.
+    """
+    root = Path(directory) / _label(server)
+    entries = {str(entry.get("frontmatter", {}).get("name")): entry for entry in await list_skills(client)}
+    if missing := [name for name in names if name not in entries]:
+        raise SkillNotFoundError(f"The MCP server lists no skill {missing[0]!r}")
+    for name in names or entries:
+        files = await _fetched(client, name, entries[name])
+        await anyio.to_thread.run_sync(partial(_write, root / name, files))
+    return root
+
+
+async def import_tools(runtime: SkillRuntime, client: Client, *, server: str) -> list[str]:
+    """Register an MCP server's tools as callables ``server/tool``, under contract, and return their names.
+
+    The server's schemas become contracts: a slip is mended, a bad call is refused before it leaves. The tools run
+    through *client*, in the event loop that it lives in, while it is open.
+    """
+    names: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            name = f"{server}/{tool.name}"
+            runtime.implements(name, contract=_contract_of(tool, name))(_caller(client, tool.name))
+            names.append(name)
+        cursor = page.next_cursor
+        if cursor is None:
+            return names
+
+
+class _Served:
+    """The handlers of one server."""
+
+    def __init__(self, runtime: SkillRuntime) -> None:
+        self._runtime = runtime
+
+    async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        names, following = _page(sorted(self._tools().items()), params)
+        tools = [types.Tool.model_validate(to_mcp(self._runtime.contract(name), name=name)) for _, name in names]
+        return types.ListToolsResult(tools=tools, next_cursor=following)
+
+    async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        name = self._tools().get(params.name)
+        if name is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
+        response = await self._runtime.call(name, params.arguments or {})
+        return types.CallToolResult.model_validate(to_mcp_result(response))
+
+    async def list_resources(
+        self, context: Any, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        shown, following = _page(list(self._visible().values()), params)
+        resources = [
+            types.Resource(
+                uri=to_uri(each.name), name=each.name, description=each.description, mime_type="text/markdown"
+            )
+            for each in shown
+        ]
+        return types.ListResourcesResult(resources=resources, next_cursor=following)
+
+    async def read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        name, path = split_uri(uri) or ("", "")
+        metadata = self._visible().get(name)
+        if metadata is None:
+            raise _unknown(uri)
+        try:
+            data = await anyio.to_thread.run_sync(partial(read_file, metadata, path))
+        except ResourceNotFoundError:
+            raise _unknown(uri) from None
+        kind = "text/markdown" if path == "SKILL.md" else media_type(path)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            blob = base64.b64encode(data).decode("ascii")
+            return types.ReadResourceResult(contents=[types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)])
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
+
+    async def list_skills(self, context: Any, params: types.PaginatedRequestParams) -> ListSkillsResult:
+        shown, following = _page(list(self._visible().values()), params)
+        entries = await anyio.to_thread.run_sync(lambda: [self._entry(metadata) for metadata in shown])
+        return ListSkillsResult(skills=[entry for entry in entries if entry is not None], nextCursor=following)
+
+    async def get_skill(self, context: Any, params: SkillParams) -> GetSkillResult:
+        name, path = split_uri(params.uri) or ("", "")
+        metadata = self._visible().get(name)
+        if metadata is None or path != "SKILL.md":
+            raise _unknown(params.uri)
+        entry = await anyio.to_thread.run_sync(partial(self._entry, metadata))
+        if entry is None:
+            raise _unknown(params.uri)
+        return GetSkillResult(skill=entry)
+
+    def _tools(self) -> dict[str, str]:
+        return tool_names(name for name in self._runtime.callable_names() if not is_hidden(self._runtime, name))
+
+    def _visible(self) -> Mapping[str, SkillMetadata]:
+        return self._runtime.catalog.for_model()
+
+    def _entry(self, metadata: SkillMetadata) -> dict[str, Any] | None:
+        """The skill's entry, or None where it cannot be published: such a skill is left out."""
+        try:
+            return to_entry(metadata)
+        except SkillRuntimeError:
+            return None
+
+
+def _page(items: list[_T], params: types.PaginatedRequestParams | None) -> tuple[list[_T], str | None]:
+    cursor = None if params is None else params.cursor
+    if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
+        raise MCPError(types.INVALID_PARAMS, "Unknown cursor")
+    start = int(cursor or 0)
+    end = start + _PAGE
+    return items[start:end], str(end) if end < len(items) else None
+
+
+def _unknown(uri: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"Unknown resource: {uri[:200]}")
+
+
+def _label(server: str) -> str:
+    plain = "".join(character if character.isalnum() or character in "-_." else "-" for character in server).strip(".")
+    if not plain:
+        raise ValueError(f"{server!r} is no label for a server")
+    return plain
+
+
+async def _fetched(client: Client, name: str, entry: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a skill by path, each verified."""
+    uri, resources = str(entry.get("uri", "")), entry.get("resources")
+    root = uri.removesuffix("/SKILL.md")
+    if root == uri or root.rpartition("/")[2] != name or not _is_name(name):
+        raise InvalidSkillError(f"The entry of {name[:80]!r} does not lead to a SKILL.md of that name")
+    if not isinstance(resources, list):
+        raise InvalidSkillError(f"The skill {name!r} offers no digests (resources: {str(resources)[:20]!r})")
+    if len(resources) > MAX_FILES or sum(int(each.get("size", 0)) for each in resources) > MAX_BYTES:
+        raise InvalidSkillError(f"The skill {name!r} is larger than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB")
+    files: dict[str, bytes] = {}
+    for resource in resources:
+        path = _path_inside(root, str(resource.get("uri", "")))
+        result = await client.read_resource(str(resource["uri"]))
+        data = b"".join(_bytes_of(content) for content in result.contents)
+        verify(data, resource)
+        files[path] = data
+    if "SKILL.md" not in files or not same_frontmatter(read_verbatim(files["SKILL.md"]), entry.get("frontmatter")):
+        raise InvalidSkillError(f"The SKILL.md of {name!r} does not say what its entry says")
+    return files
+
+
+def _path_inside(root: str, uri: str) -> str:
+    path = unquote(uri.removeprefix(root + "/"))
+    parts = path.split("/")
+    if not uri.startswith(root + "/") or any(part in ("", ".", "..") or set(part) & set("\\\0:") for part in parts):
+        raise InvalidSkillError(f"{uri[:200]!r} is no file of the skill at {root!r}")
+    return path
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and all(character.isalnum() or character in "-_" for character in name)
+
+
+def _bytes_of(content: Any) -> bytes:
+    text = getattr(content, "text", None)
+    return text.encode("utf-8") if isinstance(text, str) else base64.b64decode(content.blob, validate=True)
+
+
+def _write(directory: Path, files: Mapping[str, bytes]) -> None:
+    for path, data in files.items():
+        target = directory / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+def _contract_of(tool: types.Tool, name: str) -> Contract:
+    hints = tool.annotations
+    annotations = {
+        "read_only": hints and hints.read_only_hint,
+        "idempotent": hints and hints.idempotent_hint,
+        "destructive": hints and hints.destructive_hint,
+        "open_world": hints and hints.open_world_hint,
+    }
+    document: dict[str, Any] = {
+        "name": name,
+        "description": tool.description or tool.title or tool.name,
+        "input": tool.input_schema,
+        "annotations": {key: value for key, value in annotations.items() if value is not None},
+    }
+    if tool.output_schema is not None:
+        document["output"] = tool.output_schema
+    return Contract.from_dict(document, name=name)
+
+
+def _caller(client: Client, tool: str) -> Any:
+    async def call(arguments: dict[str, Any]) -> Any:
+        try:
+            result = await client.call_tool(tool, arguments)
+        except MCPError as error:
+            raise ToolExecutionError(f"The MCP server refused the call: {error.message}"[:500]) from None
+        text = "\n".join(getattr(block, "text", f"[{block.type}]") for block in result.content)
+        if result.is_error:
+            raise _failure(text)
+        return result.structured_content if result.structured_content is not None else text
+
+    return call
+
+
+def _failure(text: str) -> Exception:
+    """What a tool's failure says: another runtime's envelope as it is, or its text."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and isinstance(document.get("errors"), list) and document["errors"]:
+        return ReportedFailureError({"errors": document["errors"]})
+    return ToolExecutionError(text[:500] or "The tool failed and did not say why")
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the directories that are named, trusted, over standard input and output."""
+    anyio.run(serve_stdio, SkillRuntime(discover(*arguments, trusted=True)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,180 @@
+"""A skill as others fetch it: its frontmatter and every file with digest and size (MCP's Skills extension, SEP-2640).
+
+Law: what a manifest says of a file are the bytes that `read_file` gives.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from skillruntime.catalog.frontmatter import cut
+from skillruntime.catalog.resources import list_resources, read_bytes
+from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_FILES",
+    "read_file",
+    "read_verbatim",
+    "same_frontmatter",
+    "split_uri",
+    "to_entry",
+    "to_uri",
+    "verify",
+]
+
+MAX_FILES = 512
+MAX_BYTES = 16 * 1024 * 1024
+"""What every host must take of one skill (the extension's "Limits")."""
+
+_SCHEME = "skill://"
+
+
+def to_uri(name: str, path: str = "SKILL.md") -> str:
+    """Return the address of a skill's file.
+
+    >>> to_uri("pdf-processing", "references/a b.md")
+    'skill://pdf-processing/references/a%20b.md'
+    """
+    return f"{_SCHEME}{quote(name)}/{quote(path)}"
+
+
+def split_uri(uri: str) -> tuple[str, str] | None:
+    """Return the skill and the path that *uri* names; None where it names none of ours.
+
+    >>> split_uri("skill://pdf-processing/references/a%20b.md")
+    ('pdf-processing', 'references/a b.md')
+    """
+    if not uri.startswith(_SCHEME):
+        return None
+    name, _, path = uri.removeprefix(_SCHEME).partition("/")
+    return (unquote(name), unquote(path)) if name and path else None
+
+
+def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
+    """Return the extension's entry of a skill: ``uri``, ``frontmatter`` and the complete ``resources``.
+
+    Raises:
+        InvalidSkillError: it has no frontmatter that can be told, or is larger than a host must take.
+    """
+    directory = os.path.dirname(metadata.path)  # noqa: PTH120 - as everywhere in the catalog, no pathlib
+    resources: list[dict[str, Any]] = []
+    total = 0
+    for path in _paths(metadata):
+        try:
+            data = read_file(metadata, path) if path == "SKILL.md" else read_bytes(directory, path, MAX_BYTES)
+        except ResourceNotFoundError as error:
+            raise InvalidSkillError(f"The skill {metadata.name!r} cannot be published: {error}") from None
+        total += len(data)
+        if len(resources) >= MAX_FILES or total > MAX_BYTES:
+            raise InvalidSkillError(
+                f"The skill {metadata.name!r} has more than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB"
+            )
+        resources.append({"uri": to_uri(metadata.name, path), "digest": _digest(data), "size": len(data)})
+    frontmatter = read_verbatim(read_file(metadata, "SKILL.md"))
+    if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
+        raise InvalidSkillError(f"The frontmatter of {metadata.name!r} does not say its name and description")
+    return {"uri": to_uri(metadata.name), "frontmatter": frontmatter, "resources": resources}
+
+
+def read_file(metadata: SkillMetadata, path: str) -> bytes:
+    """Return the bytes of a skill's file, ``SKILL.md`` and its contracts among them.
+
+    Raises:
+        ResourceNotFoundError: there is no such file inside the skill.
+    """
+    asked = os.path.basename(metadata.path) if path == "SKILL.md" else path  # noqa: PTH119
+    return read_bytes(os.path.dirname(metadata.path), asked, MAX_BYTES)  # noqa: PTH120
+
+
+def read_verbatim(data: bytes) -> dict[str, Any]:
+    """Return the frontmatter of a SKILL.md as a JSON object, with the types that YAML gives its values.
+
+    Raises:
+        InvalidSkillError: it has none that can be read.
+    """
+    block = cut(data).block
+    try:
+        as_text = read_yaml(block or "").value  # bounded: a bomb of aliases ends here
+    except YamlFault as fault:
+        raise InvalidSkillError(f"The frontmatter cannot be read: {fault}") from None
+    if not isinstance(as_text, dict):
+        raise InvalidSkillError("There is no frontmatter")
+    import yaml  # as in the catalog: it costs as much as starting Python
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        value = yaml.load(block or "", Loader=loader)
+    except (yaml.YAMLError, ValueError):  # a tag that nobody knows, a date that is none
+        value = as_text
+    plain = _plain(value)
+    return plain if isinstance(plain, dict) else {}
+
+
+def same_frontmatter(ours: Any, theirs: Any) -> bool:
+    """Whether two readings of one frontmatter say the same; YAML 1.1 and 1.2 may differ in the type of a word."""
+    match ours, theirs:
+        case dict(), dict():
+            return ours.keys() == theirs.keys() and all(same_frontmatter(ours[key], theirs[key]) for key in ours)
+        case list(), list():
+            return len(ours) == len(theirs) and all(map(same_frontmatter, ours, theirs))
+        case (dict() | list(), _) | (_, dict() | list()):
+            return False
+        case _:
+            return bool(ours == theirs) or _word(ours) == _word(theirs)
+
+
+def verify(data: bytes, resource: Mapping[str, Any]) -> None:
+    """Check fetched bytes against what the entry said of them.
+
+    Raises:
+        InvalidSkillError: size or digest are other ones: the bytes must not be used.
+    """
+    if len(data) != resource.get("size") or _digest(data) != resource.get("digest"):
+        raise InvalidSkillError(
+            f"{str(resource.get('uri'))[:200]} is not what its entry says: another size or digest",
+            suggested_action="Fetch the skill's entry again; if it still differs, do not use the skill",
+        )
+
+
+def _paths(metadata: SkillMetadata) -> Iterator[str]:
+    """Every file: SKILL.md, the contracts, which a catalog does not list, and all that it does."""
+    directory = os.path.dirname(metadata.path)  # noqa: PTH120
+    yield "SKILL.md"
+    own = ["contract.json", "contract.yaml", "contract.yml", "descriptor.json"]
+    inside = os.path.join(directory, "contracts")  # noqa: PTH118
+    if os.path.isdir(inside):  # noqa: PTH112
+        own += [f"contracts/{name}" for name in sorted(os.listdir(inside))]  # noqa: PTH208
+    yield from (path for path in own if os.path.isfile(os.path.join(directory, path)))  # noqa: PTH113, PTH118
+    yield from (resource.path for resource in list_resources(directory))
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
+        case list() | tuple() | set():
+            return [_plain(inner) for inner in value]
+        case datetime.date():
+            return value.isoformat()
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case float() if value != value or value in (float("inf"), float("-inf")):
+            return str(value)
+        case _:
+            return value
+
+
+def _word(value: Any) -> str:
+    return {"True": "true", "False": "false", "None": "null"}.get(str(value), str(value)).lower()

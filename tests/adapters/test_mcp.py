@@ -1,0 +1,279 @@
+"""Skills over MCP, both ways, with the official client: `skillruntime/adapters/mcp.py`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+
+from mcp import Client, MCPError, StdioServerParameters  # noqa: E402
+from mcp.server.lowlevel import Server  # noqa: E402
+
+from skillruntime.adapters import mcp as door  # noqa: E402
+from skillruntime.catalog.catalog import SkillCatalog  # noqa: E402
+from skillruntime.catalog.discovery import discover  # noqa: E402
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError  # noqa: E402
+from skillruntime.runtime.runtime import SkillRuntime  # noqa: E402
+
+Steps = Callable[[Client], Awaitable[Any]]
+
+
+async def in_memory(catalog: SkillCatalog, steps: Steps) -> Any:
+    """Join the client and the server in this process, by the protocol of today."""
+    async with Client(door.to_server(SkillRuntime(catalog))) as client:
+        return await steps(client)
+
+
+async def in_memory_legacy(catalog: SkillCatalog, steps: Steps) -> Any:
+    """Join them by the protocol with a handshake."""
+    async with Client(door.to_server(SkillRuntime(catalog)), mode="legacy") as client:
+        return await steps(client)
+
+
+async def over_stdio(catalog: SkillCatalog, steps: Steps) -> Any:
+    """Start the server as a process of its own."""
+    arguments = ["-m", "skillruntime.adapters.mcp", catalog.roots[0].path]
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
+        return await steps(client)
+
+
+async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
+    """Serve at a real port of this machine; the socket listens before the server does, so nobody waits."""
+    uvicorn = pytest.importorskip("uvicorn")
+    app = door.to_server(SkillRuntime(catalog)).streamable_http_app()
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server._serve, [listening])
+        async with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
+            result = await steps(client)
+        server.should_exit = True
+    return result
+
+
+TODAY = pytest.mark.parametrize("way", [in_memory, over_stdio, over_http])
+WAYS = pytest.mark.parametrize("way", [in_memory, in_memory_legacy, over_stdio, over_http])
+
+
+@WAYS
+def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: Any) -> None:
+    """Listed with its schema, called with a slip, refused with the envelope: over every transport."""
+
+    async def steps(client: Client) -> Any:
+        (tool,) = (await client.list_tools()).tools
+        good = await client.call_tool("counting", {"TEXT": "abc"})
+        bad = await client.call_tool("counting", {"words": 1})
+        return tool, good, bad
+
+    tool, good, bad = anyio.run(way, counting, steps)
+
+    assert (tool.name, tool.description) == ("counting", "Count the letters of a text")
+    assert tool.input_schema["required"] == ["text"]
+    assert (good.is_error, good.structured_content) == (False, {"letters": 3})
+    assert bad.is_error
+    assert json.loads(bad.content[0].text)["errors"][0]["suggested_action"]
+
+
+@TODAY
+def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, way: Any) -> None:
+    """Declared, listed, got, and read: each file has the digest and the size that its entry says."""
+
+    async def steps(client: Client) -> Any:
+        extensions = client.server_capabilities.extensions
+        (entry,) = await door.list_skills(client)
+        read = [(each, await client.read_resource(each["uri"])) for each in entry["resources"]]
+        return extensions, entry, read
+
+    extensions, entry, read = anyio.run(way, counting, steps)
+
+    assert extensions is not None
+    assert "io.modelcontextprotocol/skills" in extensions
+    assert entry["uri"] == "skill://counting/SKILL.md"
+    assert entry["frontmatter"] == {"name": "counting", "description": "Counts letters. Use when letters matter."}
+    assert [each["uri"].removeprefix("skill://counting/") for each, _ in read] == [
+        "SKILL.md",
+        "contract.json",
+        "references/rules.md",
+        "scripts/count.py",
+    ]
+    for resource, result in read:
+        data = result.contents[0].text.encode()
+        assert resource["size"] == len(data)
+        assert resource["digest"] == "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def test_what_is_not_there_is_an_error_of_the_protocol(counting: SkillCatalog, tmp_path: Path) -> None:
+    """Invalid params, whatever way it is asked for; no path leads out of a skill."""
+    (tmp_path / "secret").write_text("secret")
+
+    async def steps(client: Client) -> list[int]:
+        codes = []
+        for uri in ("skill://nothing/SKILL.md", "skill://counting/../../secret", "skill://counting/x", "file:///etc"):
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource(uri)
+            codes.append(caught.value.code)
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("nothing", {})
+        return [*codes, caught.value.code]
+
+    assert anyio.run(in_memory, counting, steps) == [-32602] * 5
+
+
+def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog) -> None:
+    """The client itself checks structured content against them."""
+
+    async def steps(client: Client) -> Any:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("data-analysis__summary", {"path": "none.csv"})
+        return tools, result, await door.list_skills(client)
+
+    tools, result, entries = anyio.run(in_memory, bundled, steps)
+
+    assert tools["data-analysis__summary"].annotations.read_only_hint is True
+    assert tools["data-analysis__summary"].output_schema
+    assert result.is_error
+    assert [entry["frontmatter"]["name"] for entry in entries] == list(bundled)
+
+
+def test_what_its_author_hides_is_not_served(counting: SkillCatalog) -> None:
+    """Neither as a tool nor as a skill."""
+    path = Path(counting["counting"].path)
+    path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
+
+    async def steps(client: Client) -> Any:
+        return (await client.list_tools()).tools, await door.list_skills(client)
+
+    assert anyio.run(in_memory, counting.refresh(), steps) == ([], [])
+
+
+def test_long_lists_come_in_pages(tmp_path: Path) -> None:
+    """The client follows the cursors to the end."""
+    for number in range(230):
+        path = tmp_path / f"skill-{number:03}" / "SKILL.md"
+        path.parent.mkdir()
+        path.write_text(f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\nDo it.\n")
+
+    entries = anyio.run(in_memory, discover(tmp_path), door.list_skills)
+
+    assert len({entry["uri"] for entry in entries}) == 230
+
+
+@TODAY
+def test_skills_come_in_verified_and_untrusted(counting: SkillCatalog, tmp_path: Path, way: Any) -> None:
+    """The other way: a catalog source like any directory, under the server's label; its contracts come along."""
+
+    async def steps(client: Client) -> Path:
+        return await door.fetch_skills(client, tmp_path / "fetched", server="acme tools")
+
+    root = anyio.run(way, counting, steps)
+
+    catalog = discover(root)
+    assert root.name == "acme-tools"
+    assert catalog["counting"].trusted is False
+    assert catalog.activate("counting").body == counting.activate("counting").body
+    assert list(catalog.activate("counting").contracts) == ["counting"]
+
+
+def altered(catalog: SkillCatalog, change: Callable[[dict[str, Any]], None]) -> Server[Any]:
+    """A server whose entries were changed on the way."""
+    server = door.to_server(SkillRuntime(catalog))
+    handler = server.get_request_handler("skills/list")
+    assert handler is not None
+    inner = handler.handler
+
+    async def list_skills(context: Any, params: Any) -> Any:
+        result = await inner(context, params)
+        change(result.skills[0])
+        return result
+
+    server.add_request_handler("skills/list", handler.params_type, list_skills)
+    return server
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entry: entry["resources"][0].update(digest="sha256:" + "0" * 64),
+        lambda entry: entry["resources"][0].update(size=1),
+        lambda entry: entry["resources"][0].update(size=17 * 1024 * 1024),
+        lambda entry: entry["resources"].extend([entry["resources"][1]] * 512),
+        lambda entry: entry["resources"].pop(0),
+        lambda entry: entry.update(resources="dynamic"),
+        lambda entry: entry["frontmatter"].update(description="Something else"),
+        lambda entry: entry.update(uri="skill://other/SKILL.md"),
+        lambda entry: entry["resources"].append({"uri": "skill://counting/../x", "digest": "", "size": 1}),
+        lambda entry: entry["resources"].append({"uri": "skill://counting/%2e%2e/x", "digest": "", "size": 1}),
+    ],
+)
+def test_a_skill_that_is_not_as_listed_is_refused(
+    counting: SkillCatalog, tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """Nothing of it is kept."""
+
+    async def fetch() -> None:
+        async with Client(altered(counting, change)) as client:
+            with pytest.raises(InvalidSkillError):
+                await door.fetch_skills(client, tmp_path / "fetched", server="acme")
+
+    anyio.run(fetch)
+
+    assert not (tmp_path / "fetched").exists()
+
+
+def test_a_skill_that_is_not_listed_cannot_be_fetched(counting: SkillCatalog, tmp_path: Path) -> None:
+    """The name is told."""
+
+    async def steps(client: Client) -> None:
+        with pytest.raises(SkillNotFoundError, match="nothing"):
+            await door.fetch_skills(client, tmp_path, server="acme", names=("nothing",))
+
+    anyio.run(in_memory, counting, steps)
+
+
+def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> None:
+    """A slip is mended here, a bad call never leaves, and the server's own refusal is our envelope."""
+
+    async def steps(client: Client) -> Any:
+        runtime = SkillRuntime()
+        names = await door.import_tools(runtime, client, server="acme")
+        good = await runtime.call("acme/counting", {"Text": "abc"})
+        bad = await runtime.call("acme/counting", {})
+        return names, good, bad
+
+    names, good, bad = anyio.run(in_memory, counting, steps)
+
+    assert names == ["acme/counting"]
+    assert good.data == {"letters": 3}
+    assert good.metadata["repairs"]
+    assert [error.code for error in bad.errors] == ["MISSING_REQUIRED_PARAM"]
+
+
+def test_a_failure_of_the_servers_tool_says_what_the_server_said() -> None:
+    """Another runtime's envelope comes through; a plain text becomes one."""
+    from skillruntime.contract.contract import Contract
+    from skillruntime.errors import RateLimitError
+
+    served = SkillRuntime()
+
+    @served.implements("limited", contract=Contract.from_dict({}))
+    def limited(arguments: dict[str, Any]) -> None:
+        raise RateLimitError("Too many calls", retry_after=7)
+
+    async def run() -> Any:
+        async with Client(door.to_server(served)) as client:
+            runtime = SkillRuntime()
+            await door.import_tools(runtime, client, server="acme")
+            return await runtime.call("acme/limited", {})
+
+    response = anyio.run(run)
+
+    assert [error.code for error in response.errors] == ["RATE_LIMIT_EXCEEDED"]
