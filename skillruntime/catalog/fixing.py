@@ -87,7 +87,10 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     new = f"---\n{block.rstrip()}\n---{parts.tail}"
     if "\r\n" in text:
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
-    return Fixed(new.encode(), tuple(done))
+    encoded = new.encode()
+    if cut(encoded).body != parts.body:
+        return Fixed(data)  # what was mended would have changed where the frontmatter ends
+    return Fixed(encoded, tuple(done))
 
 
 def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set[str], done: list[str]) -> str:
