@@ -6,9 +6,6 @@ of Starlette; `app.py` puts it on the network.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 import logging
 import re
@@ -22,22 +19,26 @@ from urllib.parse import parse_qs, unquote
 
 import anyio
 
-from skillruntime.contract.versions import Version
-from skillruntime.errors import SkillInputError, SkillOutputError, SkillRuntimeError
 from skillruntime.remote.access import ANONYMOUS, Authenticator, BadCredentialsError, Principal
 from skillruntime.remote.answers import RefusedError, answer_json, refuse, refuse_login, refuse_rate
-from skillruntime.remote.conversation import version_incompatible
-from skillruntime.remote.descriptor import AccessPolicy, CapabilityType, Provider
+from skillruntime.remote.descriptor import AccessPolicy, Provider
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.exchange import WireRequest, WireResponse
 from skillruntime.remote.executions import (
     Executions,
     KeyReusedError,
     NotATaskError,
-    Outcome,
     Ticket,
-    fingerprint_of,
     is_expired,
+)
+from skillruntime.remote.intake import (
+    check_protocol_header,
+    credentials_in,
+    make_ticket,
+    preferred_wait,
+    read_body,
+    read_completion,
+    read_invocation,
 )
 from skillruntime.remote.limits import Limits, RateLimiter
 from skillruntime.remote.metrics import Metrics
@@ -45,9 +46,7 @@ from skillruntime.remote.openapi import build_openapi
 from skillruntime.remote.protocol import (
     Execution,
     ExecutionStatus,
-    InvocationRequest,
     MessageError,
-    parse_json,
 )
 from skillruntime.remote.served import ServedSkill
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
@@ -59,7 +58,6 @@ __all__ = ["SkillService"]
 _log = logging.getLogger("skillruntime.remote")
 _access_log = logging.getLogger("skillruntime.access")
 _PLAIN_TEXT: Final = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _Handler = Callable[["_Call"], Awaitable[WireResponse]]
 
 
@@ -247,22 +245,26 @@ class SkillService:
         """Chapter 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
         served = self._visible(call)
-        _check_protocol_header(request)
-        document = _read_body(request)
-        credentials = document.get("caller", {}).get("credentials") if _has_caller(document) else None
-        if isinstance(credentials, dict) and call.principal is None and not call.was_bad:
+        check_protocol_header(request)
+        document = read_body(request)
+        credentials = credentials_in(document)
+        if credentials is not None and call.principal is None and not call.was_bad:
             await self._admit(call, credentials)
         self._callable(call)
-        invocation = InvocationRequest.from_dict(document)
-        if invocation.skill_id != served.id:
-            told = {"field": "/skill_id", "expected": served.id, "actual": invocation.skill_id}
-            raise MessageError([told])
+        invocation = read_invocation(served, document)
         wait = self._invocations.take(call.principal.id if call.principal is not None else f"at {request.peer}")
         if wait:
             raise refuse_rate(wait)
         if not self.is_ready:
             raise refuse_rate(2, "The server is stopping")
-        ticket = self._ticket(call, served, invocation)
+        ticket = make_ticket(
+            request,
+            served,
+            invocation,
+            principal=call.principal,
+            secret=self._secret,
+            longest=self.limits.timeout_seconds,
+        )
         if self.executions.count_of(call.owner) >= self.limits.unfinished_per_caller:
             raise refuse_rate(5, "Too many of your executions have not ended yet")
         if ticket.webhook is not None and not await self._may_be_told(call, ticket.webhook):
@@ -278,7 +280,7 @@ class SkillService:
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
-        seconds = _preferred_wait(request, self.limits.wait_seconds)
+        seconds = preferred_wait(request, self.limits.wait_seconds)
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
         parent = new_traceparent(ticket.trace_id)
         if parent is not None:
@@ -290,7 +292,7 @@ class SkillService:
 
     async def _status(self, call: _Call) -> WireResponse:
         _, execution = await self.find_execution(call)
-        seconds = _preferred_wait(call.request, self.limits.wait_seconds)
+        seconds = preferred_wait(call.request, self.limits.wait_seconds)
         headers = {}
         if seconds > 0:
             headers["preference-applied"] = f"wait={seconds:g}"
@@ -315,7 +317,7 @@ class SkillService:
                 refuse_login(None) if call.principal is None else refuse(WireCode.PERMISSION_DENIED, "Not an operator")
             )
         ticket, _ = await self.find_execution(call)
-        outcome = self._read_completion(ticket, _read_body(call.request))
+        outcome = read_completion(self.skills.get(ticket.skill_id), read_body(call.request))
         try:
             execution = await self.executions.complete(ticket.execution_id, outcome)
         except NotATaskError:
@@ -388,71 +390,6 @@ class SkillService:
                 return name, handler, tuple(unquote(part) for part in match.groups())
         raise refuse(WireCode.NOT_FOUND, "There is nothing at this address")
 
-    def _ticket(self, call: _Call, served: ServedSkill, invocation: InvocationRequest) -> Ticket:
-        """Make the ticket of a call whose arguments fit; refuse one whose do not."""
-        try:
-            accepted = served.contract.accept(invocation.inputs)
-        except SkillInputError as error:
-            raise MessageError(_violations(error)) from None
-        metadata: dict[str, Any] = {}
-        if accepted.repairs:
-            metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
-        if accepted.migrated_from is not None:
-            metadata["migrated_from"] = accepted.migrated_from
-        asked, declared = invocation.context.timeout_ms, served.descriptor.endpoint.timeout_ms
-        limits = [each / 1000 for each in (asked, declared) if each is not None]
-        fingerprint = fingerprint_of({"inputs": invocation.inputs, "context": invocation.context.to_dict()})
-        return Ticket(
-            execution_id=self._execution_id(call, served, invocation),
-            owner=call.owner,
-            skill_id=served.id,
-            line=served.descriptor.line,
-            name=served.name,
-            arguments=accepted.arguments,
-            created_at=time.time(),
-            fingerprint=fingerprint,
-            timeout=min([*limits, self.limits.timeout_seconds]),
-            is_task=served.descriptor.capability_type is CapabilityType.TASK,
-            repeatable=served.is_repeatable,
-            priority=invocation.context.priority,
-            trace_id=invocation.context.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
-            webhook=invocation.context.webhook,
-            metadata=metadata,
-        )
-
-    def _execution_id(self, call: _Call, served: ServedSkill, invocation: InvocationRequest) -> str:
-        """A new id; the same one for the same idempotency key of the same caller and skill."""
-        key = call.request.headers.get("idempotency-key")
-        if key is None:
-            digest = secrets.token_bytes(20)
-        elif not _KEY.fullmatch(key):
-            told = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
-            raise MessageError([told])
-        else:
-            who = call.owner if call.principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
-            scope = json.dumps([who, served.id, key]).encode()
-            digest = hmac.digest(self._secret, scope, hashlib.sha256)[:20]
-        return "exec-" + base64.b32encode(digest).decode().lower()
-
-    def _read_completion(self, ticket: Ticket, document: Any) -> Outcome:
-        if not isinstance(document, dict) or ("output" in document) == ("error" in document):
-            told = {"field": "", "expected": "an object with either output or error", "actual": "something else"}
-            raise MessageError([told])
-        if "error" in document:
-            error = ErrorDocument.from_dict(document["error"])
-            if error is None:
-                raise MessageError([{"field": "/error/code", "expected": "a text", "actual": "something else"}])
-            return Outcome(ExecutionStatus.FAILED, error=error)
-        served = self.skills.get(ticket.skill_id)
-        try:
-            if served is not None:
-                served.contract.check(document["output"])
-        except SkillOutputError as broken:
-            raise MessageError(
-                [{"field": "/output", "expected": "what the skill promises", "actual": str(broken)}]
-            ) from None
-        return Outcome(ExecutionStatus.COMPLETED, document["output"], True)
-
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
         """Wait for the end, but not longer than *seconds*."""
         last = execution
@@ -503,59 +440,3 @@ class SkillService:
 
 def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
     return name, re.compile(pattern), handlers
-
-
-def _read_body(request: WireRequest) -> Any:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        told = {"field": "Content-Type", "expected": "application/json", "actual": kind[:60] or "nothing"}
-        raise MessageError([told])
-    return parse_json(request.body)
-
-
-def _has_caller(document: Any) -> bool:
-    return isinstance(document, dict) and isinstance(document.get("caller"), dict)
-
-
-def _check_protocol_header(request: WireRequest) -> None:
-    """Chapter 8, from the server's side: a client that says which protocol it speaks must speak ours."""
-    stated = request.headers.get("skill-protocol")
-    if stated is None:
-        return
-    ours = Version.parse(PROTOCOL_VERSION)
-    try:
-        fits = Version.parse(stated).major == ours.major
-    except ValueError:
-        fits = False
-    if not fits:
-        supported = f">={ours.major}.0.0,<{ours.major + 1}.0.0"
-        raise RefusedError(
-            version_incompatible({"descriptor_version": PROTOCOL_VERSION, "consumer_supported_range": supported})
-        )
-
-
-def _preferred_wait(request: WireRequest, longest: float) -> float:
-    """The seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most *longest*; 0 where it is not asked for."""
-    for preference in request.headers.get("prefer", "").split(","):
-        name, _, value = preference.strip().partition("=")
-        if name.strip().lower() == "wait" and value.strip().isdecimal():
-            return min(float(value.strip()[:9]), longest)
-    return 0.0
-
-
-def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
-    """Chapter 9's violations: each offending parameter, what was expected, and what came."""
-    found = []
-    for each in error.to_errors():
-        details = each.details or {}
-        found.append(
-            {
-                "field": "/inputs" + str(details.get("path", "")),
-                "expected": details.get("expected") or each.message,
-                "actual": details.get("received", "see message"),
-                "message": each.message,
-                "code": each.code.value,
-                **({"suggested_action": each.suggested_action} if each.suggested_action else {}),
-            }
-        )
-    return found
