@@ -86,23 +86,6 @@ def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
     return reading.finish()
 
 
-class _Stamps:
-    """What is known of a root, to be compared with: the stamps, and the position of each file in them."""
-
-    def __init__(self, snapshot: Snapshot | None) -> None:
-        self.numbers = memoryview(snapshot.stamps if snapshot else b"").cast("q")
-        entries = snapshot.entries if snapshot else []
-        # By name where that tells the place, else by path. Without loops: this runs at every start.
-        names = [entry[1] if entry[0] is None else "" for entry in entries]
-        self.usual = dict(zip(names, range(len(names)), strict=True))
-        self.usual.pop("", None)
-        self.unusual = {entry[0]: position for position, entry in enumerate(entries) if entry[0] is not None}
-
-    def of(self, position: int) -> Stamp:
-        size, modified, inode = self.numbers[3 * position : 3 * position + 3]
-        return size, modified, inode
-
-
 class _Reading:
     """One walk over one root."""
 
@@ -117,7 +100,9 @@ class _Reading:
         self.problems: list[Diagnostic] = []
         self.directories = 0
         self.started = time.time_ns()
-        self.stamps = _Stamps(known)
+        entries = known.entries if known else []
+        # The files whose place the name does not tell, by their path; the others are passed in one go.
+        self.unusual = {entry[0]: position for position, entry in enumerate(entries) if entry[0] is not None}
 
     def read(self) -> None:
         path = self.root.path
@@ -178,32 +163,26 @@ class _Reading:
 
     def pass_unchanged(self, directory: str) -> set[str]:
         """Take the skills that are known and have not changed; return the names of all else in *directory*."""
-        names = os.listdir(directory)  # noqa: PTH208
-        if directory != self.root.path or not self.stamps.usual:
-            return set(names)
-        stamps = self.stamps
-        position_of = stamps.usual.get
-        numbers = stamps.numbers
+        names = set(os.listdir(directory))  # noqa: PTH208
+        if self.known is None or directory != self.root.path:
+            return names
         prefix, lstat = directory.rstrip("/") + "/", os.lstat
         unchanged: list[int] = []
-        changed: set[str] = set()
-        for name in names:  # the loop that a warm start spends its time in
-            position = position_of(name)
-            if position is None:
-                changed.add(name)
+        passed: list[str] = []
+        stamps = struct.iter_unpack("=3q", self.known.stamps)
+        for position, (entry, stamp) in enumerate(zip(self.known.entries, stamps, strict=True)):
+            if entry[0] is not None:
                 continue
-            try:
+            name = entry[1]
+            try:  # a warm start spends its time here
                 stat = lstat(prefix + name + "/SKILL.md")
             except OSError:
-                changed.add(name)
                 continue
-            at = 3 * position
-            if stat.st_mtime_ns == numbers[at + 1] and stat.st_size == numbers[at] and stat.st_ino == numbers[at + 2]:
+            if (stat.st_size, stat.st_mtime_ns, stat.st_ino) == stamp:
                 unchanged.append(position)
-            else:
-                changed.add(name)
+                passed.append(name)
         self.unchanged += unchanged
-        return changed
+        return names.difference(passed)
 
     def take(self, directory: str, name: str, file_name: str) -> bool:
         """Take the skill in *directory*; return whether there is a file for one, good or bad."""
@@ -227,8 +206,8 @@ class _Reading:
             self.tell("not-a-file", path, f"it is {_KINDS.get(kind, 'no regular file')}: skipped")
             return kind != _DIRECTORY
         stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        position = self.stamps.unusual.get(path)
-        if position is not None and self.stamps.of(position) == stamp:
+        position = self.unusual.get(path)
+        if position is not None and self.known_stamp(position) == stamp:
             self.unchanged.append(position)
             return True
         found: list[Diagnostic] = []
@@ -273,7 +252,7 @@ class _Reading:
             if not self.entries and len(self.unchanged) == len(known.entries):
                 return known if problems == known.problems else replace(known, problems=problems)
             for position in self.unchanged:
-                self.add(known.entries[position], self.stamps.of(position), known.notes.get(position, ()))
+                self.add(known.entries[position], self.known_stamp(position), known.notes.get(position, ()))
         entries = self.entries
         order = sorted(range(len(entries)), key=lambda position: (entries[position][1], entries[position][0] or ""))
         numbers = memoryview(self.new_stamps).cast("q")
@@ -282,6 +261,10 @@ class _Reading:
             stamps += numbers[3 * position : 3 * position + 3]
         notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
         return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems)
+
+    def known_stamp(self, position: int) -> Stamp:
+        stamps = self.known.stamps if self.known else b""
+        return struct.unpack_from("=3q", stamps, 24 * position)
 
     def settled(self, stamp: Stamp) -> Stamp:
         """Return *stamp*, or one that fits no file where the file may yet change without its stamp telling.
