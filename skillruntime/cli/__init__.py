@@ -24,6 +24,7 @@ _COMMANDS = {
     "serve": "Serve skills to others by the invocation protocol.",
     "describe": "Print a skill's descriptor, as a server would publish it.",
     "invoke": "Call a remote skill and follow it to its end.",
+    "schema": "Print the JSON Schema of a document that the library reads.",
     "executions": "See, cancel and complete what a server has accepted.",
     "demo": "See an agent's slips repaired, migrated and refused, offline.",
 }

@@ -55,6 +55,9 @@ __all__ = [
 ]
 
 
+_WAY = 30.0  # seconds for the way, and for waiting until it runs
+
+
 @dataclass(frozen=True, slots=True)
 class SkillDescriptor:
     """The whole descriptor (4.2).
@@ -120,7 +123,10 @@ class SkillDescriptor:
         return schema_from_inputs(self.inputs)
 
     def to_contract(self, name: str = "") -> Contract:
-        """Return what the descriptor promises, as a contract under *name* or else the descriptor's id."""
+        """Return what the descriptor promises, as a contract under *name* or else the descriptor's id.
+
+        Its timeout is the endpoint's and half a minute: that clock starts when the skill runs, not when it is sent.
+        """
         document: dict[str, Any] = {
             "name": name or self.id,
             "description": self.description,
@@ -132,7 +138,7 @@ class SkillDescriptor:
         if self.extensions.annotations:
             document["annotations"] = dict(self.extensions.annotations)
         if self.endpoint.timeout_ms is not None:
-            document["run"] = {"timeout_seconds": self.endpoint.timeout_ms / 1000}
+            document["run"] = {"timeout_seconds": self.endpoint.timeout_ms / 1000 + _WAY}
         return Contract.from_dict(document, name=name or self.id)
 
 

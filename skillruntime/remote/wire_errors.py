@@ -61,7 +61,7 @@ _TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
     WireCode.NOT_FOUND: (404, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.METHOD_NOT_ALLOWED: (405, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.CONFLICT: (409, ErrorCode.TOOL_EXECUTION_FAILED, False),
-    WireCode.INTERNAL_ERROR: (500, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.INTERNAL_ERROR: (500, ErrorCode.INTERNAL_ERROR, False),
 }
 
 
@@ -188,9 +188,13 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
             code = ErrorCode(document.code)
         except ValueError:
             details["code"] = document.code
-        recoverable = details.pop("recoverable", None) is True
+        recoverable = False
     elif code.value != document.code:
         details["code"] = document.code
+    if isinstance(details.get("recoverable"), bool):
+        recoverable = details.pop("recoverable")
+    elif document.code == WireCode.EXECUTION_TIMEOUT:
+        recoverable = document.retry is not None  # 6.6: the server says whether trying again is worth it
     action = details.pop("suggested_action", None) or _ACTIONS.get(document.code)
     if document.retry is not None and document.retry.suggested_delay_ms is not None and recoverable:
         action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"

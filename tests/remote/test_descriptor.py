@@ -208,7 +208,7 @@ def test_a_descriptor_is_a_contract() -> None:
     accepted = contract.accept({"text": "Hello, world!", "target_language": "zh-CN"})
 
     assert accepted.arguments["source_language"] == "auto"
-    assert contract.run == {"timeout_seconds": 30.0}
+    assert contract.run == {"timeout_seconds": 60.0}
     with pytest.raises(SkillInputError):
         contract.accept({"text": "", "target_language": "de"})
     with pytest.raises(SkillInputError):

@@ -1,0 +1,201 @@
+"""Remote skills as runners: to the runtime, and so to a model, a skill like any other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skillruntime.catalog.discovery import discover
+from skillruntime.errors import InvalidSkillError
+from skillruntime.remote.client import RemoteClient, RemoteRunner, attach_remote_skills, remote_runners
+from skillruntime.remote.credentials import ApiKey, CustomCredentials, NoCredentials
+from skillruntime.remote.exchange import WireRequest, WireResponse
+from skillruntime.remote.wire_errors import RemoteError
+from skillruntime.runtime.runtime import SkillRuntime
+from tests.remote.serving import KEY, Served, serve_in_memory
+
+pytestmark = pytest.mark.anyio
+
+
+def skill_on_disk(directory: Path, served: Served, name: str, *, contract: bool = False, **changes: Any) -> None:
+    """Write a skill that has nothing but its SKILL.md, the served descriptor, and, if asked for, a contract."""
+    folder = directory / name
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: The skill {name}\n---\nCall it.\n")
+    descriptor = served.service.skills[name].descriptor
+    (folder / "descriptor.json").write_text(json.dumps({**descriptor.to_dict(), **changes}))
+    if contract:
+        (folder / "contract.json").write_text(json.dumps(descriptor.to_contract(name).to_dict()))
+
+
+async def test_a_skill_with_a_descriptor_is_called_like_any_other(tmp_path: Path) -> None:
+    """`SkillRuntime(runners=[...])`: the contract is checked before the trip, the slip mended, the answer enveloped."""
+    async with serve_in_memory() as served:
+        skill_on_disk(tmp_path, served, "echo", contract=True)
+        runners = [remote_runners(credentials=lambda descriptor: NoCredentials, transport=served.transport)]
+        runtime = SkillRuntime(discover(tmp_path), runners=runners)
+        response = await runtime.call("echo", {"Text": "Hello"})
+        refused = await runtime.call("echo", {"text": ""})
+
+    assert response.status == "success" and response.data == {"said": "Hello"}
+    assert response.metadata is not None and response.metadata["repairs"][0]["after"] == "text"
+    assert refused.errors is not None and refused.errors[0].details is not None
+    assert served.skills.ran == ["Hello"], "what does not fit is not sent"
+
+
+async def test_a_descriptor_alone_makes_a_skill_callable(tmp_path: Path) -> None:
+    """`attach_remote_skills`: the descriptor is the contract."""
+    async with serve_in_memory() as served:
+        skill_on_disk(tmp_path, served, "locked")
+        runtime = SkillRuntime(discover(tmp_path))
+        attached = attach_remote_skills(runtime, credentials=lambda _: ApiKey(KEY), transport=served.transport)
+        response = await runtime.call("locked", '{"text": "Hello",}')
+
+    assert attached == ["locked"]
+    assert response.data == {"said": "Hello"}
+
+
+@pytest.mark.parametrize("kind", ["plugin", "knowledge"])
+async def test_what_runs_or_is_read_here_gets_no_remote_runner(tmp_path: Path, kind: str) -> None:
+    """Only ``api`` and ``task`` are called at their endpoint."""
+    async with serve_in_memory() as served:
+        skill_on_disk(tmp_path, served, "echo", contract=True, capability_type=kind)
+        skill, contract = discover(tmp_path).contract("echo")
+
+    assert remote_runners()(skill, contract) is None
+
+
+async def test_a_faulty_descriptor_is_the_skills_fault(tmp_path: Path) -> None:
+    """INVALID_SKILL, with what is wrong."""
+    async with serve_in_memory() as served:
+        skill_on_disk(tmp_path, served, "echo", contract=True, access="secret")
+        response = await SkillRuntime(discover(tmp_path), runners=[remote_runners()]).call("echo", {"text": "x"})
+        with pytest.raises(InvalidSkillError, match="access"):
+            remote_runners()(*discover(tmp_path).contract("echo"))
+
+    assert response.errors is not None and response.errors[0].code.value == "INVALID_SKILL"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "recoverable"),
+    [
+        ("fails", "TOOL_EXECUTION_FAILED", True),
+        ("breaks", "INTERNAL_ERROR", False),
+        ("brief", "EXECUTION_TIMEOUT", False),
+        ("locked", "AUTH_REQUIRED", False),
+    ],
+)
+async def test_what_went_wrong_there_is_told_here(
+    name: str, code: str, recoverable: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The envelope's codes, whatever the wire's; with what to do."""
+    async with serve_in_memory() as served:
+        runtime = remote_runtime(served, name)
+        response = await runtime.call(name, {"text": "x"})
+
+    assert response.status == "failed" and response.errors is not None
+    assert response.errors[0].code.value == code
+    assert response.errors[0].recoverable is recoverable
+
+
+async def test_arguments_that_only_the_server_refuses_are_told_by_parameter() -> None:
+    """The server checks again, by its own contract: its violations are the model's to mend."""
+    async with serve_in_memory() as served:
+        runtime = remote_runtime(served, "echo", lenient=True)
+        response = await runtime.call("echo", {"text": ""})
+
+    assert response.errors is not None
+    error = response.errors[0]
+    assert error.recoverable and error.details is not None and error.details["path"] == "/text"
+
+
+async def test_the_deadline_of_the_call_goes_along() -> None:
+    """The server is told how long it has, and asked to stop when it is over."""
+    seen: list[dict[str, Any]] = []
+    async with serve_in_memory() as served:
+
+        async def watched(request: WireRequest) -> WireResponse:
+            if request.method == "POST":
+                seen.append(json.loads(request.body))
+            return await served.service.handle(request)
+
+        served.transport = watched
+        response = await remote_runtime(served, "slow").call("slow", {"text": "x"}, timeout=0.3)
+
+    assert 1 <= seen[0]["context"]["timeout_ms"] <= 300
+    assert response.errors is not None and response.errors[0].code.value in ("TOOL_TIMEOUT", "EXECUTION_TIMEOUT")
+    assert not response.errors[0].recoverable, "nobody knows how far it came"
+
+
+async def test_custom_credentials_reach_the_body_and_are_not_kept() -> None:
+    """6.3: ``caller.credentials``; they stand in no execution."""
+    seen: list[dict[str, Any]] = []
+    async with serve_in_memory() as served:
+
+        async def watched(request: WireRequest) -> WireResponse:
+            if request.method == "POST":
+                seen.append(json.loads(request.body))
+            return await served.service.handle(request)
+
+        descriptor = served.service.skills["echo"].descriptor
+        credentials = CustomCredentials(lambda auth: {"ticket": "t-1"})
+        execution = await RemoteClient(descriptor, credentials, watched).invoke({"text": "x"})
+        found = await served.service.executions.get(execution.execution_id)
+
+    assert seen[0]["caller"]["credentials"] == {"ticket": "t-1"}
+    assert found is not None and "t-1" not in json.dumps(found[0].to_dict())
+
+
+async def test_a_refused_token_is_renewed_once() -> None:
+    """A 401 asks the credentials again; the same answer is not sent twice."""
+    shown: list[bool] = []
+
+    class Renewing(ApiKey):
+        async def __call__(self, auth: Any, is_refused: bool) -> Any:
+            shown.append(is_refused)
+            return await ApiKey(KEY if is_refused else "stale")(auth, is_refused)
+
+    async with serve_in_memory() as served:
+        client = served.client("locked")
+        execution = await RemoteClient(client.descriptor, Renewing(""), served.transport).invoke({"text": "x"})
+        posts = served.service.metrics.to_text({})
+        with pytest.raises(RemoteError, match="Authentication"):
+            await RemoteClient(client.descriptor, ApiKey("wrong"), served.transport).invoke({"text": "x"})
+
+    assert execution.output == {"said": "x"}
+    assert shown[:2] == [False, True]
+    assert 'route="invoke",status="401"} 1' in posts
+
+
+async def test_many_calls_at_once_each_get_their_own_answer() -> None:
+    """A hundred at once, over one transport."""
+    answers: dict[int, Any] = {}
+    async with serve_in_memory() as served, anyio.create_task_group() as tasks:
+        client = served.client("echo")
+
+        async def call(number: int) -> None:
+            answers[number] = (await client.invoke({"text": str(number)})).output
+
+        for number in range(100):
+            tasks.start_soon(call, number)
+
+    assert answers == {number: {"said": str(number)} for number in range(100)}
+
+
+def remote_runtime(served: Served, name: str, *, lenient: bool = False) -> SkillRuntime:
+    """Return a runtime in which *name* is remote; *lenient* forgets what the contract says of the text."""
+    client = served.client(name)
+    contract = client.descriptor.to_contract(name)
+    if lenient:
+        document = contract.to_dict()
+        document["input"]["properties"]["text"] = {"type": "string"}
+        contract = type(contract).from_dict(document, name=name)
+    runtime = SkillRuntime()
+    register: Callable[[Any], Any] = runtime.implements(name, contract=contract)
+    register(RemoteRunner(client))
+    return runtime

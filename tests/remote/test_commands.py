@@ -1,0 +1,188 @@
+"""The command line of remote skills: serve in one process, describe, invoke and look after executions from another."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.remote.descriptor import SkillDescriptor
+from skillruntime.remote.environment import variable_for
+
+SCRIPT = """import json, sys
+print(json.dumps({"said": json.load(sys.stdin)["text"]}))
+"""
+CONTRACT = {
+    "version": "1.4.0",
+    "description": "Says it again",
+    "input": {
+        "type": "object",
+        "properties": {"text": {"type": "string", "minLength": 1}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+    "output": {"type": "object", "required": ["said"]},
+    "run": {"script": "scripts/echo.py"},
+    "annotations": {"idempotent": True},
+}
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "skillruntime.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+class Running:
+    """A server that was started by the command line."""
+
+    def __init__(self, directory: Path) -> None:
+        self.skills, self.data = directory / "skills", directory / "data"
+        for name, kind in (("echo", "api"), ("chore", "task")):
+            folder = self.skills / name / "scripts"
+            folder.mkdir(parents=True)
+            (folder / "echo.py").write_text(SCRIPT)
+            (folder.parent / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Says it again\n---\nCall it.\n")
+            (folder.parent / "contract.json").write_text(json.dumps(CONTRACT))
+            if kind == "task":
+                written = json.loads(self.run("describe", "chore", "-s", str(self.skills), "--json").stdout)
+                (folder.parent / "descriptor.json").write_text(json.dumps({**written, "capability_type": "task"}))
+        self.key = self.run("serve", "--data", str(self.data), "--new-key", "op", "--operator").stdout.strip()
+        options = ["-s", str(self.skills), "--trust", "--data", str(self.data), "--port", "0", "--log", "echo", "chore"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "skillruntime.cli", "serve", *options], stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        self.said = []
+        for line in self.process.stderr:
+            self.said.append(line.strip())
+            if line.startswith("serving"):
+                break
+        self.url = self.said[-1].rpartition(" ")[2]
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command beside the server."""
+        return command(*arguments, **environment)
+
+    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``executions`` with the operator's key."""
+        environment = {variable_for(self.url): self.key}
+        return command("executions", *arguments, "--url", self.url, "--json", **environment)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for all commands; it must end by itself when it is asked to."""
+    server = Running(tmp_path_factory.mktemp("served"))
+    yield server
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.stderr is not None
+    server.process.stderr.read()
+    assert server.process.wait(15) in (0, -signal.SIGTERM)
+    server.process.stderr.close()
+
+
+def test_serve_says_what_and_where(running: Running) -> None:
+    """On stderr: each skill with its access, then the address."""
+    assert "echo 1.4.0 (public)" in running.said
+    assert running.said[-1].startswith("serving 2 skills at http://127.0.0.1:")
+
+
+def test_describe_prints_what_a_server_would_publish(running: Running) -> None:
+    """A whole descriptor; an unknown skill is told as ever."""
+    described = running.run("describe", "echo", "-s", str(running.skills), "--json")
+    unknown = running.run("describe", "nothing", "-s", str(running.skills), "--json")
+
+    descriptor = SkillDescriptor.from_dict(json.loads(described.stdout))
+    assert (descriptor.id, descriptor.version) == ("echo", "1.4.0")
+    assert unknown.returncode == 1
+    assert json.loads(unknown.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
+
+
+def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
+    """By URL or by file; with a slip mended; and resumed by the execution's id."""
+    url = f"{running.url}/skills/echo"
+    by_url = running.run("invoke", url, '{"Text": "Hello"}', "--json")
+    shown = json.loads(by_url.stdout)
+    path = tmp_path / "descriptor.json"
+    described = running.run("describe", "echo", "-s", str(running.skills), "--base-url", running.url, "--json")
+    path.write_text(described.stdout)
+    by_file = running.run("invoke", str(path), "text=Hello", "--json")
+    resumed = running.run("invoke", url, "--resume", shown["metadata"]["execution_id"], "--json")
+
+    assert by_url.returncode == 0, by_url.stderr
+    assert shown["data"] == {"said": "Hello"}
+    assert json.loads(by_file.stdout)["data"] == {"said": "Hello"}
+    assert json.loads(resumed.stdout)["data"] == {"said": "Hello"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["/skills/echo", "text="], "INVALID_INPUT"),
+        (["/skills/nothing", "text=x"], "SKILL_NOT_FOUND"),
+        (["/skills/echo", "--resume", "exec-none"], "TOOL_EXECUTION_FAILED"),
+    ],
+)
+def test_what_cannot_be_invoked_is_told(running: Running, arguments: list[str], code: str) -> None:
+    """As an envelope, with exit code 1 or 3."""
+    path, *rest = arguments
+    result = running.run("invoke", running.url + path, *rest, "--json")
+
+    assert result.returncode in (1, 3)
+    assert json.loads(result.stdout)["errors"][0]["code"] in (code, "PARAM_OUT_OF_RANGE")
+
+
+def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -> None:
+    """For operators everyone's; a task waits until who does it says what came of it."""
+    begun = [
+        subprocess.Popen(
+            [sys.executable, "-m", "skillruntime.cli", "invoke", f"{running.url}/skills/chore", f"text={n}", "--json"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(2)
+    ]
+    waiting: list[dict[str, Any]] = []
+    while len(waiting) < 2:
+        listed = json.loads(running.ask("list", "--all").stdout)["executions"]
+        waiting = [each for each in listed if each["skill_id"] == "chore" and each["status"] == "accepted"]
+    first, second = (each["execution_id"] for each in waiting)
+
+    completed = running.ask("complete", first, '{"said": "done by hand"}')
+    cancelled = running.ask("cancel", second)
+    shown = running.ask("show", first)
+    answers = [json.loads(process.communicate(timeout=30)[0]) for process in begun]
+
+    assert json.loads(completed.stdout)["status"] == "completed"
+    assert json.loads(cancelled.stdout)["status"] == "cancelled"
+    assert json.loads(shown.stdout)["output"] == {"said": "done by hand"}
+    assert sorted(answer["status"] for answer in answers) == ["failed", "success"]
+
+
+def test_a_stranger_lists_nothing(running: Running) -> None:
+    """And is told which variable to set."""
+    result = running.run("executions", "list", "--url", running.url)
+
+    assert result.returncode == 1
+    assert "AUTH_REQUIRED" in result.stderr and variable_for(running.url) in result.stderr
+
+
+def test_schema_prints_the_descriptors_schema() -> None:
+    """The JSON Schema that descriptors are read by."""
+    document = json.loads(command("schema", "descriptor").stdout)
+
+    assert document["title"] == "Skill descriptor" and "endpoint" in document["required"]
