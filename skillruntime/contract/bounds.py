@@ -57,9 +57,9 @@ def measure(document: Mapping[str, Any] | bool) -> Bounds:
     Raises:
         SchemaTooCostlyError: it is too large, too deep, refers to itself without end, or branches exponentially.
     """
-    _check_size(document)
-    expansion = _Expansion(document)
-    evaluations, returns = expansion.of((), ())
+    if not _check_size(document):  # without references, nothing is evaluated more often than it is written
+        return Bounds(None, guarded=not _is_closed(document, document, ()))
+    evaluations, returns = _Expansion(document).of((), ())
     branching = max((count for count in returns.values()), default=1)
     depth = None
     if branching > 1:
@@ -67,34 +67,34 @@ def measure(document: Mapping[str, Any] | bool) -> Bounds:
     return Bounds(depth, guarded=not _is_closed(document, document, ()))
 
 
-def _check_size(document: Any) -> None:
-    """Refuse by plain size, without recursion: the document may be deeper than the interpreter's stack."""
-    nodes, size = 0, 0
+def _check_size(document: Any) -> bool:
+    """Refuse by plain size, without recursion, for it may be deeper than the stack; tell whether it has references."""
+    nodes, size, has_references = 0, 0, False
     pending: list[tuple[Any, int]] = [(document, 0)]
     while pending:
         value, depth = pending.pop()
         nodes += 1
+        kind = type(value)
+        if kind is dict:
+            for key, child in value.items():
+                if type(key) is not str:
+                    raise SchemaTooCostlyError(f"the key {key!r} is not a text")
+                size += len(key)
+                pending.append((child, depth + 1))
+            has_references = has_references or "$ref" in value or "$dynamicRef" in value
+        elif kind is list:
+            pending += [(child, depth + 1) for child in value]
+        elif kind is str:
+            size += len(value)
+        elif kind is float and not math.isfinite(value):
+            raise SchemaTooCostlyError(f"{value} is not a JSON number")
+        elif value is not None and kind not in (bool, int, float):
+            raise SchemaTooCostlyError(f"{kind.__name__} is not a JSON value")
         if depth > MAX_DEPTH:
             raise SchemaTooCostlyError(f"the schema is nested more than {MAX_DEPTH} levels deep")
-        match value:
-            case dict():
-                for key in value:
-                    if not isinstance(key, str):
-                        raise SchemaTooCostlyError(f"the key {key!r} is not a text")
-                    size += len(key)
-                pending += [(child, depth + 1) for child in value.values()]
-            case list():
-                pending += [(child, depth + 1) for child in value]
-            case str():
-                size += len(value)
-            case float() if not math.isfinite(value):
-                raise SchemaTooCostlyError(f"{value} is not a JSON number")
-            case None | bool() | int() | float():
-                pass
-            case _:
-                raise SchemaTooCostlyError(f"{type(value).__name__} is not a JSON value")
         if nodes + len(pending) > MAX_NODES or size > MAX_BYTES:
             raise SchemaTooCostlyError(f"the schema is larger than {MAX_NODES} nodes or {MAX_BYTES} bytes")
+    return has_references
 
 
 class _Expansion:
