@@ -1,0 +1,130 @@
+"""Hostile arguments in a real agent loop: the run never ends by exception, and each refusal says what to fix."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from skillruntime.adapters.agent_middleware import SkillMiddleware
+from skillruntime.adapters.tool_names import to_tool_name
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.runtime.runtime import SkillRuntime
+
+CALLS = 40
+"""Hostile calls in one turn of the model: with `RUNS` examples 1,000 for each tool."""
+
+RUNS = 25
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.sampled_from(["", "None", "null", "true", "\x00", "../../etc/passwd", "$(rm -rf /)", "'", '"', "{", "[1,", "𝕬"]),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+RESERVED = ["self", "config", "run_manager", "callbacks", "input", "arguments", "properties", "__arg1", "type"]
+
+
+class HostileModel(BaseChatModel):
+    """Loads a skill, sends every hostile call in one turn, and is done."""
+
+    turns: list[AIMessage]
+
+    @property
+    def _llm_type(self) -> str:
+        return "hostile"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        """Take any tools."""
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        said = sum(isinstance(message, AIMessage) for message in messages)
+        message = self.turns[said] if said < len(self.turns) else AIMessage("Done.")
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+KEYS = st.one_of(st.integers(0, 5), st.sampled_from(RESERVED), st.text(max_size=10))
+HOSTILE = st.one_of(st.dictionaries(KEYS, VALUES, max_size=5), st.text(max_size=40))
+"""Arguments of any shape, or text that is no JSON; a number for a key stands for one of the tool's own names."""
+
+
+def aimed(arguments: Any, names: list[str]) -> Any:
+    """The arguments with a tool's own names where a number stands for one."""
+    if not isinstance(arguments, dict):
+        return arguments
+    return {names[key % len(names)] if isinstance(key, int) else key: value for key, value in arguments.items()}
+
+
+def message_of(tool: str, calls: list[Any]) -> AIMessage:
+    """What LangChain makes of a model's calls: those with broken JSON stand apart."""
+    good = [
+        {"name": tool, "args": each, "id": f"c{number}", "type": "tool_call"}
+        for number, each in enumerate(calls)
+        if isinstance(each, dict)
+    ]
+    broken: Any = [
+        {"name": tool, "args": each, "id": f"c{number}", "error": None, "type": "invalid_tool_call"}
+        for number, each in enumerate(calls)
+        if isinstance(each, str)
+    ]
+    return AIMessage("", tool_calls=good, invalid_tool_calls=broken)
+
+
+NAMES = [
+    "daily-news-digest",
+    "data-analysis/chart",
+    "data-analysis/summary",
+    "pdf-processing/extract",
+    "pdf-processing/fill-form",
+    "pdf-processing/merge",
+    "load_skill",
+    "read_skill_resource",
+]
+
+
+OWN = {"load_skill": ["name"], "read_skill_resource": ["name", "path"]}
+
+
+@settings(
+    max_examples=RUNS,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.large_base_example],
+)
+@given(calls=st.lists(HOSTILE, min_size=CALLS, max_size=CALLS))
+def test_the_run_never_ends_by_exception(bundled: SkillCatalog, calls: list[Any]) -> None:
+    """Each of 1,000 calls of each tool is answered by its id; what is refused carries a code and what to do."""
+    runtime = SkillRuntime(bundled)
+    for name in NAMES:
+        if name not in OWN:  # the layer is under test, not what the skill does
+            runtime.implements(name)(lambda arguments: arguments)
+        known = OWN.get(name) or list(runtime.contract(name).to_dict()["input"].get("properties", {"x": 1}))
+        load = {"name": "load_skill", "args": {"name": name.partition("/")[0]}, "id": "load", "type": "tool_call"}
+        turn = message_of(name if name in OWN else to_tool_name(name), [aimed(each, known) for each in calls])
+        model = HostileModel(turns=[AIMessage("", tool_calls=[load]), turn])
+        agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, refresh=False)])
+
+        messages = agent.invoke({"messages": [HumanMessage("Go.")]})["messages"]
+
+        answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+        assert messages[-1].content == "Done."
+        for number in range(CALLS):
+            answer = answers[f"c{number}"]
+            if answer.status == "error":
+                errors = json.loads(answer.text)["errors"]
+                assert errors
+                assert all(error["code"] and error["message"] and error["suggested_action"] for error in errors)
