@@ -1,7 +1,8 @@
-"""A LangChain agent with skills: ``create_agent`` and a toolkit, and no bad call ends the run.
+"""A LangChain agent with skills: one middleware for ``create_agent``, and no bad call ends the run.
 
 Without arguments a scripted model plays the part, so that no key is needed. With one, for example
-``python examples/langchain_agent.py openai:gpt-4o``, the model of that provider does (its package and key given).
+``python examples/langchain_agent.py --model openai:gpt-4o``, the model of that provider does (its package and key
+given).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 
 from skillruntime import SkillRuntime, discover
-from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.cli.scripted import ScriptedChatModel, call_message
 
 HERE = Path(__file__).parent
@@ -34,9 +35,8 @@ def scripted_model() -> ScriptedChatModel:
 
 def main() -> None:
     runtime = SkillRuntime(discover(HERE / "skills", trusted=True))
-    toolkit = SkillToolkit(runtime)
-    model: Any = sys.argv[1] if len(sys.argv) > 1 else scripted_model()
-    agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
+    model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else scripted_model()
+    agent = create_agent(model, middleware=[SkillMiddleware(runtime)])
 
     result = agent.invoke(
         {"messages": [{"role": "user", "content": "How many kilometres is a marathon of 26.2 miles?"}]}

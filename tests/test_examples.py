@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -13,14 +14,28 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "expected", "needs"),
     [
-        ("quickstart.py", ['"value": 8.04672', '"migrated_from": "1.x"', '"TRUNCATED_INPUT"', '"data": "papaya"']),
-        ("langchain_agent.py", ["'to' is a required property", '"value":42.164813', "A marathon is about 42.16 km."]),
+        ("quickstart.py", ['"value": 8.04672', '"migrated_from": "1.x"', '"TRUNCATED_INPUT"', '"data": "papaya"'], ""),
+        (
+            "langchain_agent.py",
+            ["'to' is a required property", '"value":42.164813', "A marathon is about 42.16 km."],
+            "langchain",
+        ),
+        ("langgraph_approval.py", ["Asked: May unit-converter run", '"value":8.04672'], "langgraph"),
+        ("multi_agent.py", ["TOOL_NOT_AVAILABLE", "My colleague says: 0.9144 m."], "langchain"),
+        ("openai_sdk.py", ['"rule":"trailing-comma"', "A marathon is about 42.16 km."], "openai"),
+        ("anthropic_sdk.py", ['"value":42.164813', "A marathon is about 42.16 km."], "anthropic"),
+        ("mcp_both_ways.py", ["tool: unit-converter", "'value': 8.04672", "verified, untrusted"], "mcp"),
+        ("pydantic_ai_agent.py", ['"value":42.164813', "A marathon is about 42.16 km."], "pydantic_ai"),
+        ("openai_agents.py", ['"value":42.164813', "A marathon is about 42.16 km."], "agents"),
+        ("google_adk_agent.py", ["42.164813", "A marathon is about 42.16 km."], "google.adk"),
     ],
 )
-def test_example_runs(name: str, expected: list[str], tmp_path: Path) -> None:
+def test_example_runs(name: str, expected: list[str], needs: str, tmp_path: Path) -> None:
     """It ends well, and shows what its text promises."""
+    if needs and not _is_installed(needs):
+        pytest.skip(f"{needs} is not installed")
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
 
     result = subprocess.run(
@@ -35,3 +50,10 @@ def test_example_runs(name: str, expected: list[str], tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     for text in expected:
         assert text in result.stdout
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

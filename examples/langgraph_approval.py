@@ -1,0 +1,62 @@
+"""A LangGraph graph of one's own: a person approves a stranger's script, though the process was gone in between.
+
+The skills are not trusted, so their scripts run only if ``approve`` says so. It asks by LangGraph's ``interrupt``; the
+answer comes later, on the same thread, from the checkpoint. ``--model openai:gpt-4o`` asks a real model.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from langchain.chat_models import init_chat_model
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Command, interrupt
+
+from skillruntime import SkillRuntime, discover
+from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.cli.scripted import ScriptedChatModel, call_message
+from skillruntime.runtime.runtime import Approval
+
+HERE = Path(__file__).parent
+
+
+def approve(request: Approval) -> bool:
+    """Ask a person, and wait for as long as it takes."""
+    return bool(interrupt(f"May {request.name} run {request.script} with {dict(request.arguments)}?") == "yes")
+
+
+def main() -> None:
+    runtime = SkillRuntime(discover(HERE / "skills"), approve=approve)
+    toolkit = SkillToolkit(runtime)
+    tools = toolkit.get_tools()
+    call = call_message(("unit-converter", {"value": 5, "from": "mi", "to": "km"}))
+    scripted = ScriptedChatModel(replies=[call, AIMessage("Five miles are about 8.05 km.")])
+    chosen: Any = init_chat_model(sys.argv[2]) if sys.argv[1:2] == ["--model"] else scripted
+    model = chosen.bind_tools(tools)
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [model.invoke([("system", toolkit.system_prompt()), *state["messages"]])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", answer)
+    graph.add_node("tools", ToolNode(tools))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition)
+    graph.add_edge("tools", "model")
+    agent = graph.compile(checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "marathon"}}
+
+    stopped = agent.invoke({"messages": [("user", "How far is five miles?")]}, thread)
+    print("Asked:", stopped["__interrupt__"][0].value)
+    result = agent.invoke(Command(resume="yes"), thread)
+    print(result["messages"][-2].content)
+    print(result["messages"][-1].content)
+
+
+if __name__ == "__main__":
+    main()

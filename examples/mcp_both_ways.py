@@ -1,0 +1,40 @@
+"""Skills over MCP: a server of ours, started as a process; its tools and skills taken in by another runtime."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import anyio
+from mcp import Client, StdioServerParameters
+
+from skillruntime import SkillRuntime, discover
+from skillruntime.adapters.mcp import fetch_skills, import_tools
+
+HERE = Path(__file__).parent
+
+
+async def main() -> None:
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "skillruntime.adapters.mcp", str(HERE / "skills")]
+    )
+    async with Client(server) as client:
+        for tool in (await client.list_tools()).tools:
+            print(f"tool: {tool.name}: {tool.description}")
+        result = await client.call_tool("unit-converter", {"value": 5, "from": "mi", "to": "km"})
+        print("called:", result.structured_content)
+
+        with tempfile.TemporaryDirectory() as directory:
+            root = await fetch_skills(client, directory, server="example")
+            runtime = SkillRuntime(discover(root))
+            print("fetched, verified, untrusted:", [*runtime.catalog])
+            names = await import_tools(runtime, client, server="example")
+            response = await runtime.call(names[0], {"value": "5", "from": "mi", "to": "KM"})
+            print(
+                "imported:", names, response.data, [repair["rule"] for repair in (response.metadata or {})["repairs"]]
+            )
+
+
+if __name__ == "__main__":
+    anyio.run(main)
