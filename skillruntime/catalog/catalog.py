@@ -35,14 +35,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     hides, by their qualified names; `activate` and `contract` take those too.
     """
 
-    __slots__ = ("_entries", "_index", "_origin", "_rescan", "_snapshots", "diagnostics", "shadowed")
+    __slots__ = ("_derive", "_entries", "_index", "_origin", "_rescan", "_snapshots", "diagnostics", "shadowed")
 
-    def __init__(self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None) -> None:
+    def __init__(
+        self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None, derive: bool = True
+    ) -> None:
         entries, shadowed, collisions = _by_name(snapshots)
         said = [diagnostic for snapshot in snapshots for diagnostic in snapshot.diagnostics()]
         self._entries = entries
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
+        self._derive = derive
         self._origin: tuple[SkillCatalog, Callable[[Entry], bool]] | None = None
         self._index: SearchIndex | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in shadowed.items()}
@@ -83,7 +86,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: no such skill; the closest names are in its suggested action.
             InvalidSkillError: its file cannot be read.
         """
-        return Skill.read(self._find(name))
+        return Skill.read(self._find(name), derive=self._derive)
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name*, ``skill`` or ``skill/tool``, and the skill it belongs to.
@@ -186,7 +189,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # the same to everyone but the next refresh, which has less to read
             return self
-        return SkillCatalog(snapshots, rescan=self._rescan)
+        return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive)
 
     def _find(self, name: str) -> SkillMetadata:
         if isinstance(name, str):
@@ -203,7 +206,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         )
 
     def _where(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        view = SkillCatalog()
+        view = SkillCatalog(derive=self._derive)
         view._entries = {name: entry for name, entry in self._entries.items() if keeps(entry)}
         view._snapshots = self._snapshots
         hidden = {entry.file for entry in self._entries.values()} - {entry.file for entry in view._entries.values()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.resources import Resource
 from skillruntime.contract.derive import Derivation, derive
 from skillruntime.contract.draft import tool_name
 from skillruntime.errors import ResourceNotFoundError
@@ -25,19 +25,23 @@ _ASIDE = re.compile(
 )
 
 
-def derive_scripts(skill: Skill) -> dict[str, Derivation]:
+Read = Callable[[str], bytes]
+
+
+def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Derivation]:
     """Return what can be read of the scripts in ``scripts/`` and beside SKILL.md, by the name of the tool.
 
+    *resources* are the skill's files, *read* gives the bytes of one by its path or raises `ResourceNotFoundError`.
     Tests, packages' own files and modules that only others import are left out; so is what cannot be read at all.
     """
     found: dict[str, Derivation] = {}
-    scripts = [each for each in skill.resources() if _is_script(each.path) and each.bytes <= MAX_SCRIPT_BYTES]
+    scripts = [each for each in resources if _is_script(each.path) and each.bytes <= MAX_SCRIPT_BYTES]
     for resource in scripts[:MAX_SCRIPTS]:
         try:
-            source = skill.read_resource_bytes(resource.path)
+            source = read(resource.path)
         except ResourceNotFoundError:
             continue
-        derivation = derive(source, path=resource.path, neighbours=_beside(skill, resource.path))
+        derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path))
         if derivation is None:
             continue
         name, number = tool_name(resource.path), 2
@@ -53,12 +57,12 @@ def _is_script(path: str) -> bool:
     return in_place and file.endswith(_SUFFIXES) and _ASIDE.search(path) is None
 
 
-def _beside(skill: Skill, path: str) -> Callable[[str], str | None]:
+def _beside(read: Read, path: str) -> Callable[[str], str | None]:
     """Return what gives the source of a module beside the script at *path*, inside the skill and nowhere else."""
 
     def source(name: str) -> str | None:
         try:
-            data = skill.read_resource_bytes(posixpath.join(posixpath.dirname(path), f"{name}.py"))
+            data = read(posixpath.join(posixpath.dirname(path), f"{name}.py"))
         except ResourceNotFoundError:
             return None
         return data.decode("utf-8-sig", "replace") if len(data) <= MAX_SCRIPT_BYTES else None

@@ -36,7 +36,10 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def discover(
-    *roots: str | os.PathLike[str] | Root, trusted: bool = False, index: str | os.PathLike[str] | bool = True
+    *roots: str | os.PathLike[str] | Root,
+    trusted: bool = False,
+    index: str | os.PathLike[str] | bool = True,
+    derive: bool = True,
 ) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; of two skills of one name, that of the earlier root counts.
 
@@ -46,12 +49,17 @@ def discover(
     What was read is remembered in an index, in the user's cache directory or where ``SKILLRUNTIME_CACHE`` says
     (``off``: nowhere); *index* is the path of another one, or ``False`` for none. Every start checks it against the
     directories: size, modification time and inode of each SKILL.md.
+
+    With *derive*, the scripts of a skill whose author wrote no contract are tools too, their contracts read from their
+    source when the skill is activated; trust and approval go for them as for every script.
     """
     path = (index_path() if index else None) if isinstance(index, bool) else os.fsdecode(index)
     wanted = list(dict.fromkeys(_as_root(root, trusted) for root in roots))
     snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path)
     return SkillCatalog(
-        snapshots, rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path)
+        snapshots,
+        rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
+        derive=derive,
     )
 
 

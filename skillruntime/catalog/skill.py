@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -87,9 +88,9 @@ class SkillMetadata:
 class Skill:
     """An activated skill: its instructions are read, its contracts and files are not until they are asked for."""
 
-    __slots__ = ("_contracts", "_parsed", "_text", "body", "metadata")
+    __slots__ = ("_contracts", "_derive", "_parsed", "_text", "body", "metadata")
 
-    def __init__(self, metadata: SkillMetadata, data: bytes) -> None:
+    def __init__(self, metadata: SkillMetadata, data: bytes, *, derive: bool = True) -> None:
         from skillruntime.catalog.frontmatter import cut
 
         self.metadata = metadata
@@ -97,16 +98,17 @@ class Skill:
         self._text = data
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
+        self._derive = derive
 
     @classmethod
-    def read(cls, metadata: SkillMetadata) -> Skill:
-        """Read the SKILL.md that *metadata* came from.
+    def read(cls, metadata: SkillMetadata, *, derive: bool = True) -> Skill:
+        """Read the SKILL.md that *metadata* came from; with *derive*, scripts without a contract get theirs derived.
 
         Raises:
             SkillNotFoundError: the file is gone.
             InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
         """
-        return cls(metadata, _read_file(metadata))
+        return cls(metadata, _read_file(metadata), derive=derive)
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
@@ -149,7 +151,8 @@ class Skill:
     def contracts(self) -> Mapping[str, Contract]:
         """The contracts by callable name: ``pdf`` for contract.json, ``pdf/extract`` for contracts/extract.json.
 
-        Read at the first access. A broken file is left out: see ``diagnostics``, and `contract`.
+        Read at the first access. A broken file is left out: see ``diagnostics``, and `contract`. Where the author wrote
+        none, each script whose command line can be read is a tool of its own, by the name of its file.
         """
         return MappingProxyType(self._read_contracts().contracts)
 
@@ -224,7 +227,18 @@ class Skill:
             from skillruntime.catalog.contract_files import read_contract_files
 
             self._contracts = read_contract_files(os.path.dirname(self.metadata.path), self.name)  # noqa: PTH120
+            if self._derive and not (self._contracts.contracts or self._contracts.broken):
+                self._contracts.contracts.update(self._derived())
         return self._contracts
+
+    def _derived(self) -> dict[str, Contract]:
+        from skillruntime.catalog.derived import derive_scripts
+
+        found: dict[str, Contract] = {}
+        for tool, derivation in derive_scripts(self.resources(), self.read_resource_bytes).items():
+            with suppress(InvalidSkillError):
+                found[f"{self.name}/{tool}"] = derivation.to_contract(f"{self.name}/{tool}")
+        return found
 
     def _versions(self) -> list[tuple[str, str]]:
         files = self._read_contracts()

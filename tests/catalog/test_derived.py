@@ -27,7 +27,9 @@ def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
     script = PARSER.format(head="", choices="['a']")
     paths = ["scripts/make_it.py", "scripts/sub/make-it.py", "run.py", "scripts/test_it.py", "assets/x.py"]
 
-    found = derive_scripts(skill_with(tmp_path, dict.fromkeys(paths, script) | {"scripts/common.py": "X = 1\n"}))
+    skill = skill_with(tmp_path, dict.fromkeys(paths, script) | {"scripts/common.py": "X = 1\n"})
+
+    found = derive_scripts(skill.resources(), skill.read_resource_bytes)
 
     assert {name: each.document["run"]["script"] for name, each in found.items()} == {
         "run": "run.py",
@@ -43,7 +45,9 @@ def test_constants_of_a_module_beside_the_script_are_read(tmp_path: Path) -> Non
         "scripts/common.py": "MODES = ['a', 'b']\n",
     }
 
-    found = derive_scripts(skill_with(tmp_path, files))
+    skill = skill_with(tmp_path, files)
+
+    found = derive_scripts(skill.resources(), skill.read_resource_bytes)
 
     assert found["go"].document["input"]["properties"]["x"] == {"type": "string", "enum": ["a", "b"]}
 
@@ -54,7 +58,7 @@ def test_a_neighbour_outside_the_skill_is_never_read(tmp_path: Path) -> None:
     skill = skill_with(tmp_path, {"scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES")})
     (skill.directory / "scripts" / "common.py").symlink_to(tmp_path / "elsewhere.py")
 
-    found = derive_scripts(skill)
+    found = derive_scripts(skill.resources(), skill.read_resource_bytes)
 
     assert "enum" not in found["go"].document["input"]["properties"]["x"]
     assert [each.argument for each in found["go"].unread] == ["--x"]
