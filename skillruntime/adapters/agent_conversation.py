@@ -16,17 +16,34 @@ from skillruntime.adapters.conversation_tools import HOW_TO, conversation_runtim
 from skillruntime.adapters.langchain import SkillTool, call_options
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.rendering import Rendered
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
 
-__all__ = ["Conversation", "Conversations"]
+__all__ = ["Conversation", "Conversations", "Prompting"]
 
 _KEPT = 256  # conversations; the one used longest ago is closed
 
-Prompting = tuple[int | None, str, tuple[str, ...]]
-"""How the catalog is told: within how many tokens, in which style, whom first."""
+
+class Prompting:
+    """How the catalog is told: within how many tokens, in which style, whom first; once for all conversations."""
+
+    def __init__(self, tokens: int | None, style: str, pins: tuple[str, ...]) -> None:
+        self._how = (tokens, style, pins)
+        self._last: tuple[SkillCatalog, Rendered] | None = None
+
+    def render(self, catalog: SkillCatalog, session: SkillSession) -> Rendered:
+        """Return the catalog for a conversation; with limits of its own it may be shorter there."""
+        tokens, style, pins = self._how
+        if session.limits is not None:
+            return session.render_catalog(tokens, style, pins=pins)
+        last = self._last
+        if last is None or last[0] is not catalog:
+            last = self._last = (catalog, catalog.render(tokens, style, pins=pins))
+        session.record_catalog(last[1])
+        return last[1]
 
 
 class Conversation:
@@ -119,8 +136,7 @@ class Conversation:
         with self._lock:
             if catalog is self._catalog:
                 return
-            tokens, style, pins = self._prompting
-            rendered = self.session.render_catalog(tokens, style, pins=pins)
+            rendered = self._prompting.render(catalog, self.session)
             self.needs_search = not fits(rendered)
             own = conversation_runtime(
                 self._runtime,

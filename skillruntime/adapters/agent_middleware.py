@@ -17,7 +17,7 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
-from skillruntime.adapters.agent_conversation import Conversation, Conversations
+from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
 from skillruntime.adapters.agent_state import SkillState, active_skills, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.conversation_tools import OWN_TOOLS
@@ -77,9 +77,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         super().__init__()
         if max_active < 1:
             raise ValueError(f"max_active is at least 1, not {max_active}")
-        self._conversations = Conversations(
-            runtime, (catalog_tokens, style, tuple(pins)), limits=limits, model=model, workspace=workspace
-        )
+        prompting = Prompting(catalog_tokens, style, tuple(pins))
+        self._conversations = Conversations(runtime, prompting, limits=limits, model=model, workspace=workspace)
         self._runtime = runtime
         self._max_active = max_active
         self._refreshes = refresh
@@ -88,7 +87,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._ask = ask
         self._aliases = aliases
         names = [name for name in OWN_TOOLS if name != "call_skill" and (name != "read_on" or limits is not None)]
-        template = Conversation(runtime, runtime.session(limits=limits), (catalog_tokens, style, tuple(pins)))
+        template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in names]
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:

@@ -120,8 +120,12 @@ class SkillSession:
             budget = min((one for one in (budget_tokens, left) if one is not None), default=None)
             count = self._ledger.count if self.limits else None  # else estimated, on the high side
             rendered = self.runtime.catalog.render(budget, style, pins=pins, count=count)
-            self._admit(Tier.CATALOG, "catalog", rendered.text)
+            self.record_catalog(rendered)
             return rendered
+
+    def record_catalog(self, rendered: Rendered) -> None:
+        """Record a catalog that was rendered for several conversations at once."""
+        self._admit(Tier.CATALOG, "catalog", rendered.text)
 
     def activate(self, name: str, *, to_tool_name: Callable[[str], str] = str) -> str:
         """Return the skill's instructions, files and callable tools, as a model reads them.
