@@ -1,0 +1,82 @@
+"""Skills in Google's Agent Development Kit: each definition becomes a ``BaseTool`` with its JSON Schema.
+
+``--model gemini-2.5-flash`` uses a key; without, a ``BaseLlm`` of the kit plays a script.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from google.adk.agents import Agent
+from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.adk.runners import InMemoryRunner
+from google.adk.tools import BaseTool
+from google.genai import types
+
+from skillruntime import SkillRuntime, discover
+from skillruntime.adapters.tool_formats import SkillTools
+
+HERE = Path(__file__).parent
+
+
+def call(tool: str, /, **arguments: Any) -> types.Part:
+    """Return a model's call."""
+    return types.Part(function_call=types.FunctionCall(name=tool, args=arguments))
+
+
+class Scripted(BaseLlm):
+    """Plays a script."""
+
+    turns: list[types.Part]
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        """Answer as the script says."""
+        yield LlmResponse(content=types.Content(role="model", parts=[self.turns.pop(0)]))
+
+
+class SkillAdkTool(BaseTool):
+    """One tool of the skills."""
+
+    def __init__(self, skills: SkillTools, declaration: dict[str, Any]) -> None:
+        super().__init__(name=declaration["name"], description=declaration["description"])
+        self._skills = skills
+        self._own_declaration = types.FunctionDeclaration(**declaration)
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return self._own_declaration
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        """Call the skill; the envelope is the answer."""
+        response = await self._skills.call(self.name, args)
+        return json.loads(response.to_json())
+
+
+async def main() -> None:
+    skills = SkillTools(SkillRuntime(discover(HERE / "skills", trusted=True)))
+    turns = [
+        call("load_skill", name="unit-converter"),
+        call("unit-converter", value="26.2", **{"from": "mi", "to": "KM"}),
+        types.Part(text="A marathon is about 42.16 km."),
+    ]
+    model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else Scripted(model="scripted", turns=turns)
+    declarations = skills.to_gemini()[0]["function_declarations"]
+    tools: list[Any] = [SkillAdkTool(skills, declaration) for declaration in declarations]
+    agent = Agent(name="helper", model=model, instruction=lambda context: skills.system_prompt, tools=tools)
+    runner = InMemoryRunner(agent=agent, app_name="example")
+    session = await runner.session_service.create_session(app_name="example", user_id="me")
+    question = types.Content(role="user", parts=[types.Part(text="How many kilometres is a marathon of 26.2 miles?")])
+
+    async for event in runner.run_async(user_id="me", session_id=session.id, new_message=question):
+        for part in (event.content.parts if event.content else None) or []:
+            print(part.text or part.function_call or part.function_response)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,58 @@
+"""Skills in a pydantic-ai agent: each definition becomes a tool of it, and every answer is the envelope.
+
+``--model openai:gpt-4o`` uses a key; without, pydantic-ai's own ``FunctionModel`` plays the script.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai import Agent, Tool
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from skillruntime import SkillRuntime, discover
+from skillruntime.adapters.conversation_tools import to_text
+from skillruntime.adapters.tool_formats import SkillTools
+
+HERE = Path(__file__).parent
+SCRIPT: list[Any] = [
+    ToolCallPart("load_skill", {"name": "unit-converter"}),
+    ToolCallPart("unit-converter", {"value": "26.2", "from": "mi", "to": "KM"}),
+    TextPart("A marathon is about 42.16 km."),
+]
+
+
+def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Answer as the script says."""
+    return ModelResponse([SCRIPT[sum(isinstance(message, ModelResponse) for message in messages)]])
+
+
+def to_tools(skills: SkillTools) -> list[Tool[None]]:
+    """Return the skills as tools of pydantic-ai; their contracts check the arguments."""
+
+    def make(name: str, definition: dict[str, Any]) -> Tool[None]:
+        async def call(**arguments: Any) -> str:
+            return to_text(await skills.call(name, arguments))
+
+        return Tool.from_schema(call, name, definition["description"], definition["input_schema"])
+
+    return [make(definition["name"], definition) for definition in skills.to_anthropic()]
+
+
+def main() -> None:
+    skills = SkillTools(SkillRuntime(discover(HERE / "skills", trusted=True)))
+    model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else FunctionModel(scripted)
+    agent = Agent(model, system_prompt=skills.system_prompt, tools=to_tools(skills))
+
+    result = agent.run_sync("How many kilometres is a marathon of 26.2 miles?")
+
+    for message in result.all_messages():
+        for part in message.parts:
+            print(f"{part.part_kind}: {getattr(part, 'content', '') or getattr(part, 'args', '')}")
+
+
+if __name__ == "__main__":
+    main()
