@@ -37,7 +37,9 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
     try:
         found = _find(skill, directories)
-        documents = draft_contracts(list(derive_scripts(found.resources(), found.read_resource_bytes).values()), found.frontmatter)
+        documents = draft_contracts(
+            list(derive_scripts(found.resources(), found.read_resource_bytes).values()), found.frontmatter
+        )
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     if not documents:
