@@ -12,11 +12,13 @@ import anyio
 import click
 
 from skillruntime.cli.call import read_arguments
+from skillruntime.cli.login import log_in
 from skillruntime.cli.output import console, draw_response, exit_code, fail, json_option, print_result
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
 if TYPE_CHECKING:
+    from skillruntime.remote.credentials import Credentials
     from skillruntime.remote.descriptor import SkillDescriptor
     from skillruntime.remote.protocol import Execution
 
@@ -29,6 +31,7 @@ __all__ = ["command"]
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
 @click.option("--resume", metavar="EXECUTION", help="Follow an execution that was begun before.")
 @click.option("--key", metavar="KEY", help="The idempotency key: the same key is the same execution.")
+@click.option("--login", metavar="CLIENT", help="Let a person allow it in a browser, as this OAuth client.")
 @click.option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the API key.")
 @json_option
 def command(
@@ -37,6 +40,7 @@ def command(
     timeout: float | None,
     resume: str | None,
     key: str | None,
+    login: str | None,
     api_key_env: str | None,
     as_json: bool,
 ) -> None:
@@ -48,7 +52,7 @@ def command(
     sent = read_arguments(arguments)
     try:
         execution, response = anyio.run(
-            _invoke, descriptor, sent, timeout, resume, key, api_key_env, _progress_line(as_json)
+            _invoke, descriptor, sent, timeout, resume, key, login, api_key_env, _progress_line(as_json)
         )
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
@@ -71,6 +75,7 @@ async def _invoke(
     timeout: float | None,
     resume: str | None,
     key: str | None,
+    login: str | None,
     api_key_env: str | None,
     on_change: Callable[[Execution], None],
 ) -> tuple[Execution | None, SkillResponse]:
@@ -87,7 +92,10 @@ async def _invoke(
     descriptor = await _descriptor(source, guard)
     if api_key_env is not None and not os.environ.get(api_key_env):
         raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
-    credentials = ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
+    if login is not None and descriptor.auth.oauth2 is not None:
+        credentials: Credentials = ApiKey((await log_in(descriptor.auth.oauth2, login, guard)).access)
+    else:
+        credentials = ApiKey(os.environ[api_key_env]) if api_key_env else from_environment(descriptor)
     client = RemoteClient(
         descriptor, credentials, guard=guard, caller=Caller("skillruntime-cli", "user"), wait_seconds=0
     )

@@ -13,8 +13,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from skillruntime.remote.answers import SECURITY_HEADERS, RefusedError, refuse
 from skillruntime.remote.exchange import WireRequest, WireResponse
@@ -63,13 +64,11 @@ def create_app(
     async def events(request: Request) -> Response:
         wire = _head(request)
         try:
-            ticket, execution, knows_cancelled = await service.open_events(wire)
+            ticket, knows_cancelled = await service.open_events(wire)
         except RefusedError as refusal:
             return _to_starlette(refusal.answer(wire))
         last = request.headers.get("last-event-id")
-        stream = _stream(service, ticket.execution_id, execution, last, plain=not knows_cancelled)
-        headers = {**SECURITY_HEADERS, "x-accel-buffering": "no"}
-        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+        return _Events(service, ticket.execution_id, last, plain=not knows_cancelled)
 
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     return Starlette(
@@ -122,39 +121,55 @@ def _to_starlette(response: WireResponse) -> Response:
     return Response(response.body, response.status, headers)
 
 
-async def _stream(
-    service: SkillService, execution_id: str, first: Execution, last_seen: str | None, *, plain: bool
-) -> AsyncIterator[str]:
+class _Events(Response):
     """Server-sent events: the execution at each change, until it has ended.
 
     Every event is the whole document, so that one who comes back with ``Last-Event-ID`` has missed nothing once the
     current one is sent; changes faster than the reader come as one.
     """
-    send, receive = anyio.create_memory_object_stream[Execution](0)
 
-    async def watch() -> None:
-        with send, service.until_stopped():
-            async for execution in service.executions.watch(execution_id):
-                await send.send(execution)
+    def __init__(self, service: SkillService, execution_id: str, last_seen: str | None, *, plain: bool) -> None:
+        headers = {**SECURITY_HEADERS, "x-accel-buffering": "no", "content-type": "text/event-stream; charset=utf-8"}
+        super().__init__(headers=headers)
+        del self.headers["content-length"]
+        self._service = service
+        self._execution_id = execution_id
+        self._last_seen = last_seen
+        self._plain = plain
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
-        sent = last_seen
-        with receive:
-            while True:
-                execution: Execution | None = None
-                try:
-                    with anyio.move_on_after(_HEARTBEAT):
-                        execution = await receive.receive()
-                except anyio.EndOfStream:
-                    break
-                if execution is None:
-                    yield ": still there\n\n"
-                elif event_id(execution) != sent:
-                    sent = event_id(execution)
-                    text = json.dumps(execution.to_dict(plain=plain), ensure_ascii=False, separators=(",", ":"))
-                    yield f"id: {sent}\nevent: {'end' if execution.is_final else 'change'}\ndata: {text}\n\n"
-        tasks.cancel_scope.cancel()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events; end with the execution, with the reader, or with the server."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with anyio.create_task_group() as tasks:
+
+            async def listen() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            async def beat() -> None:
+                while True:
+                    await anyio.sleep(_HEARTBEAT)
+                    await send(_chunk(": still there\n\n"))
+
+            tasks.start_soon(listen)
+            tasks.start_soon(beat)
+            with self._service.until_stopped():
+                async for execution in self._service.executions.watch(self._execution_id):
+                    if event_id(execution) != self._last_seen:
+                        self._last_seen = event_id(execution)
+                        await send(_chunk(self._event(execution)))
+            tasks.cancel_scope.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _event(self, execution: Execution) -> str:
+        text = json.dumps(execution.to_dict(plain=self._plain), ensure_ascii=False, separators=(",", ":"))
+        kind = "end" if execution.is_final else "change"
+        return f"id: {event_id(execution)}\nevent: {kind}\ndata: {text}\n\n"
+
+
+def _chunk(text: str) -> dict[str, object]:
+    return {"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": True}
 
 
 def event_id(execution: Execution) -> str:

@@ -160,13 +160,12 @@ class SkillService:
         """Find out who calls, and whether they have called too often."""
         request = call.request
         if self._authenticate is not None:
-            wait = self._failures.wait(request.peer)
-            if wait:
-                raise refuse_rate(wait, "Too many failed attempts to authenticate")
             try:
                 call.principal = await self._authenticate(request, credentials) or call.principal
             except BadCredentialsError:
-                self._failures.take(request.peer)
+                wait = self._failures.take(request.peer)  # who brings good ones is never kept waiting by who guesses
+                if wait:
+                    raise refuse_rate(wait, "Too many failed attempts to authenticate") from None
                 call.was_bad = True
         if credentials is None:
             wait = self._requests.take(call.principal.id if call.principal is not None else f"at {request.peer}")
@@ -207,15 +206,16 @@ class SkillService:
             raise refuse(WireCode.EXECUTION_EXPIRED, f"The result was kept until {found[1].timestamps.expires_at}")
         return found
 
-    async def open_events(self, request: WireRequest) -> tuple[Ticket, Execution, bool]:
-        """Return what an event stream begins with, and whether its reader knows ``cancelled``.
+    async def open_events(self, request: WireRequest) -> tuple[Ticket, bool]:
+        """Return the ticket whose events a stream is to carry, and whether its reader knows ``cancelled``.
 
         Raises:
             RefusedError: this caller has no such execution.
         """
         call = _Call(request, (unquote(request.path.split("/")[2]),))
         await self._admit(call)
-        return (*await self.find_execution(call), call.knows_cancelled)
+        ticket, _ = await self.find_execution(call)
+        return ticket, call.knows_cancelled
 
     # The routes
 

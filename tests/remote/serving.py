@@ -11,14 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
+import pytest
 
 from skillruntime.contract.contract import Contract
 from skillruntime.remote.access import KeyRing, Principal, hash_key
-from skillruntime.remote.app import create_app
 from skillruntime.remote.client import RemoteClient
 from skillruntime.remote.credentials import ApiKey, NoCredentials
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, CapabilityType, RetryPolicy
-from skillruntime.remote.durable_executions import DurableExecutions
 from skillruntime.remote.exchange import Transport, WireRequest, WireResponse
 from skillruntime.remote.guard import AddressGuard
 from skillruntime.remote.http_transport import HttpTransport
@@ -26,7 +25,6 @@ from skillruntime.remote.limits import Limits
 from skillruntime.remote.memory_executions import MemoryExecutions
 from skillruntime.remote.protocol import Progress
 from skillruntime.remote.served import ServedSkill, SkillWork, describe
-from skillruntime.remote.server import Server, bind
 from skillruntime.remote.service import SkillService
 from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
@@ -175,6 +173,12 @@ async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> As
 @asynccontextmanager
 async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
     """Serve the test skills over a loopback socket, through Starlette and uvicorn, with executions in a database."""
+    for name in ("starlette", "uvicorn", "dbos"):
+        pytest.importorskip(name, reason="a server needs the extra 'serve'")
+    from skillruntime.remote.app import create_app
+    from skillruntime.remote.durable_executions import DurableExecutions
+    from skillruntime.remote.server import Server, bind
+
     listening = bind("127.0.0.1", 0)
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     skills = Skills()

@@ -199,3 +199,14 @@ def remote_runtime(served: Served, name: str, *, lenient: bool = False) -> Skill
     register: Callable[[Any], Any] = runtime.implements(name, contract=contract)
     register(RemoteRunner(client))
     return runtime
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_the_client_runs_on_both_event_loops(anyio_backend: str) -> None:
+    """anyio alone: whichever loop the host has; the server's own side in memory too."""
+    async with serve_in_memory() as served:
+        execution = await served.client("echo").invoke({"text": "x"})
+        cancelled = await served.client("slow").cancel(json.loads((await served.invoke("slow")).body)["execution_id"])
+
+    assert execution.output == {"said": "x"}
+    assert cancelled.status.value == "cancelled"

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import anyio
+import httpx2
 import pytest
 
-from skillruntime.remote.descriptor import SkillDescriptor
+from skillruntime.cli.login import log_in
+from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
 from skillruntime.remote.environment import variable_for
+from skillruntime.remote.guard import AddressGuard
+from tests.remote.test_hostile_server import mean, say
+
+pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
 
 SCRIPT = """import json, sys
 print(json.dumps({"said": json.load(sys.stdin)["text"]}))
@@ -186,3 +195,30 @@ def test_schema_prints_the_descriptors_schema() -> None:
     document = json.loads(command("schema", "descriptor").stdout)
 
     assert document["title"] == "Skill descriptor" and "endpoint" in document["required"]
+
+
+@pytest.mark.anyio
+async def test_a_person_logs_in_with_a_browser(capsys: pytest.CaptureFixture[str]) -> None:
+    """The address is printed, the browser comes back to a loopback port, and the code becomes a token with PKCE."""
+    pytest.importorskip("authlib", reason="needs the extra 'oauth'")
+    tokens: list[str] = []
+    async with mean(say({"access_token": "t-1", "token_type": "Bearer"})) as issuer, anyio.create_task_group() as tasks:
+        config = OAuth2Config(f"http://127.0.0.1:{issuer.port}/token", "https://issuer.example/authorize")
+
+        async def person() -> None:
+            tokens.append((await log_in(config, "cli", AddressGuard(allow_all=True))).access)
+
+        tasks.start_soon(person)
+        said = ""
+        while "http" not in said:
+            await anyio.lowlevel.checkpoint()
+            said += capsys.readouterr().err
+        found = re.search(r"https://issuer\.example/\S+", said)
+        assert found is not None
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(found[0]).query).items()}
+        async with httpx2.AsyncClient(trust_env=False) as browser:
+            page = await browser.get(asked["redirect_uri"], params={"code": "c0de", "state": asked["state"]})
+
+    assert tokens == ["t-1"]
+    assert "close this page" in page.text
+    assert b"code_verifier=" in issuer.received[0] and b"c0de" in issuer.received[0]

@@ -11,9 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from skillruntime.remote.durable_executions import DurableExecutions, open_database, read_secret
 from skillruntime.remote.executions import KeyReusedError, NotATaskError, Outcome, Report, Ticket, Work
 from skillruntime.remote.protocol import Execution, ExecutionStatus
+
+pytest.importorskip("dbos", reason="needs the extra 'serve'")
+from skillruntime.remote.durable_executions import DurableExecutions, open_database, read_secret
 
 pytestmark = pytest.mark.anyio
 DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)

@@ -198,3 +198,34 @@ async def test_events_are_streamed_to_the_end() -> None:
     assert "event: end" in events[-1] and '"status":"completed"' in events[-1]
     assert again.body == b""
     assert other.status == 404
+
+
+async def test_a_reader_that_hangs_up_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
+    """The stream ends with its reader, and with the server when it is asked to stop; the execution goes on."""
+    async with serve_over_socket() as served:
+        execution_id = read(await served.invoke("slow"))["execution_id"]
+        head = f"GET /executions/{execution_id}/events HTTP/1.1\r\nhost: x\r\n\r\n".encode()
+        async with await connect(served) as stream:
+            await stream.send(head)
+            said = b""
+            while b"event: change" not in said:
+                said += await stream.receive()
+        async with await connect(served) as stream:
+            await stream.send(head)
+            while b"event: change" not in await stream.receive():
+                pass
+            served.service.stop()
+            await until_closed_or_ended(stream)
+        served.skills.gate.set()
+        found = await served.service.executions.get(execution_id)
+
+    assert found is not None
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def until_closed_or_ended(stream: SocketStream) -> None:
+    """Read until the last chunk of a chunked answer."""
+    with anyio.fail_after(5):
+        said = b""
+        while not said.endswith(b"0\r\n\r\n"):
+            said += await stream.receive()

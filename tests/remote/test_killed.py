@@ -19,6 +19,8 @@ import pytest
 
 from tests.remote.serving import invocation
 
+pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).with_name("killable.py")
 

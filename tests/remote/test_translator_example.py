@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "translator" / "run.py"
 
 
