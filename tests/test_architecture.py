@@ -21,7 +21,11 @@ FLOORS = [
     {"adapters"},
     {"cli"},
 ]
-PURE = ["contract", "catalog/frontmatter.py", "catalog/rendering.py", "catalog/lint.py"]
+PURE = [
+    "contract",
+    *(f"catalog/{name}.py" for name in ("fixing", "frontmatter", "lint", "lint_report", "rendering", "repair")),
+    *("catalog/summary.py", "catalog/yaml_reader.py", "remote/descriptor.py", "remote/protocol.py"),
+]
 IMPURE = {"anyio", "asyncio", "socket", "subprocess", "httpx2", "langchain_core", "requests", "urllib.request"}
 HEAVY = ["langchain_core", "langchain", "tiktoken", "httpx2", "click", "rich", "jsonschema", "yaml", "anyio"]
 

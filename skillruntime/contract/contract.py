@@ -316,13 +316,8 @@ def _parse(raw: Any, finish_reason: str | None, *, quoting: bool) -> Parsed:
             except UnicodeDecodeError as error:
                 raise SkillInputError(f"The arguments are not UTF-8: {error.reason}") from None
             return parse_arguments(text, finish_reason=finish_reason, literals=True, quoting=quoting)
-        case dict():
-            parse_arguments("", finish_reason=finish_reason)
-            return Parsed(raw)
-        case Mapping():
-            return Parsed(dict(raw))
-        case _:
-            return Parsed(raw)
+    parse_arguments("", finish_reason=finish_reason)  # what was cut off is refused, in whatever form it comes
+    return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
 
 
 def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:

@@ -253,7 +253,8 @@ def test_any_mapping_and_bytes_are_read(digest: Contract) -> None:
 
 def test_a_model_that_was_cut_off_is_refused_whatever_it_wrote(digest: Contract) -> None:
     """``finish_reason`` ``length``: even a whole object may be less than was meant."""
-    for raw in ('{"topics": ["AI"]}', {"topics": ["AI"]}):
+    mapping = {"topics": ["AI"]}
+    for raw in ('{"topics": ["AI"]}', mapping, types.MappingProxyType(mapping)):
         with pytest.raises(TruncatedInputError):
             digest.accept(raw, finish_reason="length")
     assert digest.accept('{"topics": ["AI"]}', finish_reason="stop").arguments["topics"] == ["AI"]
