@@ -18,6 +18,17 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
     [
         ("quickstart.py", ['"value": 8.04672', '"migrated_from": "1.x"', '"TRUNCATED_INPUT"', '"data": "papaya"'], ""),
         (
+            "strangers_skill.py",
+            [
+                '"count":5',
+                "4: It sits looking",
+                '"pages\\" is not one of',
+                '"code":"ACCESS_DENIED"',
+                "Five of its words",
+            ],
+            "langchain",
+        ),
+        (
             "langchain_agent.py",
             ["'to' is a required property", '"value":42.164813', "A marathon is about 42.16 km."],
             "langchain",

@@ -42,7 +42,9 @@ def runtime(tmp_path: Path) -> SkillRuntime:
     (directory / "SKILL.md").write_text("---\nname: counter\ndescription: Counts\n---\nBody\n")
     (directory / "scripts" / "count.py").write_text(SCRIPT)
     skill = discover(tmp_path / "skills").activate("counter")
-    for path, document in draft_contracts(list(derive_scripts(skill.resources(), skill.read_resource_bytes).values()), {}).items():
+    for path, document in draft_contracts(
+        list(derive_scripts(skill.resources(), skill.read_resource_bytes).values()), {}
+    ).items():
         (directory / path).write_text(json.dumps(document))
     return SkillRuntime(discover(tmp_path / "skills", trusted=True), workspace=tmp_path / "work")
 
