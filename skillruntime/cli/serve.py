@@ -44,6 +44,9 @@ __all__ = ["command"]
 @click.option("--webhooks", is_flag=True, help="Let known callers name an address that is told when it has ended.")
 @click.option("--new-key", metavar="CALLER", help="Print a new API key for CALLER, keep its hash, and end.")
 @click.option("--operator", is_flag=True, help="With --new-key: may see, cancel and complete what others began.")
+@click.option("--jwks", metavar="URL|FILE", help="Know callers by bearer tokens signed with these keys too.")
+@click.option("--issuer", help="With --jwks: who signs the tokens.")
+@click.option("--audience", help="With --jwks: whom the tokens are for.")
 @click.option("--log", is_flag=True, help="Log each request as a line of JSON on stderr.")
 @catalog_options
 def command(
@@ -59,6 +62,9 @@ def command(
     webhooks: bool,
     new_key: str | None,
     operator: bool,
+    jwks: str | None,
+    issuer: str | None,
+    audience: str | None,
     log: bool,
     directories: tuple[str, ...],
     trust: bool,
@@ -83,6 +89,13 @@ def command(
             return
         if log:
             _log_to_stderr()
+        authenticate = None
+        if jwks is not None:
+            if issuer is None or audience is None:
+                raise click.UsageError("--jwks needs --issuer and --audience")
+            from skillruntime.remote.jwt_callers import JwtCallers, keys_from
+
+            authenticate = JwtCallers(issuer, audience, keys_from(jwks))
         hosting = Hosting(
             host,
             port,
@@ -93,6 +106,7 @@ def command(
             capacity=capacity,
             pages=not no_pages,
             webhooks=webhooks,
+            authenticate=authenticate,
         )
         runtime = SkillRuntime(open_catalog(directories, trust=trust))
         anyio.run(lambda: host_skills(runtime, hosting, on_ready=_tell))

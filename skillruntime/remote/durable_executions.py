@@ -113,8 +113,7 @@ class DurableExecutions:
             return await self._execute(document)
 
         self._workflow = DBOS.workflow(name=_WORKFLOW, max_recovery_attempts=_ATTEMPTS)(execute)
-        with _quiet_engine():
-            DBOS.launch()
+        DBOS.launch()
         return self
 
     async def __aexit__(
@@ -411,13 +410,3 @@ def read_secret(path: Path) -> bytes:
             file.flush()
             os.fsync(file.fileno())
         return secret
-
-
-class _quiet_engine:  # noqa: N801 - reads like a function
-    """Keep the engine's own advertising and notices out of a server's log while it is launched."""
-
-    def __enter__(self) -> None:
-        logging.getLogger("dbos").setLevel(logging.ERROR)
-
-    def __exit__(self, *exception: object) -> None:
-        pass

@@ -127,6 +127,14 @@ def interrupted() -> Outcome:
     )
 
 
+def withdrawn(ticket: Ticket) -> Outcome:
+    """Return the outcome of a ticket whose skill this server no longer has in the MAJOR version that it is for."""
+    message = (
+        f"This server no longer has {ticket.line}, for which the call was accepted; it was not run by this process"
+    )
+    return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message))
+
+
 def broken() -> Outcome:
     """Return the outcome of a run that ended in a bug of ours; the log has the rest."""
     error = ErrorDocument(WireCode.INTERNAL_ERROR, "The server failed inside while it ran the skill")

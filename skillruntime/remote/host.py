@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from skillruntime.remote.access import Authenticator, KeyRing, hash_key, new_key
+from skillruntime.remote.access import Authenticator, KeyRing, any_of, hash_key, new_key
 from skillruntime.remote.app import create_app
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, Provider
 from skillruntime.remote.durable_executions import DurableExecutions, read_secret
@@ -38,7 +38,8 @@ class Hosting:
 
     *base_url* is what callers reach the server by; by default its own address. *data* is the directory of executions
     and keys; None keeps executions in memory. *access* is that of skills without a descriptor.json of their own.
-    *webhooks* lets known callers name an address that is told of an end.
+    *authenticate* knows callers beside those of the key file. *webhooks* lets known callers name an address that is
+    told of an end.
     *kept_for* is for how many seconds results are kept; once they may be fetched no more, the server still knows for
     as long again that they were there.
     """
@@ -82,7 +83,8 @@ async def host_skills(
     listening = bind(hosting.host, hosting.port)
     host = f"[{hosting.host}]" if ":" in hosting.host else hosting.host
     base_url = hosting.base_url or f"http://{host}:{listening.getsockname()[1]}"
-    authenticate = hosting.authenticate or _read_keys(hosting.keys_path)
+    known = [each for each in (_read_keys(hosting.keys_path), hosting.authenticate) if each is not None]
+    authenticate = any_of(known) if known else None
     auth = AuthConfig(AuthType.API_KEY, header="X-API-Key") if hosting.access is not AccessPolicy.PUBLIC else None
     served = serve_catalog(
         runtime,

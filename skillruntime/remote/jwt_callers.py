@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+import anyio
 from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
+from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.access import BadCredentialsError, Principal, bearer_token
-from skillruntime.remote.exchange import WireRequest
+from skillruntime.remote.exchange import UnreachableError, WireRequest
+from skillruntime.remote.guard import AddressGuard
+from skillruntime.remote.http_transport import HttpTransport
 
-__all__ = ["JwtCallers"]
+__all__ = ["JwtCallers", "keys_from"]
 
 _ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA")  # asymmetric alone: a public key signs nothing
 _REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
@@ -84,3 +89,26 @@ class JwtCallers:
             self._fetched_at = self._clock()
             self._keys = KeySet.import_key_set({"keys": list((await self._fetch()).get("keys", []))})
         return self._keys
+
+
+def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+    """Return what fetches a JWKS from *place*: an https address, or a file.
+
+    What it returns raises `InvalidSkillError` where there is none.
+    """
+
+    async def fetch() -> Mapping[str, Any]:
+        try:
+            if place.startswith(("https://", "http://")):
+                async with HttpTransport(guard or AddressGuard(allow_all=True), timeout=10) as transport:
+                    text = (await transport(WireRequest("GET", place))).body
+            else:
+                text = await anyio.Path(place).read_bytes()
+            document = json.loads(text)
+        except (OSError, ValueError, UnreachableError) as error:
+            raise InvalidSkillError(f"The issuer's keys cannot be read from {place}: {error}") from None
+        if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
+            raise InvalidSkillError(f"What is at {place} is no JWKS")
+        return document
+
+    return fetch

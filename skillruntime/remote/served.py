@@ -23,7 +23,7 @@ from skillruntime.remote.descriptor import (
     SkillDescriptor,
     inputs_from_schema,
 )
-from skillruntime.remote.executions import Outcome, Report, Ticket, interrupted
+from skillruntime.remote.executions import Outcome, Report, Ticket, withdrawn
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
@@ -219,7 +219,7 @@ class SkillWork:
         """Run the ticket's skill, and say how it ended."""
         served = self._skills.get(ticket.line)
         if served is None:  # begun by a server that had another version of the skill
-            return interrupted()
+            return withdrawn(ticket)
         if served.descriptor.capability_type is CapabilityType.KNOWLEDGE and served.skill is not None:
             return _read_knowledge(served.skill, ticket.arguments)
         # A workspace of its own for each execution: one caller's files are none of another's business.

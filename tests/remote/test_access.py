@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -141,6 +142,21 @@ async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_stran
 
     assert (await callers(bearer(issuer.token(kid="k2")), None)).id.endswith("ann")
     assert asked_meanwhile == 1 and issuer.asked == 2
+
+
+async def test_an_issuers_keys_are_read_from_a_file(tmp_path: Path) -> None:
+    """What cannot be read, or is no JWKS, is said so."""
+    from skillruntime.remote.jwt_callers import keys_from
+
+    issuer = Issuer()
+    good, bad = tmp_path / "jwks.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(await issuer.fetch()))
+    bad.write_text("[]")
+
+    assert (await keys_from(str(good))())["keys"][0]["kid"] == "k1"
+    for place in (bad, tmp_path / "none.json"):
+        with pytest.raises(InvalidSkillError):
+            await keys_from(str(place))()
 
 
 async def test_the_first_authenticator_that_knows_the_caller_counts() -> None:

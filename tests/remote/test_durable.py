@@ -188,6 +188,38 @@ async def test_many_requests_with_one_key_at_once_are_one_execution(tmp_path: Pa
     assert ran == ["exec-a"]
 
 
+async def test_what_ends_the_server_again_and_again_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After so many starts within one execution, it is not tried again: it is taken for what ends the server."""
+    monkeypatch.setattr("skillruntime.remote.durable_executions._ATTEMPTS", 2)
+    path = tmp_path / "e.db"
+    for _ in range(4):
+        ran: list[str] = []
+        async with DurableExecutions(counting(ran, anyio.sleep_forever), path) as executions:
+            if await executions.get("exec-a") is None:
+                await executions.submit(ticket("a", repeatable=True))
+            with anyio.move_on_after(10):
+                found = await executions.get("exec-a")
+                while not ran and found is not None and not found[1].is_final:
+                    await anyio.lowlevel.checkpoint()
+                    found = await executions.get("exec-a")
+
+    assert found is not None and found[1].status is ExecutionStatus.FAILED
+    assert found[1].error is not None and found[1].error.code == "EXECUTION_INTERRUPTED"
+
+
+async def test_a_skill_that_is_no_longer_served_ends_failed() -> None:
+    """What was accepted for another MAJOR is not run by this one."""
+    from skillruntime.remote.served import SkillWork
+    from skillruntime.runtime.runtime import SkillRuntime
+
+    outcome = await SkillWork(SkillRuntime(), [])(ticket("a"), lambda progress: None)
+
+    assert outcome.status is ExecutionStatus.FAILED
+    assert outcome.error is not None and "skill@1" in outcome.error.message
+
+
 def test_a_commit_is_on_the_disk(tmp_path: Path) -> None:
     """WAL, synced at each commit, for its owner's eyes alone."""
     path = tmp_path / "inner" / "e.db"

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from anyio.abc import TaskStatus
 
 from tests.remote.serving import invocation
 
@@ -112,6 +113,59 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
     assert all(document["output"] == {"said": text} for text, document in ended.items() if text not in cut_off)
     assert all(runs[text] == 1 for text in ended if text.startswith("once-"))
     assert sum(runs[text] for text in ended) > 200, "no run that may be repeated was cut off"
+
+
+async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
+    """What was answered 202 is there after the restart; what was not is sent again with its key, and runs once."""
+    port = free_port()
+    (tmp_path / "go").touch()
+    accepted: dict[str, str] = {}
+    texts = [f"once-{number}" for number in range(50)]
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
+
+        async def submit(text: str) -> None:
+            headers = {"idempotency-key": text}
+            response = await answer(
+                client, "POST", "/skills/once/invoke", json=invocation("once", text), headers=headers
+            )
+            accepted[text] = response.json()["execution_id"]
+
+        async with anyio.create_task_group() as tasks:
+            with started(port, tmp_path) as process:
+                for text in texts:
+                    tasks.start_soon(submit, text)
+                while len(accepted) < 12:
+                    await anyio.sleep(0.005)
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            before = dict(accepted)
+            await tasks.start(keep_running, port, tmp_path)
+            while len(accepted) < len(texts):
+                await anyio.sleep(0.01)
+            ended = {}
+            for text, execution_id in accepted.items():
+                document = {"status": "accepted"}
+                while document["status"] in ("accepted", "running"):
+                    path = f"/executions/{execution_id}"
+                    document = (await answer(client, "GET", path, headers={"prefer": "wait=5"})).json()
+                ended[text] = document
+            tasks.cancel_scope.cancel()
+
+    runs = Counter(ran(tmp_path))
+    assert 12 <= len(before) < len(texts), "killed while calls came in"
+    assert {document["status"] for document in ended.values()} <= {"completed", "failed"}
+    assert all(runs[text] <= 1 for text in texts)
+    assert all(runs[text] == 1 for text in texts if ended[text]["status"] == "completed")
+    failed = [document for document in ended.values() if document["status"] == "failed"]
+    assert all(document["error"]["code"] == "EXECUTION_INTERRUPTED" for document in failed)
+    assert len(failed) <= 8, "no more than were running at once"
+
+
+async def keep_running(port: int, directory: Path, *, task_status: TaskStatus[None]) -> None:
+    """Run a server until it is cancelled."""
+    with started(port, directory):
+        task_status.started()
+        await anyio.sleep_forever()
 
 
 async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_path: Path) -> None:
