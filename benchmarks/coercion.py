@@ -33,7 +33,7 @@ from typing import Any, Literal
 import jsonschema_rs
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.readings import is_same
+from skillruntime.contract.mending.readings import is_same
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 REFUSED = object()

@@ -66,7 +66,7 @@ def command(directories: tuple[str, ...], as_json: bool) -> None:
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
     """Return what does not come out right when the skill's migrations are tried on arguments of the old versions."""
-    from skillruntime.contract.proof import migration_diagnostics  # only where there are migrations to try
+    from skillruntime.contract.comparison.proof import migration_diagnostics  # only where there are migrations to try
 
     found = []
     for name, contract in skill.contracts.items():

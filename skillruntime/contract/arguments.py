@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from skillruntime.contract.mending.reader import Reader, UnreadableError, literal, unique_members
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault
-from skillruntime.contract.reader import Reader, UnreadableError, literal, unique_members
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 __all__ = ["Parsed", "parse_arguments", "parse_container"]

@@ -15,19 +15,18 @@ from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.arguments import parse_container
-from skillruntime.contract.declarations import (
+from skillruntime.contract.explanation import AMBIGUOUS
+from skillruntime.contract.mending.declarations import (
     ABSENT,
     declared_default,
     declared_properties,
     is_hidden,
     subschemas,
 )
-from skillruntime.contract.edit import Edit
-from skillruntime.contract.explanation import AMBIGUOUS
-from skillruntime.contract.keys import is_schema_echo, is_wrapper, renames
-from skillruntime.contract.pointer import Path, format_pointer, parse_pointer, value_at
-from skillruntime.contract.policy import LENIENT, SAFE, STRICT, Policy, policy_named
-from skillruntime.contract.readings import (
+from skillruntime.contract.mending.edit import Edit
+from skillruntime.contract.mending.keys import is_schema_echo, is_wrapper, renames
+from skillruntime.contract.mending.policy import LENIENT, SAFE, STRICT, Policy, policy_named
+from skillruntime.contract.mending.readings import (
     booleans,
     is_nothing,
     is_same,
@@ -37,6 +36,7 @@ from skillruntime.contract.readings import (
     pieces,
     unquoted,
 )
+from skillruntime.contract.pointer import Path, format_pointer, parse_pointer, value_at
 from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skillruntime.contract.comparison.difference import Bump, Finding, containment, covers, differences, opened
+from skillruntime.contract.comparison.normal_form import NotComparable, closed, normal_form
+from skillruntime.contract.comparison.requirements import requirement_differences
+from skillruntime.contract.comparison.witness import NO_WITNESS, Judge, find_witness
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.conversions import same_as
-from skillruntime.contract.difference import Bump, Finding, containment, covers, differences, opened
-from skillruntime.contract.normal_form import NotComparable, closed, normal_form
+from skillruntime.contract.migration_steps.conversions import same_as
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.requirements import requirement_differences
 from skillruntime.contract.versions import Version
-from skillruntime.contract.witness import NO_WITNESS, Judge, find_witness
 
 __all__ = ["NO_WITNESS", "Bump", "Change", "Verdict", "compare"]
 

@@ -1,6 +1,6 @@
 """How arguments written for an older version of a contract become arguments for a newer one.
 
-A migration is data (`skillruntime.contract.steps`), because a skill may come from a stranger and reading one must run
+A migration is data (`skillruntime.contract.migration_steps.steps`), because a skill may come from a stranger and reading one must run
 nothing; only the host program may register a Python function as one.
 Laws: the input is never changed; arguments of the new shape come back as they are; a chain is the composition of its
 migrations; what a reversible migration did is undone exactly by `Migration.revert`.
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.contract.places import StepRefused, copy_json
-from skillruntime.contract.steps import Step, parse_step, parse_steps
+from skillruntime.contract.migration_steps.places import StepRefused, copy_json
+from skillruntime.contract.migration_steps.steps import Step, parse_step, parse_steps
 from skillruntime.contract.versions import Version, VersionRange, read_version
 from skillruntime.errors import InvalidSkillError, SkillError, SkillInputError
 

@@ -14,12 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, shut
+from skillruntime.contract.comparison.normal_form import closed, normal_form
+from skillruntime.contract.comparison.proof import migration_diagnostics, prove_migrations
+from skillruntime.contract.comparison.sampling import samples
+from skillruntime.contract.comparison.suggestion import suggest_migration
 from skillruntime.contract.compatibility import NO_WITNESS, Bump, Verdict, compare
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.normal_form import closed, normal_form
-from skillruntime.contract.proof import migration_diagnostics, prove_migrations
-from skillruntime.contract.sampling import samples
-from skillruntime.contract.suggestion import suggest_migration
 from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
 

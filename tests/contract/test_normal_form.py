@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from skillruntime.contract.comparison.difference import opened
+from skillruntime.contract.comparison.normal_form import NotComparable, closed, normal_form
 from skillruntime.contract.compatibility import Bump, compare
-from skillruntime.contract.difference import opened
-from skillruntime.contract.normal_form import NotComparable, closed, normal_form
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillruntime.contract.coercion import without_decimals
-from skillruntime.contract.reader import Reader, UnreadableError
-from skillruntime.contract.readings import is_same
+from skillruntime.contract.mending.reader import Reader, UnreadableError
+from skillruntime.contract.mending.readings import is_same
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS

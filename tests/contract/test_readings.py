@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.readings import fold, fold_name, is_same, matches, number_in, number_text, pieces, unquoted
+from skillruntime.contract.mending.readings import (
+    fold,
+    fold_name,
+    is_same,
+    matches,
+    number_in,
+    number_text,
+    pieces,
+    unquoted,
+)
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))

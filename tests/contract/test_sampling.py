@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from skillruntime.contract.sampling import samples
+from skillruntime.contract.comparison.sampling import samples
 
 
 @pytest.mark.parametrize(

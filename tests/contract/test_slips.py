@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.readings import is_same
+from skillruntime.contract.mending.readings import is_same
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 REFUSED, CUT_OFF = object(), object()

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.contract.comparison.difference import covers
+from skillruntime.contract.comparison.sampling import samples
 from skillruntime.contract.compatibility import Change, Verdict, compare
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.conversions import TYPES
-from skillruntime.contract.difference import covers
 from skillruntime.contract.migration import Migration, MigrationError
+from skillruntime.contract.migration_steps.conversions import TYPES
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.sampling import samples
 from skillruntime.contract.versions import Version
 
 __all__ = ["Suggestion", "suggest_migration"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from skillruntime.contract.places import (
+from skillruntime.contract.migration_steps.places import (
     Change,
     StepRefused,
     common_prefix,
@@ -16,8 +16,8 @@ from skillruntime.contract.places import (
     put,
     put_down,
 )
+from skillruntime.contract.migration_steps.step_fields import StepFields
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.step_fields import StepFields
 
 __all__ = ["SHAPE_STEPS", "Built"]
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.contract.comparison.normal_form import NotComparable, closed, normal_form
+from skillruntime.contract.comparison.sampling import samples
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.conversions import same_as
 from skillruntime.contract.migration import Migration, MigrationError, chain
-from skillruntime.contract.normal_form import NotComparable, closed, normal_form
-from skillruntime.contract.sampling import samples
+from skillruntime.contract.migration_steps.conversions import same_as
 from skillruntime.contract.schema import Schema
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillInputError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable
 from typing import Any
 
-from skillruntime.contract.readings import fold_name
+from skillruntime.contract.mending.readings import fold_name
 
 __all__ = ["is_schema_echo", "is_wrapper", "renames"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.contract.conversions import show
-from skillruntime.contract.difference import Bump, Finding
+from skillruntime.contract.comparison.difference import Bump, Finding
+from skillruntime.contract.migration_steps.conversions import show
 from skillruntime.contract.versions import Version, VersionRange
 
 if TYPE_CHECKING:

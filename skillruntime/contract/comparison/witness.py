@@ -7,9 +7,9 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from skillruntime.contract.difference import Finding
-from skillruntime.contract.normal_form import BRANCHES
-from skillruntime.contract.sampling import samples
+from skillruntime.contract.comparison.difference import Finding
+from skillruntime.contract.comparison.normal_form import BRANCHES
+from skillruntime.contract.comparison.sampling import samples
 
 __all__ = ["NO_WITNESS", "Judge", "find_witness"]
 

@@ -11,8 +11,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from skillruntime.contract.mending.readings import is_same
 from skillruntime.contract.plain_json import MAX_DEPTH
-from skillruntime.contract.readings import is_same
 
 __all__ = ["Reader", "UnreadableError", "literal", "quote", "unique_members"]
 

@@ -30,10 +30,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.places import Change
-from skillruntime.contract.shape_steps import SHAPE_STEPS
-from skillruntime.contract.step_fields import Fault, MalformedStepError, StepFields
-from skillruntime.contract.value_steps import VALUE_STEPS
+from skillruntime.contract.migration_steps.places import Change
+from skillruntime.contract.migration_steps.shape_steps import SHAPE_STEPS
+from skillruntime.contract.migration_steps.step_fields import Fault, MalformedStepError, StepFields
+from skillruntime.contract.migration_steps.value_steps import VALUE_STEPS
 
 __all__ = ["Step", "parse_step", "parse_steps"]
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from skillruntime.contract.conversions import (
+from skillruntime.contract.migration_steps.conversions import (
     CONVERSIONS,
     EXACT,
     TYPES,
@@ -18,10 +18,10 @@ from skillruntime.contract.conversions import (
     type_of,
     with_article,
 )
-from skillruntime.contract.places import StepRefused, Tokens, copy_json, each, objects_at, put
+from skillruntime.contract.migration_steps.places import StepRefused, Tokens, copy_json, each, objects_at, put
+from skillruntime.contract.migration_steps.shape_steps import Built
+from skillruntime.contract.migration_steps.step_fields import REQUIRED, StepFields
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.shape_steps import Built
-from skillruntime.contract.step_fields import REQUIRED, StepFields
 
 __all__ = ["VALUE_STEPS"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from skillruntime.contract.places import Tokens, common_prefix
+from skillruntime.contract.migration_steps.places import Tokens, common_prefix
 from skillruntime.contract.pointer import parse_pointer
 
 __all__ = ["REQUIRED", "Fault", "MalformedStepError", "StepFields"]

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from math import ceil, floor
 from typing import Any
 
-from skillruntime.contract.normal_form import BRANCHES
+from skillruntime.contract.comparison.normal_form import BRANCHES
 
 __all__ = ["samples"]
 
@@ -277,7 +277,7 @@ _OF_TYPE: dict[str, Any] = {
 def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
     """Yield texts that *pattern* matches, of several lengths; nothing where its syntax is not Python's."""
     try:
-        from re import _parser  # type: ignore[attr-defined]  # private, and the only reader of patterns there is
+        from re import _parser
 
         tree = _parser.parse(pattern)
     except (ImportError, re.error, RecursionError):

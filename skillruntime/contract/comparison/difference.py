@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 from enum import IntEnum
 from typing import Any
 
-from skillruntime.contract.conversions import same_as, show
-from skillruntime.contract.normal_form import BRANCHES, closed
+from skillruntime.contract.comparison.normal_form import BRANCHES, closed
+from skillruntime.contract.migration_steps.conversions import same_as, show
 
 __all__ = ["Bump", "Finding", "containment", "covers", "differences", "opened"]
 

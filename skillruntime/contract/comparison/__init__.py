@@ -1,0 +1,1 @@
+"""The parts of comparing contracts: what differs, whether it breaks, and the witness."""
