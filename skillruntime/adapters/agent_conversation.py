@@ -22,7 +22,10 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
 
-__all__ = ["Conversation", "Conversations", "Prompting"]
+__all__ = ["OWN_TOOLS", "Conversation", "Conversations", "Prompting"]
+
+OWN_TOOLS = ("load_skill", "read_skill_resource", "search_skills", "read_on")
+"""The tools that a conversation has whatever is loaded; the last two where they are needed."""
 
 _KEPT = 256  # conversations; the one used longest ago is closed
 
@@ -41,7 +44,7 @@ class Prompting:
             return session.render_catalog(tokens, style, pins=pins)
         last = self._last
         if last is None or last[0] is not catalog:
-            last = self._last = (catalog, catalog.render(tokens, style, pins=pins))
+            last = self._last = (catalog, session.fit_catalog(tokens, style, pins=pins))
         session.record_catalog(last[1])
         return last[1]
 
@@ -145,8 +148,7 @@ class Conversation:
                 names=rendered.included if fits(rendered) else (),
                 options=call_options,
             )
-            names = ("load_skill", "read_skill_resource", "search_skills", "read_on")
-            self._own = {name: SkillTool(own, name, to_content=to_text) for name in names}
+            self._own = {name: SkillTool(own, name, to_content=to_text) for name in OWN_TOOLS}
             self._typed.clear()
             self._skill_by_tool.clear()
             self._prompt = f"{HOW_TO}\n\n{rendered.text}"

@@ -17,10 +17,9 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
-from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
+from skillruntime.adapters.agent_conversation import OWN_TOOLS, Conversation, Conversations, Prompting
 from skillruntime.adapters.agent_state import SkillState, active_skills, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
-from skillruntime.adapters.conversation_tools import OWN_TOOLS
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
@@ -86,7 +85,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._restricts = restrict
         self._ask = ask
         self._aliases = aliases
-        names = [name for name in OWN_TOOLS if name != "call_skill" and (name != "read_on" or limits is not None)]
+        names = [name for name in OWN_TOOLS if name != "read_on" or limits is not None]
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in names]
 
@@ -198,6 +197,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         active = active_skills(state, self._max_active)
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
+        conversation.session.note_request()
         messages, standing = _with_each_once(request.messages, texts)
         gone = (name for name in active if name not in standing)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]

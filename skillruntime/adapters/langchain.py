@@ -145,7 +145,7 @@ class SkillToolkit(BaseToolkit):
     def get_tools(self) -> list[BaseTool]:
         """Return the tools; skills whose contract is faulty are left out, and `diagnostics` of the catalog say why."""
         runtime = self._runtime
-        rendered = runtime.catalog.render(self._catalog_tokens)
+        rendered = self._session.fit_catalog(self._catalog_tokens)
         own = conversation_runtime(
             runtime,
             self._session,

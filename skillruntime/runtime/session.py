@@ -30,6 +30,7 @@ __all__ = ["SkillSession", "digest_of", "fingerprint", "render_activation"]
 _REMEMBERED = 256  # refused calls, the oldest forgotten first
 _SMALLEST_RESULT = 24  # tokens of an envelope around a number
 _UNCOUNTED = 256 * 1024  # characters that wait to be counted, where there is no limit to keep
+_UNCOUNTED_TEXTS = 2_048
 
 
 class Calls(Protocol):
@@ -118,10 +119,19 @@ class SkillSession:
         with self._lock:
             left = self.ledger.remaining(Tier.CATALOG) if self.limits else None
             budget = min((one for one in (budget_tokens, left) if one is not None), default=None)
-            count = self._ledger.count if self.limits else None  # else estimated, on the high side
-            rendered = self.runtime.catalog.render(budget, style, pins=pins, count=count)
+            rendered = self.fit_catalog(budget, style, pins=pins)
             self.record_catalog(rendered)
             return rendered
+
+    def fit_catalog(
+        self, budget_tokens: int | None = None, style: str = "compact", *, pins: tuple[str, ...] = ()
+    ) -> Rendered:
+        """Return the catalog within *budget_tokens*, and record nothing: tokens are counted only where they matter."""
+        catalog = self.runtime.catalog
+        whole = catalog.render(None, style, pins=pins)  # estimated, on the high side
+        if budget_tokens is None or whole.tokens * 1.1 <= budget_tokens:
+            return whole
+        return catalog.render(budget_tokens, style, pins=pins, count=self._ledger.count)
 
     def record_catalog(self, rendered: Rendered) -> None:
         """Record a catalog that was rendered for several conversations at once."""
@@ -205,6 +215,10 @@ class SkillSession:
         """
         with self._lock:
             return _text_of(self.ledger.read_on(handle))
+
+    def note_request(self) -> None:
+        """Note that all that was told so far went to the model once more: the ledger's ``carried_tokens``."""
+        self._wait(self._ledger.note_request, 0)
 
     def admit_schema(self, name: str, schema: str) -> SkillError | None:
         """Record the definition of the tool *name* as it is sent; return why not, where it may not be."""
@@ -314,7 +328,7 @@ class SkillSession:
         with self._lock:
             self._uncounted.append(count)
             self._uncounted_characters += characters
-            if self._uncounted_characters > _UNCOUNTED:
+            if self._uncounted_characters > _UNCOUNTED or len(self._uncounted) > _UNCOUNTED_TEXTS:
                 _ = self.ledger
 
 

@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
+from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
 from skillruntime.cli.scripted import ScriptedChatModel, call_message
@@ -398,3 +399,28 @@ def test_every_skill_name_loads_and_no_tool_is_called_like_the_middlewares_own(b
     assert all(answer.status == "success" for answer in agent.answers())
     assert "pdf-processing__extract" in agent.model.offered[-1]
     assert len(set(agent.model.offered[-1])) == len(agent.model.offered[-1])
+
+
+def test_the_toolkits_tools_beside_the_middleware_do_no_harm(counting: SkillCatalog) -> None:
+    """Whoever gives both has each tool once, and ``call_skill`` works too."""
+    runtime = SkillRuntime(counting)
+    tools = SkillToolkit(runtime, style="generic").get_tools()
+    turns = [load("counting"), call_message(("call_skill", {"name": "counting", "arguments": {"text": "ab"}}), turn=2)]
+    agent = Agent(runtime, *turns, tools=tools)
+
+    _, called = agent.answers()
+
+    assert json.loads(called.content)["data"] == {"letters": 2}
+    assert sorted(agent.model.offered[0]) == ["call_skill", "load_skill", "read_skill_resource"]
+
+
+def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) -> None:
+    """Each tier once, and all of it with each request; counted only now that somebody asks."""
+    agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"), saver=InMemorySaver())
+    agent.run()
+
+    ledger = agent.middleware.session(agent.graph.get_state(THREAD).values).ledger.to_dict()
+
+    assert ledger["requests"] == 3
+    assert [ledger["tiers"][tier]["times"] for tier in ("catalog", "body", "schema", "result")] == [1, 1, 1, 1]
+    assert ledger["carried"] > ledger["total"]

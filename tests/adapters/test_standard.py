@@ -12,6 +12,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 from skillruntime.adapters.langchain import SkillToolkit, enforce
 from skillruntime.catalog.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.tokens.budget import TokenLimits
 from tests.adapters.conftest import SKILLS
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -24,6 +25,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "pdf-processing__extract": {"path": "missing.pdf"},
     "pdf-processing__fill-form": {"path": "form.pdf", "fields": {"name": "Ada"}},
     "pdf-processing__merge": {"paths": ["a.pdf", "b.pdf"]},
+    "search_skills": {"query": "pdf"},
+    "read_on": {"handle": "body1:5"},
     "multiply": {"a": 2, "b": 3},
 }
 
@@ -44,7 +47,9 @@ def all_tools() -> list[BaseTool]:
     )
     typed = SkillToolkit(runtime, session=session).get_tools()
     generic = SkillToolkit(runtime, session=session, style="generic").get_tools()
-    return [*typed, generic[-1], enforce(multiply)]
+    tight = SkillToolkit(runtime, session=runtime.session(limits=TokenLimits(page_tokens=500)), catalog_tokens=40)
+    extra = [found for found in tight.get_tools() if found.name in ("search_skills", "read_on")]
+    return [*typed, generic[-1], *extra, enforce(multiply)]
 
 
 TOOLS = {found.name: found for found in all_tools()}

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.discovery import discover
 from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.tokens.budget import TokenLimits
 
 
 def tools_of(catalog: SkillCatalog, **options: Any) -> dict[str, BaseTool]:
@@ -148,3 +151,89 @@ def test_a_skill_hidden_from_models_does_not_exist_for_them(counting: SkillCatal
     assert [message.status for message in (loaded, read, called)] == ["error"] * 3
     assert all(json.loads(m.content)["errors"][0]["code"] == "SKILL_NOT_FOUND" for m in (loaded, read, called))
     assert SkillRuntime(hidden).call_blocking("counting", {"text": "abc"}).data == {"letters": 3}
+
+
+def many(directory: Path) -> SkillCatalog:
+    """A catalog of 40 skills of instructions alone."""
+    for number in range(40):
+        path = directory / f"skill-{number:02}" / "SKILL.md"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"---\nname: skill-{number:02}\ndescription: Does thing {number}.\n---\nDo it.\n")
+    return discover(directory)
+
+
+def test_names_are_an_enum_only_while_the_whole_catalog_fits(tmp_path: Path) -> None:
+    """Else any name is taken, and there is a tool to search with."""
+    catalog = many(tmp_path)
+
+    roomy, tight = tools_of(catalog), tools_of(catalog, catalog_tokens=100)
+    found = call(tight["search_skills"], {"query": "thing 17"})
+
+    assert roomy["load_skill"].args_schema["properties"]["name"]["enum"] == list(catalog)
+    assert "search_skills" not in roomy
+    assert "enum" not in tight["load_skill"].args_schema["properties"]["name"]
+    assert "- skill-17: Does thing 17." in found.content
+    assert "No skill" in call(tight["search_skills"], {"query": "zebra"}).content
+    assert call(tight["load_skill"], {"name": "skill-31"}).status == "success"
+
+
+def test_the_prompt_keeps_to_its_budget(tmp_path: Path) -> None:
+    """And says that there is more."""
+    toolkit = SkillToolkit(SkillRuntime(many(tmp_path)), catalog_tokens=100)
+
+    prompt = toolkit.system_prompt()
+
+    assert "more skills are not listed; find them with search_skills." in prompt
+    assert toolkit.session.ledger.spent("catalog") <= 100
+
+
+def test_a_long_answer_is_a_page_and_read_on_gives_the_rest(counting: SkillCatalog) -> None:
+    """As plain text, with the call that reads on; the envelope is beside it."""
+    runtime = SkillRuntime(counting)
+    runtime.implements("counting")(lambda arguments: {"lines": [f"line {number}" for number in range(200)]})
+    session = runtime.session(limits=TokenLimits(page_tokens=100))
+    tools = {tool.name: tool for tool in SkillToolkit(runtime, session=session).get_tools()}
+
+    page = call(tools["counting"], {"text": "x"})
+    handle = page.artifact.metadata["read_on"]
+    rest = call(tools["read_on"], {"handle": handle})
+    unknown = call(tools["read_on"], {"handle": "nothing"})
+
+    assert page.content.startswith('{"lines":["line 0"')
+    assert f"read_on(handle='{handle}')" in page.content
+    assert rest.content.startswith('"line 1')
+    assert rest.artifact.status == "success"
+    assert json.loads(unknown.content)["errors"][0]["code"] == "FETCH_FAILED"
+
+
+BROKEN: Any = [
+    {"name": "counting", "args": "{'text': 'abc'}", "id": "b", "error": None, "type": "invalid_tool_call"},
+    {"name": "counting", "args": '{"text": "abc', "id": "c", "error": None, "type": "invalid_tool_call"},
+    {"name": None, "args": "[1]", "id": None, "error": None, "type": "invalid_tool_call"},
+]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_loop_of_ones_own_gets_every_call_answered(counting: SkillCatalog, is_async: bool) -> None:
+    """Good ones, those whose JSON the model broke, and one of a tool that does not exist: none is dropped."""
+    toolkit = SkillToolkit(SkillRuntime(counting))
+    message = AIMessage(
+        "",
+        tool_calls=[
+            {"name": "counting", "args": {"text": "ab"}, "id": "a", "type": "tool_call"},
+            {"name": "nothing", "args": {}, "id": "d", "type": "tool_call"},
+        ],
+        invalid_tool_calls=BROKEN,
+    )
+
+    said, *answers = anyio.run(toolkit.aanswer, message) if is_async else toolkit.answer(message)
+
+    assert isinstance(said, AIMessage)
+    assert {each["id"] for each in said.tool_calls} == {answer.tool_call_id for answer in answers}
+    by_id = {answer.tool_call_id: json.loads(answer.content) for answer in answers}
+    assert by_id["a"]["data"] == {"letters": 2}
+    assert by_id["b"]["data"] == {"letters": 3}
+    assert by_id["c"]["errors"][0]["code"] == "TRUNCATED_INPUT"
+    assert by_id["d"]["errors"][0]["code"] == "TOOL_NOT_AVAILABLE"
+    assert len(by_id) == 5
+    assert said.additional_kwargs["skillruntime"] == {"mended": {"b": ["single-quotes"]}}
