@@ -164,6 +164,26 @@ class Contract:
                 details={"violations": [{"message": error.message, **(error.details or {})} for error in errors]},
             )
 
+    def output_for(self, output: Any, version: str | None) -> Any:
+        """Return *output*, which this contract promises, in the shape that a caller of *version* knows.
+
+        Only migrations that declare how the output changed (``output`` steps, all of them reversible) change it.
+
+        >>> contract = Contract.from_dict({"version": "2.0.0", "migrations": [
+        ...     {"from": "1.x", "to": "2.0.0", "steps": [], "output": [{"rename": {"from": "/n", "to": "/count"}}]}]})
+        >>> contract.output_for({"count": 3}, "1.4.0"), contract.output_for({"count": 3}, None)
+        ({'n': 3}, {'count': 3})
+
+        Raises:
+            SkillInputError: this output has no form in the old shape.
+        """
+        if version is None:
+            return output
+        for migration in reversed(chain(self.migrations, version)):
+            if migration.output:
+                output = migration.revert_output(output)
+        return output
+
     def _schema(self, schema: Any, where: str) -> Schema:
         """Compile *schema* with the document's own definitions and dialect around it."""
         label = f"{self.name or 'contract'}: {where}"

@@ -241,18 +241,20 @@ class SkillRuntime:
         call.is_prepared = True
 
     def finish(self, call: Call, output: Any) -> SkillResponse:
-        """Check *output* as it was returned, and put it into the envelope.
+        """Check *output* as it was returned, and put it into the envelope, in the shape that an old caller knows.
 
         Raises:
             SkillOutputError: it is not what the contract promises.
         """
+        contract, version = call.target.contract, call.options.get("version")
         given = output.data if isinstance(output, SkillResponse) else output
-        call.target.contract.check(given)
+        contract.check(given)
+        shaped = contract.output_for(given, version)
         if isinstance(output, SkillResponse):
             metadata = {**call.metadata(), **(output.metadata or {})}
-            return dataclasses.replace(output, metadata=metadata)
+            return dataclasses.replace(output, data=shaped, metadata=metadata)
         status, errors = read_reported(given)
-        return SkillResponse(status, data=given, errors=errors, metadata=call.metadata())
+        return SkillResponse(status, data=shaped, errors=errors, metadata=call.metadata())
 
     def _failed(self, call: Call, error: Exception) -> SkillResponse:
         """The envelope of a call that was refused or failed: the only place where an exception becomes an answer."""

@@ -506,3 +506,22 @@ def test_a_plain_function_may_return_what_must_be_awaited() -> None:
 
     for response in call_both_ways(implemented(lambda arguments: work())):
         assert response.data == "done"
+
+
+def test_an_old_caller_gets_the_old_shape_of_the_output() -> None:
+    """A caller that states its version is answered as that version answered, where the migration says how."""
+    contract = Contract.from_dict(
+        {
+            "version": "2.0.0",
+            "input": {"type": "object"},
+            "output": {"type": "object", "required": ["count"]},
+            "migrations": [
+                {"from": "1.x", "to": "2.0.0", "steps": [], "output": [{"rename": {"from": "/n", "to": "/count"}}]}
+            ],
+        }
+    )
+    runtime = SkillRuntime()
+    runtime.implements("counter", contract=contract)(lambda arguments: {"count": 3})
+
+    assert runtime.call_blocking("counter", {}, version="1.2.0").data == {"n": 3}
+    assert runtime.call_blocking("counter", {}).data == {"count": 3}

@@ -277,7 +277,7 @@ _OF_TYPE: dict[str, Any] = {
 def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
     """Yield texts that *pattern* matches, of several lengths; nothing where its syntax is not Python's."""
     try:
-        from re import _parser
+        from re import _parser  # private, and the only reader of patterns there is
 
         tree = _parser.parse(pattern)
     except (ImportError, re.error, RecursionError):
