@@ -1,7 +1,7 @@
 """How arguments written for an older version of a contract become arguments for a newer one.
 
-A migration is data (`skillruntime.contract.migration_steps.steps`), because a skill may come from a stranger and reading one must run
-nothing; only the host program may register a Python function as one.
+A migration is data (its steps: `skillruntime.contract.migration_steps.steps`), because a skill may come from a stranger
+and reading one must run nothing; only the host program may register a Python function as one.
 Laws: the input is never changed; arguments of the new shape come back as they are; a chain is the composition of its
 migrations; what a reversible migration did is undone exactly by `Migration.revert`.
 """
