@@ -19,6 +19,7 @@ from skillruntime.remote.client import RemoteClient
 from skillruntime.remote.credentials import ApiKey, NoCredentials
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, CapabilityType, RetryPolicy
 from skillruntime.remote.exchange import Transport, WireRequest, WireResponse
+from skillruntime.remote.executions import Executions
 from skillruntime.remote.guard import AddressGuard
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.limits import Limits
@@ -173,10 +174,36 @@ async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> As
 @asynccontextmanager
 async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
     """Serve the test skills over a loopback socket, through Starlette and uvicorn, with executions in a database."""
-    for name in ("starlette", "uvicorn", "dbos"):
+    pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+    from skillruntime.remote.durable_executions import DurableExecutions
+
+    with TemporaryDirectory() as directory:
+
+        def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
+            return DurableExecutions(work, Path(directory) / "executions.db", **options)
+
+        async with _serve_over_socket(keep, limits) as served:
+            yield served
+
+
+@asynccontextmanager
+async def serve_over_socket_from_memory(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+    """Serve the test skills over a loopback socket, where the test is about sockets and not about the database."""
+
+    def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
+        return MemoryExecutions(work, **options)
+
+    async with _serve_over_socket(keep, limits) as served:
+        yield served
+
+
+@asynccontextmanager
+async def _serve_over_socket(
+    keep: Callable[[SkillWork], AbstractAsyncContextManager[Executions]], limits: Limits | None
+) -> AsyncIterator[Served]:
+    for name in ("starlette", "uvicorn"):
         pytest.importorskip(name, reason="a server needs the extra 'serve'")
     from skillruntime.remote.app import create_app
-    from skillruntime.remote.durable_executions import DurableExecutions
     from skillruntime.remote.server import Server, bind
 
     listening = bind("127.0.0.1", 0)
@@ -184,18 +211,16 @@ async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> 
     skills = Skills()
     runtime, served = skills.runtime(base)
     ready = anyio.Event()
-    with TemporaryDirectory() as directory:
-        work = SkillWork(runtime, served)
-        async with DurableExecutions(work, Path(directory) / "executions.db", **options) as executions:
-            service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
-            server = Server(create_app(service), service, handles_signals=False, grace=1, on_ready=ready.set)
-            async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
-                tasks.start_soon(server.serve, [listening])
-                await ready.wait()
-                try:
-                    yield Served(service, skills, transport, base)
-                finally:
-                    server.should_exit = True
+    async with keep(SkillWork(runtime, served)) as executions:
+        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
+        server = Server(create_app(service), service, handles_signals=False, grace=1, on_ready=ready.set)
+        async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listening])
+            await ready.wait()
+            try:
+                yield Served(service, skills, transport, base)
+            finally:
+                server.should_exit = True
 
 
 Serving = Callable[..., AbstractAsyncContextManager[Served]]

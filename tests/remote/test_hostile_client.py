@@ -11,7 +11,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from skillruntime.remote.limits import Limits
-from tests.remote.serving import KEY, Served, invocation, read, serve_over_socket
+from tests.remote.serving import KEY, Served, invocation, read, serve_over_socket_from_memory
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(body_bytes=10_000, body_seconds=0.2)
@@ -43,7 +43,7 @@ def post(length: int | str, more: str = "") -> bytes:
 
 async def test_a_slow_body_is_given_up() -> None:
     """A byte now and then holds nothing for long: 408, and the connection is closed."""
-    async with serve_over_socket(limits=LIMITS) as served, await connect(served) as stream:
+    async with serve_over_socket_from_memory(limits=LIMITS) as served, await connect(served) as stream:
         await stream.send(post(1000) + b"{")
         said = await until_closed(stream)
         health = await served.ask("GET", "/health")
@@ -55,7 +55,7 @@ async def test_a_slow_body_is_given_up() -> None:
 @pytest.mark.parametrize("declared", [20_000, 10**30])
 async def test_an_oversize_body_is_refused_by_its_length(declared: int) -> None:
     """413 before a byte of it is read."""
-    async with serve_over_socket(limits=LIMITS) as served, await connect(served) as stream:
+    async with serve_over_socket_from_memory(limits=LIMITS) as served, await connect(served) as stream:
         await stream.send(post(declared))
         said = await until_closed(stream)
 
@@ -64,7 +64,7 @@ async def test_an_oversize_body_is_refused_by_its_length(declared: int) -> None:
 
 async def test_an_oversize_body_without_a_length_is_refused_while_it_comes() -> None:
     """Chunked bodies are counted."""
-    async with serve_over_socket(limits=LIMITS) as served, await connect(served) as stream:
+    async with serve_over_socket_from_memory(limits=LIMITS) as served, await connect(served) as stream:
         head = post(0).replace(b"content-length: 0", b"transfer-encoding: chunked")
         await stream.send(head + b"2ee0\r\n" + b" " * 12_000 + b"\r\n")
         said = await until_closed(stream)
@@ -87,7 +87,7 @@ async def test_an_oversize_body_without_a_length_is_refused_while_it_comes() -> 
 )
 async def test_what_is_no_http_harms_nobody(nonsense: bytes) -> None:
     """It is refused or dropped, and the next caller is served."""
-    async with serve_over_socket(limits=LIMITS) as served:
+    async with serve_over_socket_from_memory(limits=LIMITS) as served:
         async with await connect(served) as stream:
             await stream.send(nonsense)
             await stream.send_eof()
@@ -100,7 +100,7 @@ async def test_what_is_no_http_harms_nobody(nonsense: bytes) -> None:
 
 async def test_a_client_that_hangs_up_in_its_body_begins_nothing() -> None:
     """Half a request is no request."""
-    async with serve_over_socket(limits=LIMITS) as served:
+    async with serve_over_socket_from_memory(limits=LIMITS) as served:
         async with await connect(served) as stream:
             await stream.send(post(1000) + b'{"caller"')
             raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
@@ -113,7 +113,7 @@ async def test_a_client_that_hangs_up_in_its_body_begins_nothing() -> None:
 
 async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
     """The execution was accepted and goes on; the same key finds it."""
-    async with serve_over_socket() as served:
+    async with serve_over_socket_from_memory() as served:
         body = json.dumps(invocation("echo")).encode()
         async with await connect(served) as stream:
             await stream.send(post(len(body), "idempotency-key: k\r\n") + body)
@@ -143,7 +143,7 @@ async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
 )
 async def test_traversal_in_ids_leads_nowhere(path: str) -> None:
     """An id is a name in a table and nothing else: 404, and nothing of it comes back unescaped."""
-    async with serve_over_socket() as served:
+    async with serve_over_socket_from_memory() as served:
         response = await served.ask("GET", path, key=KEY)
 
     assert response.status in (400, 404, 405)
@@ -153,7 +153,7 @@ async def test_traversal_in_ids_leads_nowhere(path: str) -> None:
 
 async def test_many_connections_that_say_nothing_leave_room() -> None:
     """Open and silent connections cost the next caller nothing."""
-    async with serve_over_socket() as served:
+    async with serve_over_socket_from_memory() as served:
         streams = [await connect(served) for _ in range(100)]
         response = await served.invoke("echo", prefer="wait=5")
         for stream in streams:
@@ -164,7 +164,7 @@ async def test_many_connections_that_say_nothing_leave_room() -> None:
 
 async def test_guessing_keys_is_slow_and_teaches_nothing() -> None:
     """Every guess is answered alike, and soon not at all."""
-    async with serve_over_socket(limits=Limits(failed_logins_per_minute=5)) as served:
+    async with serve_over_socket_from_memory(limits=Limits(failed_logins_per_minute=5)) as served:
         answers = [await served.invoke("locked", key=f"guess-{number}") for number in range(8)]
 
     assert [answer.status for answer in answers] == [401] * 5 + [429] * 3
@@ -173,7 +173,7 @@ async def test_guessing_keys_is_slow_and_teaches_nothing() -> None:
 
 async def test_a_caller_cannot_fill_the_server() -> None:
     """So many unfinished executions a caller, and no more."""
-    async with serve_over_socket(limits=Limits(unfinished_per_caller=3), capacity=1) as served:
+    async with serve_over_socket_from_memory(limits=Limits(unfinished_per_caller=3), capacity=1) as served:
         answers = [(await served.invoke("slow", key=KEY)).status for _ in range(5)]
         other = await served.invoke("slow", key="key-of-bob")
         served.skills.gate.set()
@@ -184,7 +184,7 @@ async def test_a_caller_cannot_fill_the_server() -> None:
 
 async def test_events_are_streamed_to_the_end() -> None:
     """Server-sent events: whole documents, and ids to come back with; the last one is not told twice."""
-    async with serve_over_socket() as served:
+    async with serve_over_socket_from_memory() as served:
         execution_id = read(await served.invoke("slow"))["execution_id"]
         await served.skills.started.wait()
         served.skills.gate.set()
@@ -202,7 +202,7 @@ async def test_events_are_streamed_to_the_end() -> None:
 
 async def test_a_reader_that_hangs_up_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
     """The stream ends with its reader, and with the server when it is asked to stop; the execution goes on."""
-    async with serve_over_socket() as served:
+    async with serve_over_socket_from_memory() as served:
         execution_id = read(await served.invoke("slow"))["execution_id"]
         head = f"GET /executions/{execution_id}/events HTTP/1.1\r\nhost: x\r\n\r\n".encode()
         async with await connect(served) as stream:

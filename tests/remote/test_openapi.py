@@ -16,7 +16,7 @@ from skillruntime.contract.schema import Schema
 from skillruntime.remote.descriptor import AccessPolicy, SkillDescriptor
 from skillruntime.remote.limits import Limits
 from skillruntime.remote.openapi import build_openapi
-from tests.remote.serving import KEY, serve_over_socket
+from tests.remote.serving import KEY, serve_over_socket_from_memory
 from tests.remote.test_descriptor import CHAPTER
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is a development dependency")
@@ -29,7 +29,7 @@ def served_elsewhere() -> Iterator[str]:
     ready, done = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with serve_over_socket(limits=Limits(wait_seconds=0.05, requests_per_minute=1e6)) as served:
+        async with serve_over_socket_from_memory(limits=Limits(wait_seconds=0.05, requests_per_minute=1e6)) as served:
             served.skills.gate.set()
             address.append(served.base)
             ready.set()

@@ -15,7 +15,7 @@ import pytest
 
 from skillruntime.remote.exchange import WireRequest, WireResponse
 from skillruntime.remote.page import Pages
-from tests.remote.serving import BASE, KEY, Served, serve_in_memory, serve_over_socket
+from tests.remote.serving import BASE, KEY, Served, serve_in_memory, serve_over_socket_from_memory
 
 pytestmark = pytest.mark.anyio
 
@@ -110,7 +110,7 @@ def test_a_real_browser_draws_it(tmp_path: Path) -> None:
     ready, done = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with serve_over_socket() as served:
+        async with serve_over_socket_from_memory() as served:
             address.append(served.base)
             ready.set()
             await anyio.to_thread.run_sync(done.wait)
