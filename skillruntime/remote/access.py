@@ -128,8 +128,11 @@ def bearer_token(request: WireRequest) -> str | None:
 
 def _principal(entry: Mapping[str, Any]) -> Principal:
     skills = entry.get("skills")
+    caller = str(entry["id"])
+    if caller == ANONYMOUS:
+        raise ValueError("anonymous is who shows no key")
     return Principal(
-        str(entry["id"]),
+        caller,
         frozenset(map(str, skills)) if isinstance(skills, list) and "*" not in skills else None,
         entry.get("operator") is True,
     )

@@ -85,5 +85,7 @@ class Server(uvicorn.Server):
         if self._handles_signals:
             with super().capture_signals():
                 yield
+                # uvicorn raises them again on its way out, which would end the process before what it serves is closed.
+                self._captured_signals.clear()
         else:
             yield

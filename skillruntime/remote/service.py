@@ -244,13 +244,12 @@ class SkillService:
     async def _invoke(self, call: _Call) -> WireResponse:
         """Chapter 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
-        served = self._visible(call)
         check_protocol_header(request)
-        document = read_body(request)
+        document = read_body(request)  # first, for a custom caller's credentials lie in it
         credentials = credentials_in(document)
         if credentials is not None and call.principal is None and not call.was_bad:
             await self._admit(call, credentials)
-        self._callable(call)
+        served = self._callable(call)
         invocation = read_invocation(served, document)
         wait = self._invocations.take(call.principal.id if call.principal is not None else f"at {request.peer}")
         if wait:

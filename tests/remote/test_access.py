@@ -44,7 +44,17 @@ def test_a_key_file_holds_hashes_alone() -> None:
     assert principal == Principal("ann", frozenset({"echo"}), True)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": [{}]}', '{"keys": [{"id": "a", "sha256": 5}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"keys": [{"id": "anonymous", "sha256": "00"}]}',
+        "[]",
+        "{}",
+        '{"keys": [{}]}',
+        '{"keys": [{"id": "a", "sha256": 5}]}',
+    ],
+)
 def test_a_key_file_that_is_none_is_refused(text: str) -> None:
     """A server with a broken key file does not start."""
     with pytest.raises(InvalidSkillError, match="key file"):

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import anyio
 import pytest
 
+from skillruntime.remote.access import BadCredentialsError, Principal
 from skillruntime.remote.exchange import WireRequest, WireResponse
+from skillruntime.remote.memory_executions import MemoryExecutions
 from skillruntime.remote.protocol import Execution, ExecutionStatus
+from skillruntime.remote.served import SkillWork
+from skillruntime.remote.service import SkillService
 from skillruntime.remote.wire_errors import RemoteError
 from tests.remote.serving import (
     KEY,
     NARROW_KEY,
     OPERATOR_KEY,
     OTHER_KEY,
+    Served,
     Serving,
+    Skills,
     invocation,
     read,
     serve_in_memory,
@@ -602,3 +610,31 @@ async def test_wrong_credentials_are_an_error_without_the_key(serving: Serving) 
 
     assert raised.value.document.code == "AUTH_REQUIRED"
     assert "my-wrong-key" not in repr(raised.value) + str(raised.value.to_errors())
+
+
+async def test_custom_credentials_in_the_body_open_a_private_skill() -> None:
+    """6.3's ``caller.credentials``, read by the host's own authenticator; who shows wrong ones sees nothing."""
+
+    async def authenticate(request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+        if credentials is None:
+            return None
+        if credentials.get("ticket") != "t-1":
+            raise BadCredentialsError
+        return Principal("ticket-holder")
+
+    skills = Skills()
+    runtime, served_skills = skills.runtime()
+    async with MemoryExecutions(SkillWork(runtime, served_skills)) as executions:
+        service = SkillService(served_skills, executions, authenticate=authenticate)
+        served = Served(service, skills, service.handle)
+        document = invocation("hidden")
+        document["caller"]["credentials"] = {"ticket": "t-1"}
+        allowed = await served.ask("POST", "/skills/hidden/invoke", document)
+        document["caller"]["credentials"] = {"ticket": "t-2"}
+        refused = await served.ask("POST", "/skills/hidden/invoke", document)
+        absent = await served.ask("POST", "/skills/absent/invoke", document)
+        found = await executions.get(read(allowed)["execution_id"])
+
+    assert allowed.status == 202
+    assert refused == absent and refused.status == 404
+    assert found is not None and "t-1" not in str(found[0].to_dict())
