@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import anyio.to_thread
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -115,8 +116,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return update or None
 
     async def abefore_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
-        """Begin or resume the conversation."""
-        return self.before_agent(state, runtime)
+        """Begin or resume the conversation; looking at files is left to a thread."""
+        return await anyio.to_thread.run_sync(self.before_agent, state, runtime)
 
     # Each request to the model.
 

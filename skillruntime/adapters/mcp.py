@@ -175,6 +175,7 @@ class _Served:
 
     def __init__(self, runtime: SkillRuntime) -> None:
         self._runtime = runtime
+        self._known: dict[str, str] = {}
 
     async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         names, following = _page(sorted(self._tools().items()), params)
@@ -182,8 +183,8 @@ class _Served:
         return types.ListToolsResult(tools=tools, next_cursor=following)
 
     async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        name = self._tools().get(params.name)
-        if name is None:
+        name = self._known.get(params.name) or self._tools().get(params.name)
+        if name is None or is_hidden(self._runtime, name):
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
         response = await self._runtime.call(name, params.arguments or {})
         return types.CallToolResult.model_validate(to_mcp_result(response))
@@ -234,7 +235,10 @@ class _Served:
         return GetSkillResult(skill=entry)
 
     def _tools(self) -> dict[str, str]:
-        return tool_names(name for name in self._runtime.callable_names() if not is_hidden(self._runtime, name))
+        """The callables by tool name: this reads every contract, so a call looks at what was known first."""
+        names = (name for name in self._runtime.callable_names() if not is_hidden(self._runtime, name))
+        self._known = tool_names(names)
+        return self._known
 
     def _visible(self) -> Mapping[str, SkillMetadata]:
         return self._runtime.catalog.for_model()

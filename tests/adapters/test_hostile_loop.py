@@ -18,7 +18,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.runtime.runtime import SkillRuntime
 
 CALLS = 40
-"""Hostile calls in one turn of the model: with `RUNS` examples 1,000 for each tool."""
+"""Hostile calls of each tool in one turn of the model: with `RUNS` examples 1,000."""
 
 RUNS = 25
 
@@ -69,19 +69,14 @@ def aimed(arguments: Any, names: list[str]) -> Any:
     return {names[key % len(names)] if isinstance(key, int) else key: value for key, value in arguments.items()}
 
 
-def message_of(tool: str, calls: list[Any]) -> AIMessage:
-    """What LangChain makes of a model's calls: those with broken JSON stand apart."""
-    good = [
-        {"name": tool, "args": each, "id": f"c{number}", "type": "tool_call"}
-        for number, each in enumerate(calls)
-        if isinstance(each, dict)
-    ]
-    broken: Any = [
-        {"name": tool, "args": each, "id": f"c{number}", "error": None, "type": "invalid_tool_call"}
-        for number, each in enumerate(calls)
-        if isinstance(each, str)
-    ]
-    return AIMessage("", tool_calls=good, invalid_tool_calls=broken)
+def add_calls(turn: AIMessage, name: str, tool: int, calls: list[Any]) -> None:
+    """Add to the turn what LangChain makes of a model's calls: those with broken JSON stand apart."""
+    for number, each in enumerate(calls):
+        call: Any = {"name": name, "args": each, "id": f"{tool}-{number}"}
+        if isinstance(each, dict):
+            turn.tool_calls.append({**call, "type": "tool_call"})
+        else:
+            turn.invalid_tool_calls.append({**call, "error": None, "type": "invalid_tool_call"})
 
 
 NAMES = [
@@ -109,22 +104,24 @@ OWN = {"load_skill": ["name"], "read_skill_resource": ["name", "path"]}
 def test_the_run_never_ends_by_exception(bundled: SkillCatalog, calls: list[Any]) -> None:
     """Each of 1,000 calls of each tool is answered by its id; what is refused carries a code and what to do."""
     runtime = SkillRuntime(bundled)
-    for name in NAMES:
+    loads: list[Any] = []
+    turn = AIMessage("")
+    for tool, name in enumerate(NAMES):
         if name not in OWN:  # the layer is under test, not what the skill does
             runtime.implements(name)(lambda arguments: arguments)
+            loads.append({"name": "load_skill", "args": {"name": name.partition("/")[0]}, "id": f"l{tool}"})
         known = OWN.get(name) or list(runtime.contract(name).to_dict()["input"].get("properties", {"x": 1}))
-        load = {"name": "load_skill", "args": {"name": name.partition("/")[0]}, "id": "load", "type": "tool_call"}
-        turn = message_of(name if name in OWN else to_tool_name(name), [aimed(each, known) for each in calls])
-        model = HostileModel(turns=[AIMessage("", tool_calls=[load]), turn])
-        agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, refresh=False)])
+        add_calls(turn, name if name in OWN else to_tool_name(name), tool, [aimed(each, known) for each in calls])
+    model = HostileModel(turns=[AIMessage("", tool_calls=loads), turn])
+    agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, refresh=False)])
 
-        messages = agent.invoke({"messages": [HumanMessage("Go.")]})["messages"]
+    messages = agent.invoke({"messages": [HumanMessage("Go.")]})["messages"]
 
-        answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-        assert messages[-1].content == "Done."
-        for number in range(CALLS):
-            answer = answers[f"c{number}"]
-            if answer.status == "error":
-                errors = json.loads(answer.text)["errors"]
-                assert errors
-                assert all(error["code"] and error["message"] and error["suggested_action"] for error in errors)
+    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    assert messages[-1].content == "Done."
+    assert len(answers) == len(loads) + len(NAMES) * CALLS
+    for answer in answers.values():
+        if answer.status == "error":
+            errors = json.loads(answer.text)["errors"]
+            assert errors
+            assert all(error["code"] and error["message"] and error["suggested_action"] for error in errors)
