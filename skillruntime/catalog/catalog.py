@@ -16,6 +16,7 @@ from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.rendering import Rendered
+    from skillruntime.catalog.requirements import Surroundings
     from skillruntime.catalog.search import Hit, SearchIndex
     from skillruntime.contract.contract import Contract
 
@@ -98,6 +99,22 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         skill = self.activate(name.partition("/")[0] if isinstance(name, str) else name)
         _, _, tool = name.partition("/")
         return skill, skill.contract(f"{skill.name}/{tool}" if tool else skill.name)
+
+    def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
+        """Return why the skill *name* cannot be used here, a sentence for each thing that is missing; usually empty.
+
+        What its frontmatter and its contracts require is read and looked for now, never at discovery: commands,
+        environment variables, packages, platform, runtime version. *here* says what there is, by default what is.
+
+        Raises:
+            SkillNotFoundError: no such skill.
+            InvalidSkillError: its file cannot be read.
+        """
+        from skillruntime import __version__
+        from skillruntime.catalog.requirements import Surroundings, unmet_of
+
+        skill = Skill.read(self._find(name), derive=False)  # what is derived from scripts requires nothing
+        return unmet_of(skill, here or Surroundings(runtime=__version__))
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
         """Return the names that *name* may have meant, the closest first; of skills that a model may see."""

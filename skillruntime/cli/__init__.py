@@ -14,6 +14,7 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "list": "List the skills that are found.",
+    "search": "Find the skills that fit some words.",
     "show": "Show one skill: what it is, what it accepts, what is in it.",
     "validate": "Say everything that is wrong with skills.",
     "tokens": "Show what skills cost in tokens, and where the tokens go.",

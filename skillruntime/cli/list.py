@@ -1,61 +1,158 @@
-"""``skillruntime list``: the skills that are found."""
+"""``skillruntime list``: the skills that are found, what each costs a model, and which cannot be used here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from skillruntime.cli import output
+from skillruntime.cli.markup import shown
 from skillruntime.cli.output import draw_diagnostics, json_option, print_result
+from skillruntime.cli.progress import with_progress
 from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
+    from skillruntime.catalog.catalog import SkillCatalog
     from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["command"]
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of the list: the skill, the tokens of its entry in the catalog, and why it cannot be used here."""
+
+    skill: SkillMetadata
+    tokens: int
+    unavailable: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        described = {
+            "name": self.skill.name,
+            "version": self.skill.version,
+            "description": self.skill.description,
+            "path": self.skill.path,
+            "trusted": self.skill.trusted,
+            "tokens": self.tokens,
+            "available": not self.unavailable,
+            "unavailable": list(self.unavailable) or None,
+            "model_invocable": None if self.skill.model_invocable else False,
+        }
+        return {key: value for key, value in described.items() if value is not None}
+
+
 @click.command("list")
+@click.argument("text", required=False)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only skills with this tag; repeatable: with any.")
+@click.option("--available/--unavailable", default=None, help="Only skills that can be used here, or that cannot.")
+@click.option(
+    "--sort",
+    type=click.Choice(["name", "tokens", "version"]),
+    default="name",
+    show_default=True,
+    help="tokens: the most first; version: the newest first.",
+)
+@click.option("--model", default="gpt-4o", show_default=True, help="Whose tokens to count.")
 @catalog_options
 @json_option
-def command(directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """List the skills that are found, without reading more of each than its frontmatter."""
+def command(
+    text: str | None,
+    tags: tuple[str, ...],
+    available: bool | None,
+    sort: str,
+    model: str,
+    directories: tuple[str, ...],
+    trust: bool,
+    as_json: bool,
+) -> None:
+    """List the skills that are found; with TEXT, those whose name or description has it.
+
+    "tokens" is what a skill's entry adds to the catalog that a model reads at start.
+    """
     catalog = open_catalog(directories, trust=trust)
-    skills = list(catalog.values())
+    wanted = (text or "").casefold()
+    chosen = catalog.select(tags=tags) if tags else catalog
+    skills = [skill for skill in _every(chosen) if wanted in f"{skill.name}\n{skill.description}".casefold()]
+    lines = [_listed(catalog, skill, model) for skill in with_progress(skills, "looking at skills")]
+    lines = [line for line in lines if available is None or available is not bool(line.unavailable)]
+    lines = _in_order(lines, sort)
 
     def draw(console: Console) -> None:
-        from rich.markup import escape
-        from rich.table import Table
-
-        if not skills:
+        if not catalog:
             console.print("No skills were found. Give a directory: skillruntime list --skills DIRECTORY")
+        elif not lines:
+            console.print(f"None of the {len(catalog):,} skills is like that.")
         else:
-            table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-            for heading in ("skill", "version", "trust", "what it is for"):
-                table.add_column(heading, no_wrap=heading != "what it is for")
-            for skill in skills:
-                trusted = "[green]trusted[/]" if skill.trusted else "[yellow]ask[/]"
-                table.add_row(f"[bold]{escape(skill.name)}[/]", skill.version or "", trusted, escape(skill.description))
-            console.print(table)
+            console.print(_table(lines))
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
     document = {
-        "skills": [_described(skill) for skill in skills],
+        "skills": [line.to_dict() for line in lines],
+        "tokens": sum(line.tokens for line in lines),
         "diagnostics": [diagnostic.to_dict() for diagnostic in catalog.diagnostics],
     }
     print_result(document, draw, as_json=as_json)
 
 
-def _described(skill: SkillMetadata) -> dict[str, Any]:
-    described = {
-        "name": skill.name,
-        "version": skill.version,
-        "description": skill.description,
-        "path": skill.path,
-        "trusted": skill.trusted,
-    }
-    return {key: value for key, value in described.items() if value is not None}
+def _every(catalog: SkillCatalog) -> Iterator[SkillMetadata]:
+    yield from catalog.values()
+
+
+def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str) -> Listed:
+    from skillruntime.catalog.rendering import STYLES
+    from skillruntime.tokens.counter import count
+
+    form = STYLES["compact"]
+    tokens = count(form.between + form.write(skill.name, skill.description, skill.path), model).tokens
+    try:
+        return Listed(skill, tokens, catalog.unmet(skill.name))
+    except SkillRuntimeError as error:
+        return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
+
+
+def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
+    ordered = sorted(lines, key=lambda line: line.skill.name)
+    if sort == "tokens":
+        ordered.sort(key=lambda line: -line.tokens)
+    elif sort == "version":
+        ordered.sort(key=_version_rank, reverse=True)
+    return ordered
+
+
+def _version_rank(line: Listed) -> tuple[Any, ...]:
+    """Return what grows with the version; a skill without one that can be read comes below all others."""
+    from skillruntime.contract.versions import read_version
+
+    try:
+        return (1, read_version(line.skill.version).version)
+    except ValueError:
+        return (0,)
+
+
+def _table(lines: list[Listed]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_footer=True, footer_style="dim")
+    table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skills")
+    table.add_column("version", no_wrap=True)
+    table.add_column("tokens", no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
+    table.add_column("trust", no_wrap=True)
+    table.add_column("what it is for")
+    for line in lines:
+        skill = line.skill
+        told = shown(" ".join(skill.description.split()))
+        if line.unavailable:
+            told = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{told}"
+        if not skill.model_invocable:
+            told = f"[dim]for people only[/]\n{told}"
+        trusted = "[green]trusted[/]" if skill.trusted else "[yellow]ask[/]"
+        table.add_row(f"[bold]{shown(skill.name)}[/]", shown(skill.version or ""), f"{line.tokens:,}", trusted, told)
+    return table

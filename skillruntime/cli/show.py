@@ -1,4 +1,4 @@
-"""``skillruntime show``: what one skill is, what it accepts, and what is in it."""
+"""``skillruntime show``: what one skill is, what it accepts, what is in it, and its instructions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillruntime.cli.markup import shown, without_controls
 from skillruntime.cli.output import console, draw_diagnostics, fail, json_option, print_result, short
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import SkillRuntimeError
@@ -26,22 +27,38 @@ __all__ = ["command"]
 @catalog_options
 @json_option
 def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Show the skill NAME: what it is, what it accepts, and what is in it."""
+    """Show the skill NAME ("skill" or "skill/tool"): what it accepts, what is in it, and its instructions.
+
+    In a terminal the instructions are rendered; piped on they are the Markdown that they are.
+    """
     skill_name, _, tool = name.partition("/")
     try:
-        skill = open_catalog(directories, trust=trust).activate(skill_name)
-        contracts = {name: skill.contract(name)} if tool else dict(skill.contracts)
+        catalog = open_catalog(directories, trust=trust)
+        skill = catalog.activate(skill_name)
+        contracts = {f"{skill.name}/{tool}": skill.contract(f"{skill.name}/{tool}")} if tool else dict(skill.contracts)
+        unavailable = catalog.unmet(skill_name)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     if body and not as_json:
         click.echo(skill.body)
         return
-    print_result(_described(skill, contracts), lambda console: _draw(console, skill, contracts), as_json=as_json)
+
+    def draw(out: Console) -> None:
+        _draw_head(out, skill, unavailable)
+        for callable_name, contract in contracts.items():
+            _draw_contract(out, callable_name, contract)
+        if not contracts:
+            out.print("\nNothing here is called: it is instructions to read.")
+        if not tool:
+            _draw_files(out, skill)
+            _draw_body(out, skill.body)
+
+    print_result(_described(skill, contracts, unavailable), draw, as_json=as_json)
     if not as_json:
         draw_diagnostics(console(stderr=True), skill.diagnostics)
 
 
-def _described(skill: Skill, contracts: Mapping[str, Contract]) -> dict[str, Any]:
+def _described(skill: Skill, contracts: Mapping[str, Contract], unavailable: tuple[str, ...]) -> dict[str, Any]:
     resources = [{"path": item.path, "bytes": item.bytes, "media_type": item.media_type} for item in skill.resources()]
     return {
         "name": skill.name,
@@ -49,6 +66,8 @@ def _described(skill: Skill, contracts: Mapping[str, Contract]) -> dict[str, Any
         "version": skill.version,
         "path": skill.metadata.path,
         "trusted": skill.trusted,
+        "available": not unavailable,
+        "unavailable": list(unavailable),
         "body": skill.body,
         "callable": {name: contract.to_dict() for name, contract in contracts.items()},
         "resources": resources,
@@ -56,34 +75,68 @@ def _described(skill: Skill, contracts: Mapping[str, Contract]) -> dict[str, Any
     }
 
 
-def _draw(console: Console, skill: Skill, contracts: Mapping[str, Contract]) -> None:
-    from rich.markup import escape
+def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None:
+    trust = "[green]trusted[/]" if skill.trusted else "[yellow]untrusted: its scripts run only when approved[/]"
+    out.print(f"[bold]{shown(skill.name)}[/] {shown(skill.version or '')}  {trust}")
+    for reason in unavailable:
+        out.print(f"[red]unavailable: {shown(reason)}[/]")
+    out.print(shown(skill.description))
+    out.print(f"[dim]{shown(skill.directory)}[/]")
+
+
+def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     from rich.table import Table
 
-    trust = "[green]trusted[/]" if skill.trusted else "[yellow]untrusted: its scripts run only when approved[/]"
-    console.print(f"[bold]{escape(skill.name)}[/] {escape(skill.version or '')}  {trust}")
-    console.print(escape(skill.description))
-    console.print(f"[dim]{escape(str(skill.directory))}[/]")
-    for name, contract in contracts.items():
-        console.print(f"\n[bold cyan]{escape(name)}[/] [dim]{escape(contract.version or '')}[/]")
-        if contract.description:
-            console.print(escape(contract.description))
-        table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
-        for heading in ("parameter", "type", "default", "meaning"):
-            table.add_column(heading, no_wrap=heading == "parameter")
-        for row in _parameters(contract):
-            table.add_row(*(escape(cell) for cell in row))
-        console.print(table)
-        if contract.migrations:
-            sources = ", ".join(str(migration.source) for migration in contract.migrations)
-            console.print(f"  [dim]also takes arguments written for {escape(sources)}[/]")
-    if not contracts:
-        console.print("\nNothing here is called: it is instructions to read (--body).")
+    out.print(f"\n[bold cyan]{shown(name)}[/] [dim]{shown(contract.version or '')}[/]")
+    _draw_origin(out, contract.to_dict().get("derived"))
+    if contract.description:
+        out.print(shown(contract.description))
+    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    for heading in ("parameter", "type", "default", "meaning"):
+        table.add_column(heading, no_wrap=heading == "parameter")
+    rows = list(_parameters(contract))
+    for row in rows:
+        table.add_row(*map(shown, row))
+    out.print(table if rows else "  [dim]no parameters are declared[/]")
+    if contract.migrations:
+        sources = ", ".join(str(migration.source) for migration in contract.migrations)
+        out.print(f"  [dim]also takes arguments written for {shown(sources)}[/]")
+
+
+def _draw_origin(out: Console, derived: Any) -> None:
+    """Say of a contract that nobody wrote where it comes from, how sure that is, and what could not be read."""
+    if not isinstance(derived, Mapping):
+        return
+    confidence = str(derived.get("confidence", "low"))
+    colour = {"high": "green", "medium": "yellow"}.get(confidence, "red")
+    source = f"{derived.get('from', 'a script')} ({derived.get('framework', 'unknown')})"
+    out.print(f"  [magenta]derived[/] from {shown(source)}, confidence [{colour}]{shown(confidence)}[/]")
+    for kind in ("unread", "notes"):
+        for line in derived.get(kind) or ():
+            out.print(f"  [dim]{'not read: ' if kind == 'unread' else ''}{shown(line)}[/]")
+
+
+def _draw_files(out: Console, skill: Skill) -> None:
     resources = skill.resources()
     if resources:
-        console.print("\n[dim]files[/]")
-        for item in resources:
-            console.print(f"  {escape(item.path)} [dim]{item.bytes:,} bytes[/]")
+        out.print("\n[dim]files[/]")
+    for item in resources:
+        out.print(f"  {shown(item.path)} [dim]{item.bytes:,} bytes[/]")
+
+
+def _draw_body(out: Console, body: str) -> None:
+    """Show the instructions: rendered where a person looks at them, else as they are written."""
+    if not body.strip():
+        return
+    out.print()
+    if not out.is_terminal:
+        out.print(body.rstrip("\n"), markup=False, emoji=False, soft_wrap=True)
+        return
+    from rich.markdown import Markdown
+    from rich.rule import Rule
+
+    out.print(Rule("instructions", style="dim"))
+    out.print(Markdown(without_controls(body), hyperlinks=False))
 
 
 def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:

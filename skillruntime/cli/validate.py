@@ -1,67 +1,119 @@
-"""``skillruntime validate``: everything that is wrong with skills, at once."""
+"""``skillruntime validate``: everything that is wrong with skills, at once, by the strict reading of the format."""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, json_option, print_result
-from skillruntime.cli.roots import open_catalog
+from skillruntime.cli.markup import without_controls
+from skillruntime.cli.output import EXIT_FAILED, console, draw_diagnostics, fail, json_option, print_result
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import SkillRuntimeError
+from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from skillruntime.catalog.skill import Skill
+    from skillruntime.catalog.validation import Validation
 
 __all__ = ["command"]
 
 
 @click.command("validate")
-@click.argument("directories", nargs=-1, metavar="DIRECTORY...", required=True)
+@click.argument("paths", nargs=-1, metavar="PATH...", required=True)
+@click.option("--fix", "fixing", is_flag=True, help="Mend first what is mechanical; each SKILL.md is replaced whole.")
+@click.option("--github", "report", flag_value="github", help="Print annotations for GitHub's workflows.")
+@click.option("--sarif", "report", flag_value="sarif", help="Print a SARIF 2.1.0 log for code scanners.")
 @json_option
-def command(directories: tuple[str, ...], as_json: bool) -> None:
-    """Say everything that is wrong with the skills in each DIRECTORY (a skill, or a directory of skills).
+def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: bool) -> None:
+    """Say everything that is wrong with the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
-    Exits with 1 where there is an error; warnings and advice alone are no failure.
+    Errors are what the format forbids, and contracts that are broken; migrations are tried on arguments of the old
+    versions. Exits with 1 where there is an error; warnings and advice alone are no failure.
     """
-    catalog = open_catalog(directories)
-    findings = list(catalog.diagnostics)
-    for name in catalog:
-        try:
-            skill = catalog.activate(name)
-            findings += skill.diagnostics
-            findings += _migrations(skill)
-        except SkillRuntimeError as error:
-            path = catalog[name].path
-            findings += [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
+    if report and as_json:
+        raise click.UsageError("one form at a time: --json, --github or --sarif")
+    validations = _validations(paths)
+    fixed: list[dict[str, Any]] = []
+    if fixing:
+        fixed = _fixed(validations, as_json=as_json)
+        validations = _validations(paths) if fixed else validations
+    findings = [finding for validation in validations for finding in (*validation.diagnostics, *_more(validation))]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
-    is_empty = not catalog and not findings
+    number = sum(not _is_missing(validation) for validation in validations)
 
-    def draw(console: Console) -> None:
-        draw_diagnostics(console, findings)
-        counted = ", ".join(
-            f"{number} {noun}{'' if number == 1 else 's'}"
-            for number, noun in (
-                (len(catalog), "skill"),
-                (errors, "error"),
-                (len(findings) - errors, "other finding"),
-            )
-        )
-        colour = "red" if errors or is_empty else "green"
-        console.print(f"[{colour}]{'No skill was found' if is_empty else counted}[/]")
+    def draw(out: Console) -> None:
+        draw_diagnostics(out, map(_without_controls, findings))
+        others = len(findings) - errors
+        counts = ((number, "skill"), (errors, "error"), (others, "other finding"))
+        counted = ", ".join(f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts)
+        out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skill was found'}[/]")
 
-    document = {
-        "valid": not errors and not is_empty,
-        "skills": len(catalog),
-        "diagnostics": [finding.to_dict() for finding in findings],
-    }
-    print_result(document, draw, as_json=as_json)
-    sys.exit(EXIT_FAILED if errors or is_empty else 0)
+    if report:
+        click.echo(_report(report, findings))
+    else:
+        document = {
+            "valid": not errors,
+            "skills": number,
+            "diagnostics": [finding.to_dict() for finding in findings],
+            **({"fixed": fixed} if fixing else {}),
+        }
+        print_result(document, draw, as_json=as_json)
+    sys.exit(EXIT_FAILED if errors else 0)
+
+
+def _validations(paths: Sequence[str]) -> list[Validation]:
+    from skillruntime.catalog.validation import validate
+    from skillruntime.tokens.counter import count
+
+    found = [each for path in paths for each in validate(path, count=lambda text: count(text).tokens)]
+    return list({validation.path: validation for validation in found}.values())
+
+
+def _is_missing(validation: Validation) -> bool:
+    return any(each.rule == "skill-missing" for each in validation.diagnostics)
+
+
+def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str, Any]]:
+    """Mend what can be, say what was done on stderr, and return it."""
+    from skillruntime.catalog.validation import fix_skill
+
+    fixed = []
+    for validation in validations:
+        if not validation.diagnostics or not os.path.isfile(validation.path):  # noqa: PTH113
+            continue
+        try:
+            done = fix_skill(validation.path)
+        except OSError as error:
+            reason = f"{validation.path} cannot be fixed: {error.strerror or error}"
+            fail(InvalidSkillError(reason), as_json=as_json)
+        if done:
+            fixed.append({"path": validation.path, "done": list(done)})
+            if not as_json:
+                line = without_controls(f"fixed {validation.path}: {'; '.join(done)}")
+                console(stderr=True).print(line, style="green", markup=False)
+    return fixed
+
+
+def _more(validation: Validation) -> list[Diagnostic]:
+    """Return what only shows when a skill is activated: versions that disagree, and migrations that fail when tried."""
+    from skillruntime.catalog.skill import Skill, SkillMetadata
+
+    name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
+    if not os.path.isfile(validation.path):  # noqa: PTH113
+        return []
+    try:
+        skill = Skill.read(SkillMetadata(name, "", validation.path), derive=False)
+    except SkillRuntimeError as error:
+        path = validation.path
+        return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
+    disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
+    return disagreements + _migrations(skill)
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
@@ -75,3 +127,18 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
             path = skill.directory / (f"contracts/{tool}.json" if tool else "contract.json")
             found += migration_diagnostics(contract, str(path))
     return found
+
+
+def _report(form: str, findings: Sequence[Diagnostic]) -> str:
+    """Return *findings* as another program takes them, their paths relative to the current directory."""
+    from skillruntime import __version__
+    from skillruntime.catalog.lint_report import to_github, to_sarif
+
+    here = os.getcwd()  # noqa: PTH109
+    return to_github(findings, here) if form == "github" else to_sarif(findings, here, version=__version__)
+
+
+def _without_controls(finding: Diagnostic) -> Diagnostic:
+    from dataclasses import replace
+
+    return replace(finding, path=without_controls(finding.path), message=without_controls(finding.message))

@@ -1,0 +1,320 @@
+"""Looking at skills from the command line: list, show, search, validate."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from skillruntime.cli import group
+from skillruntime.cli import show as show_module
+from skillruntime.cli.progress import with_progress
+
+Run = Callable[..., Result]
+
+
+def write(directory: Path, name: str, description: str, extra: str = "", body: str = "# Steps\n\nDo it.\n") -> Path:
+    """Write one skill."""
+    (directory / name).mkdir(parents=True)
+    text = f"---\nname: {name}\ndescription: {description}\n{extra}---\n{body}"
+    (directory / name / "SKILL.md").write_text(text, encoding="utf-8")
+    return directory / name
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    """A directory with three skills, one of which cannot be used anywhere."""
+    directory = tmp_path / "skills"
+    write(directory, "counting", "Counts letters. Use when letters matter.", 'metadata:\n  version: "1.2.0"\n')
+    paper = "Reads paper that was scanned, page by page, in many languages. Use when a scan comes."
+    write(directory, "scans", paper, 'metadata:\n  version: "1.10.0"\n  tags: "paper, office"\n')
+    needy = write(directory, "xyz", "Needs things. Use when nothing else helps.")
+    requires = {"commands": ["no-such-command-here"], "environment": ["NO_SUCH_VARIABLE_HERE"]}
+    (needy / "contract.json").write_text(json.dumps({"requires": requires, "input": {"type": "object"}}))
+    return directory
+
+
+@pytest.fixture
+def run(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command on the sample skills, with nothing else to be found."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
+
+    def run_command(*arguments: str, own: bool = True) -> Result:
+        options = ["--skills", str(skills)] if own else []
+        return CliRunner().invoke(group, [*arguments, *options], env={"COLUMNS": "200"})
+
+    return run_command
+
+
+def names(result: Result) -> list[str]:
+    """The names of the skills in a JSON answer."""
+    return [skill["name"] for skill in json.loads(result.stdout)["skills"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["PAPER"], ["scans"]),
+        (["Scan", "--available"], ["scans"]),
+        (["nothing is called so"], []),
+        (["--tag", "office"], ["scans"]),
+        (["--tag", "office", "--tag", "garden"], ["scans"]),
+        (["--tag", "garden"], []),
+        (["--available"], ["counting", "scans"]),
+        (["--unavailable"], ["xyz"]),
+        ([], ["counting", "scans", "xyz"]),
+        (["--sort", "tokens"], ["scans", "xyz", "counting"]),
+        (["--sort", "version"], ["scans", "counting", "xyz"]),
+    ],
+)
+def test_list_filters_and_sorts(run: Run, options: list[str], expected: list[str]) -> None:
+    """By text, tag and availability; the dearest first, the newest version first (1.10 above 1.2)."""
+    result = run("list", *options, "--json")
+
+    assert result.exit_code == 0
+    assert names(result) == expected
+
+
+def test_list_says_what_is_unavailable_and_why(run: Run) -> None:
+    """Every requirement that is not met, in words, for a person and for a program."""
+    drawn = run("list")
+    needy = next(skill for skill in json.loads(run("list", "--json").stdout)["skills"] if skill["name"] == "xyz")
+
+    reasons = [
+        "the command no-such-command-here is not installed",
+        "the environment variable NO_SUCH_VARIABLE_HERE is not set",
+    ]
+    assert (needy["available"], needy["unavailable"]) == (False, reasons)
+    assert f"unavailable: {'; '.join(reasons)}" in drawn.stdout
+
+
+def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
+    """As the compact catalog writes it, for the model that is asked about; the sum stands below."""
+    data = json.loads(run("list", "--json").stdout)
+    drawn = run("list")
+
+    tokens = {skill["name"]: skill["tokens"] for skill in data["skills"]}
+    assert tokens["counting"] == 12
+    assert data["tokens"] == sum(tokens.values())
+    assert "3 skills" in drawn.stdout
+    assert json.loads(run("list", "--json", "--model", "claude-sonnet-4-5").stdout)["tokens"] > data["tokens"]
+
+
+def test_list_says_when_no_skill_is_like_that(run: Run) -> None:
+    """That is another thing than finding no skills."""
+    result = run("list", "nothing is called so")
+
+    assert (result.exit_code, result.stdout) == (0, "None of the 3 skills is like that.\n")
+
+
+def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
+    run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between discovery and the look at its requirements it may vanish."""
+    from skillruntime.catalog import requirements
+    from skillruntime.errors import InvalidSkillError
+
+    def gone(*arguments: Any) -> None:
+        raise InvalidSkillError("it is broken")
+
+    monkeypatch.setattr(requirements, "unmet_of", gone)
+
+    listed = json.loads(run("list", "--json").stdout)["skills"]
+
+    assert {skill["unavailable"][0] for skill in listed} == {"it is broken"}
+
+
+def test_a_strangers_text_does_not_steer_the_terminal(run: Run, skills: Path) -> None:
+    """Escape sequences and markup are shown as the text they are, or not at all."""
+    write(skills, "evil", '"[red]x[/] \\x1b[2J \\u202eback. Use when."', body="\x1b[31mred\n")
+
+    for arguments in (["list"], ["show", "evil"], ["search", "back"]):
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert "[red]x[/]" in result.stdout.replace("\n", " ")
+        assert "\u202e" not in result.stdout
+        assert "\x1b[2J" not in result.stdout
+
+
+def test_search_gives_the_best_first(run: Run) -> None:
+    """By what a skill says of itself, as a model that searches finds it."""
+    drawn = run("search", "scanned", "paper")
+    data = json.loads(run("search", "scanned paper", "--json").stdout)
+
+    assert drawn.exit_code == 0
+    assert "scans" in drawn.stdout
+    assert data["query"] == "scanned paper"
+    assert [skill["name"] for skill in data["skills"]] == ["scans"]
+    assert data["skills"][0]["score"] > 0
+
+
+def test_search_that_finds_nothing_is_no_failure(run: Run) -> None:
+    """It says what to do; the list is empty."""
+    result = run("search", "xylophone")
+
+    assert result.exit_code == 0
+    assert "try others" in result.stdout
+    assert json.loads(run("search", "xylophone", "--json").stdout)["skills"] == []
+    assert run("search").exit_code == 2
+
+
+def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -> None:
+    """A contract that nobody wrote says so, by which parser it was read, and what was not read."""
+    directory = write(skills, "tools", "Has tools. Use when tools help.") / "scripts"
+    directory.mkdir()
+    source = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--limit', type=int)\n"
+    (directory / "sure.py").write_text(source + "p.parse_args()\n")
+    (directory / "unsure.py").write_text(source + "import other\nother.add_more(p)\np.parse_args()\n")
+
+    drawn = run("show", "tools")
+    data = json.loads(run("show", "tools", "--json").stdout)
+
+    assert "derived from scripts/sure.py (argparse), confidence high" in drawn.stdout
+    assert "derived from scripts/unsure.py (argparse), confidence medium" in drawn.stdout
+    assert "not read:" in drawn.stdout
+    assert data["callable"]["tools/sure"]["derived"]["confidence"] == "high"
+
+
+def test_show_says_why_a_skill_is_unavailable(run: Run) -> None:
+    """The reason stands below its name."""
+    assert "unavailable: the command no-such-command-here is not installed" in run("show", "xyz").stdout
+    assert json.loads(run("show", "xyz", "--json").stdout)["available"] is False
+    assert json.loads(run("show", "counting", "--json").stdout)["unavailable"] == []
+
+
+def test_show_renders_instructions_in_a_terminal_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piped on they are the Markdown that was written."""
+    plain = run("show", "counting").stdout
+    assert plain.endswith("# Steps\n\nDo it.\n")
+
+    with_terminal = Console(force_terminal=True, width=60, record=True)
+    show_module._draw_body(with_terminal, "# Steps\n\nDo **it**.\n")
+    rendered = with_terminal.export_text()
+
+    assert "Steps" in rendered
+    assert "Do it." in rendered
+    assert "#" not in rendered
+
+
+def test_validate_is_strict(run: Run, skills: Path) -> None:
+    """What discovery lets pass with a word is an error here, with its place, its rule and a hint."""
+    write(skills, "Loud", "Shouts. Use when silence fails.", "version: 1.0\n")
+
+    result = run("validate", str(skills), "--json", own=False)
+
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["valid"], found["skills"]) == (1, False, 4)
+    errors = {item["rule"]: item for item in found["diagnostics"] if item["severity"] == "error"}
+    assert set(errors) == {"name-form", "unknown-field"}
+    assert (errors["name-form"]["line"], errors["name-form"]["column"]) == (2, 7)
+    assert "loud" in errors["name-form"]["hint"]
+
+
+def test_advice_alone_is_no_failure(run: Run, skills: Path) -> None:
+    """Exit code 0, and the advice is told all the same."""
+    path = write(skills, "plain", "Reads things.")
+
+    result = run("validate", str(path), own=False)
+
+    assert result.exit_code == 0
+    assert "[description-when]" in result.stdout
+    assert "1 skill, 0 errors, 1 other finding" in result.stdout
+
+
+def test_validate_takes_a_file_a_skill_or_a_directory(run: Run, skills: Path) -> None:
+    """One that is not there is an error, not a success over nothing."""
+    one = skills / "counting"
+    for path, number in ((one / "SKILL.md", 1), (one, 1), (skills, 3)):
+        data = json.loads(run("validate", str(path), "--json", own=False).stdout)
+        assert (data["valid"], data["skills"]) == (True, number)
+    missing = run("validate", str(skills / "nowhere"), "--json", own=False)
+    assert missing.exit_code == 1
+    assert json.loads(missing.stdout)["diagnostics"][0]["rule"] == "skill-missing"
+    assert json.loads(run("validate", str(one), str(skills), "--json", own=False).stdout)["skills"] == 3
+
+
+def test_validate_reports_for_github_and_for_scanners(run: Run, skills: Path) -> None:
+    """Annotations and SARIF 2.1.0, with paths as the repository has them."""
+    write(skills, "Loud", "Shouts. Use when silence fails.")
+
+    annotations = run("validate", "skills", "--github", own=False)
+    scan = run("validate", "skills", "--sarif", own=False)
+
+    assert annotations.exit_code == scan.exit_code == 1
+    assert annotations.stdout.startswith("::error file=skills/Loud/SKILL.md,line=2,col=7,title=name-form::")
+    log = json.loads(scan.stdout)
+    assert log["version"] == "2.1.0"
+    place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "skills/Loud/SKILL.md"
+    assert run("validate", "skills", "--sarif", "--json", own=False).exit_code == 2
+
+
+def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
+    """The file is mended, what was done is told, and the verdict is that of the mended file."""
+    path = write(skills, "loud", "Shouts: loudly. Use when silence fails.", "version: 1.0\n")
+
+    before = run("validate", str(path), own=False)
+    fixed = run("validate", str(path), "--fix", own=False)
+    after = run("validate", str(path), "--fix", "--json", own=False)
+
+    assert (before.exit_code, fixed.exit_code, after.exit_code) == (1, 0, 0)
+    assert "version was moved below metadata" in fixed.stderr
+    assert "description: 'Shouts: loudly. Use when silence fails.'" in (path / "SKILL.md").read_text()
+    assert json.loads(after.stdout)["fixed"] == []
+
+
+def test_a_file_that_cannot_be_fixed_is_an_envelope(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only disk, say: no traceback."""
+
+    def refuse(path: str) -> tuple[str, ...]:
+        raise OSError(30, "Read-only file system", path)
+
+    monkeypatch.setattr("skillruntime.catalog.validation.fix_skill", refuse)
+    write(skills, "Loud", "Shouts. Use when silence fails.")
+
+    result = run("validate", str(skills), "--fix", "--json", own=False)
+
+    assert result.exit_code == 1
+    assert "Read-only file system" in json.loads(result.stdout)["errors"][0]["message"]
+
+
+def test_validate_tries_migrations_and_compares_versions(run: Run, skills: Path) -> None:
+    """A migration that fails for arguments it accepts, and versions that disagree, are warnings."""
+    old = {"type": "object", "required": ["topic"], "properties": {"topic": {"type": "string"}}}
+    new = {
+        "type": "object",
+        "required": ["topics"],
+        "additionalProperties": False,
+        "properties": {"topics": {"type": "array", "items": {"type": "string"}}},
+    }
+    migration = {"to": "2.0.0", "accepts": old, "steps": [{"wrap": "/topic"}]}
+    contract = {"version": "2.0.0", "input": new, "migrations": [migration]}
+    (skills / "counting" / "contract.json").write_text(json.dumps(contract))
+
+    result = run("validate", str(skills / "counting"), "--json", own=False)
+
+    rules = {item["rule"]: item["severity"] for item in json.loads(result.stdout)["diagnostics"]}
+    assert result.exit_code == 0
+    assert {rules["version-disagreement"], rules["migration-fails"]} == {"warning"}
+
+
+def test_progress_shows_after_a_second_and_loses_nothing() -> None:
+    """Every item comes once and in order; before a second has passed, or where nobody looks, nothing is drawn."""
+
+    def drawn(seconds: list[float], *, terminal: bool = True) -> str:
+        ticks = iter(seconds)
+        out = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+        assert list(with_progress(range(4), "looking", out=out, clock=lambda: next(ticks))) == [0, 1, 2, 3]
+        return str(out.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
+
+    assert drawn([0.0, 0.1, 0.2, 0.3, 0.4]) == ""
+    assert "looking" in drawn([0.0, 0.1, 1.2])
+    assert drawn([0.0, 0.1, 1.2], terminal=False) == ""
