@@ -47,6 +47,7 @@ __all__ = ["command"]
 @click.option("--jwks", metavar="URL|FILE", help="Know callers by bearer tokens signed with these keys too.")
 @click.option("--issuer", help="With --jwks: who signs the tokens.")
 @click.option("--audience", help="With --jwks: whom the tokens are for.")
+@click.option("--mcp", is_flag=True, help="Serve by MCP over standard input and output instead.")
 @click.option("--log", is_flag=True, help="Log each request as a line of JSON on stderr.")
 @catalog_options
 def command(
@@ -65,6 +66,7 @@ def command(
     jwks: str | None,
     issuer: str | None,
     audience: str | None,
+    mcp: bool,
     log: bool,
     directories: tuple[str, ...],
     trust: bool,
@@ -73,6 +75,9 @@ def command(
 
     What was accepted outlives the process: the next start takes it up.
     """
+    if mcp:
+        _serve_mcp(names, directories, trust)
+        return
     try:
         from skillruntime.remote.host import Hosting, add_key, host_skills
     except ImportError as error:
@@ -115,6 +120,21 @@ def command(
     except OSError as error:
         click.echo(f"cannot listen at {host}:{port}: {error.strerror}", err=True)
         sys.exit(EXIT_FAILED)
+
+
+def _serve_mcp(names: tuple[str, ...], directories: tuple[str, ...], trust: bool) -> None:
+    """Serve by MCP until the client is gone; standard output belongs to the protocol."""
+    try:
+        from skillruntime.adapters.mcp import serve_stdio
+    except ImportError as error:
+        click.echo(f"{error.name} is not installed: pip install 'skillruntime[mcp]'", err=True)
+        sys.exit(EXIT_FAILED)
+    import anyio
+
+    from skillruntime.runtime.runtime import SkillRuntime
+
+    catalog = open_catalog(directories, trust=trust)
+    anyio.run(serve_stdio, SkillRuntime(catalog.select(include=names) if names else catalog))
 
 
 def _tell(base_url: str, served: list[ServedSkill], left: int) -> None:

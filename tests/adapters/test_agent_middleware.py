@@ -424,3 +424,18 @@ def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) 
     assert ledger["requests"] == 3
     assert [ledger["tiers"][tier]["times"] for tier in ("catalog", "body", "schema", "result")] == [1, 1, 1, 1]
     assert ledger["carried"] > ledger["total"]
+
+
+@BOTH
+def test_a_strangers_script_is_approved_by_an_interrupt(counting: SkillCatalog, is_async: bool) -> None:
+    """``approve=`` asks a person by LangGraph's own means, through the middleware; the run goes on where it stood."""
+    untrusted = discover(counting.roots[0].path)
+    runtime = SkillRuntime(untrusted, approve=lambda request: bool(interrupt(f"Run {request.script}?") == "yes"))
+    turns = [load("counting"), count(2, text="abc")]
+    agent = Agent(runtime, *turns, saver=InMemorySaver(), is_async=is_async, catch_errors=True)
+
+    stopped = agent.run()
+    result = agent.run(Command(resume="yes"))
+
+    assert stopped["__interrupt__"][0].value == "Run scripts/count.py?"
+    assert json.loads(result["messages"][-2].content)["data"] == {"letters": 3}

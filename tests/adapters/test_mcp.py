@@ -46,6 +46,13 @@ async def over_stdio(catalog: SkillCatalog, steps: Steps) -> Any:
         return await steps(client)
 
 
+async def over_command(catalog: SkillCatalog, steps: Steps) -> Any:
+    """Start the server as a user does: ``skillruntime serve --mcp``."""
+    arguments = ["-m", "skillruntime.cli", "serve", "--mcp", "--trust", "--skills", catalog.roots[0].path]
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
+        return await steps(client)
+
+
 async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
     """Serve at a real port of this machine; the socket listens before the server does, so nobody waits."""
     uvicorn = pytest.importorskip("uvicorn")
@@ -61,7 +68,7 @@ async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
 
 
 TODAY = pytest.mark.parametrize("way", [in_memory, over_stdio, over_http])
-WAYS = pytest.mark.parametrize("way", [in_memory, in_memory_legacy, over_stdio, over_http])
+WAYS = pytest.mark.parametrize("way", [in_memory, in_memory_legacy, over_stdio, over_command, over_http])
 
 
 @WAYS
