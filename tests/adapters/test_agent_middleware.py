@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -165,6 +165,19 @@ def test_summarising_never_loses_the_instructions(counting: SkillCatalog, is_asy
     assert not any(isinstance(message, ToolMessage) and BODY in message.text for message in agent.model.received[-1])
     assert [agent.times(turn, BODY) for turn in range(1, 5)] == [1, 1, 1, 1]
     assert "counting" in agent.model.offered[-1]
+
+
+@BOTH
+def test_clearing_old_tool_results_never_loses_the_instructions(counting: SkillCatalog, is_async: bool) -> None:
+    """What emptied the message in which they stood left it to the middleware to tell them again, once."""
+    clear = ClearToolUsesEdit(trigger=1, keep=1)
+    turns = [load("counting"), *(count(turn, text="abc") for turn in range(2, 5))]
+    agent = Agent(SkillRuntime(counting), *turns, before=[ContextEditingMiddleware(edits=[clear])], is_async=is_async)
+
+    agent.answers()
+
+    assert agent.times(4, "[cleared]") == 3
+    assert [agent.times(turn, BODY) for turn in range(1, 5)] == [1, 1, 1, 1]
 
 
 @BOTH
