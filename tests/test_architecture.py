@@ -24,7 +24,9 @@ FLOORS = [
 PURE = [
     "contract",
     *(f"catalog/{name}.py" for name in ("fixing", "frontmatter", "lint", "lint_report", "rendering", "repair")),
-    *("catalog/summary.py", "catalog/yaml_reader.py", "remote/descriptor.py", "remote/protocol.py"),
+    *("catalog/summary.py", "catalog/yaml_reader.py"),
+    *(f"remote/{name}.py" for name in ("descriptor", "wire_errors", "protocol", "exchange", "conversation")),
+    *(f"remote/{name}.py" for name in ("executions", "answers", "openapi", "access", "limits", "metrics", "tracing")),
 ]
 IMPURE = {"anyio", "asyncio", "socket", "subprocess", "httpx2", "langchain_core", "requests", "urllib.request"}
 HEAVY = ["langchain_core", "langchain", "tiktoken", "httpx2", "click", "rich", "jsonschema", "yaml", "anyio"]
