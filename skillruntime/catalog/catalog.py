@@ -7,18 +7,20 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from skillruntime.catalog.precedence import by_name, newest, settle, version_of
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.catalog.snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
-from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import SkillNotFoundError
+from skillruntime.diagnostic import Diagnostic
+from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.rendering import Rendered
     from skillruntime.catalog.requirements import Surroundings
     from skillruntime.catalog.search import Hit, SearchIndex
     from skillruntime.contract.contract import Contract
+    from skillruntime.contract.versions import Version
 
 __all__ = ["SkillCatalog"]
 
@@ -32,32 +34,49 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     It is the person's view: every skill is in it. What is made for a model (`to_prompt`, `render`, `search`, `suggest`)
     leaves out what is hidden from models; `for_model` is the catalog in which such a skill does not exist at all.
 
+    Of several skills of one name that state different versions, the newest has the name; the others stand beside it.
+    Wherever a name is looked up, ``digest@^1`` is the newest skill of that name whose version the range admits, and
+    ``digest@1.2.0`` that one version. Of equal versions, or where one states none, the first root's counts; the whole
+    rule is in `skillruntime.catalog.precedence`. A range is judged by the version that counts, which is the contract's
+    before the frontmatter's: the skills of that name are read for it, once a lookup.
+
     ``diagnostics`` is what there was to say while reading. ``shadowed`` holds the skills that another of the same name
-    hides, by their qualified names; `activate` and `contract` take those too.
+    and version hides, by their qualified names; they are looked up by those. To iterate gives plain names only.
     """
 
-    __slots__ = ("_derive", "_entries", "_index", "_origin", "_rescan", "_snapshots", "diagnostics", "shadowed")
+    __slots__ = (
+        *("_admits", "_beside", "_derive", "_entries", "_index", "_origin", "_rescan", "_rivals", "_snapshots"),
+        *("diagnostics", "shadowed"),
+    )
 
     def __init__(
         self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None, derive: bool = True
     ) -> None:
-        entries, shadowed, collisions = _by_name(snapshots)
+        names = by_name(snapshots)
         said = [diagnostic for snapshot in snapshots for diagnostic in snapshot.diagnostics()]
-        self._entries = entries
+        self._entries = names.counting
+        self._beside = names.beside
+        self._rivals = names.rivals
+        self._admits: Callable[[Entry], bool] = _always
         self._snapshots = tuple(snapshots)
         self._rescan = rescan
         self._derive = derive
-        self._origin: tuple[SkillCatalog, Callable[[Entry], bool]] | None = None
+        self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
-        self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in shadowed.items()}
-        self.diagnostics: tuple[Diagnostic, ...] = (*said, *collisions)
+        self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
+        self.diagnostics: tuple[Diagnostic, ...] = (*said, *names.collisions)
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
         if entry is None:
             if not isinstance(name, str):
                 raise KeyError(name)
-            entry = self._entries[unicodedata.normalize("NFKC", name)]
+            plain = unicodedata.normalize("NFKC", name)
+            if plain in self.shadowed:
+                return self.shadowed[plain]
+            entry = self._entries.get(plain) or self._beside.get(plain) or self._chosen(plain)
+            if entry is None:
+                raise KeyError(name)
         return _metadata(entry)
 
     def __iter__(self) -> Iterator[str]:
@@ -81,7 +100,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self._snapshots
 
     def activate(self, name: str) -> Skill:
-        """Return the skill *name* with its instructions; its SKILL.md is read now.
+        """Return the skill *name*, or ``name@range``, with its instructions; its SKILL.md is read now.
 
         Raises:
             SkillNotFoundError: no such skill; the closest names are in its suggested action.
@@ -90,7 +109,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return Skill.read(self._find(name), derive=self._derive)
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
-        """Return the contract of the callable *name*, ``skill`` or ``skill/tool``, and the skill it belongs to.
+        """Return the contract of the callable *name* and the skill it belongs to.
+
+        *name* is ``skill`` or ``skill/tool``, with or without a range: ``skill@^1``, ``skill@1.2.0/tool``.
 
         Raises:
             SkillNotFoundError: no such skill, or it has no such callable.
@@ -99,6 +120,22 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         skill = self.activate(name.partition("/")[0] if isinstance(name, str) else name)
         _, _, tool = name.partition("/")
         return skill, skill.contract(f"{skill.name}/{tool}" if tool else skill.name)
+
+    def versions(self, name: str) -> tuple[SkillMetadata, ...]:
+        """Return the skill *name* in all versions that stand side by side, the newest first; usually one.
+
+        Raises:
+            SkillNotFoundError: no such skill.
+        """
+        several = [
+            entry
+            for entry in self._rivals.get(name, ())
+            if (entry.name == name or entry.name in self._beside) and self._admits(entry)
+        ]
+        if not several:
+            return (self._find(name),)
+        several.sort(key=lambda entry: _rank(version_of(entry.version)), reverse=True)
+        return tuple(map(_metadata, several))
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
         """Return why the skill *name* cannot be used here, a sentence for each thing that is missing; usually empty.
@@ -124,11 +161,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def for_model(self) -> SkillCatalog:
         """Return the catalog of the skills that a model may see and call."""
-        return self._where(lambda entry: not entry.flags & HIDDEN_FROM_MODEL)
+        return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_MODEL)
 
     def for_user(self) -> SkillCatalog:
         """Return the catalog of the skills that a person may call by name."""
-        return self._where(lambda entry: not entry.flags & HIDDEN_FROM_USER)
+        return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_USER)
 
     def select(
         self,
@@ -141,7 +178,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """Return the catalog of some skills only: one agent's view, say. The others do not exist in it.
 
         *include* and *exclude* are names or patterns such as ``pdf-*``; a skill is kept that one of *include* fits, if
-        there are any, and none of *exclude*. With *tags* it must have one of them, which reads its frontmatter.
+        there are any, and none of *exclude*. With *tags* it must have one of them, which reads its frontmatter. Of
+        several versions of a skill the newest that is kept has the name, so *where* can hold an agent to version 1.
         """
         wanted, unwanted = tuple(include), tuple(exclude)
         keywords = {tag.lower() for tag in tags}
@@ -155,7 +193,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             return where is None or where(_metadata(entry))
 
-        return self._where(keeps)
+        return self._selected(keeps)
 
     def to_prompt(self, style: str = "compact") -> str:
         """Return the text that tells a model of all skills it may use: `render` without a budget."""
@@ -197,9 +235,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def refresh(self) -> SkillCatalog:
         """Return the catalog as it is now; only files that changed are read. The same object, if none did."""
         if self._origin is not None:
-            whole, keeps = self._origin
+            whole, view_of = self._origin
             fresh = whole.refresh()
-            return self if fresh is whole else fresh._where(keeps)
+            return self if fresh is whole else view_of(fresh)
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
@@ -213,8 +251,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             try:
                 return self[name]
             except KeyError:
-                if name in self.shadowed:
-                    return self.shadowed[name]
+                base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
+                candidates = [each for each in self._candidates(base) if self._admits(each[1])] if at else ()
+                if candidates:
+                    raise _no_version(base, stated, candidates) from None
         shown = str(name)[:80]
         close = self.suggest(str(name))
         raise SkillNotFoundError(
@@ -222,14 +262,108 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             suggested_action=f"Use one of: {', '.join(close)}" if close else "Search the skills for another one",
         )
 
-    def _where(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        view = SkillCatalog(derive=self._derive)
-        view._entries = {name: entry for name, entry in self._entries.items() if keeps(entry)}
-        view._snapshots = self._snapshots
-        hidden = {entry.file for entry in self._entries.values()} - {entry.file for entry in view._entries.values()}
-        view.diagnostics = tuple(each for each in self.diagnostics if each.path not in hidden)
-        view._origin = (self, keeps)
+    def _chosen(self, name: str) -> Entry | None:
+        """Return the skill that *name*, ``skill@range``, chooses: the newest that the range admits, if there is one."""
+        base, at, stated = name.rpartition("@")
+        if not at or not stated.strip() or not (base in self._rivals or base in self._entries or base in self.shadowed):
+            return None
+        from skillruntime.contract.versions import VersionRange  # only where a range is asked for
+
+        try:
+            wanted = VersionRange.parse(stated)
+        except ValueError:
+            return None
+        fitting = [(version, entry) for version, entry in self._candidates(base) if version and version in wanted]
+        if not fitting:
+            return None
+        best = newest(((version, entry.root.trusted) for version, entry in fitting), releases_first=False)
+        chosen = fitting[best][1]
+        return chosen if self._admits(chosen) else None
+
+    def _candidates(self, name: str) -> list[tuple[Version | None, Entry]]:
+        """Return every skill that *name* may stand for, with the version that counts: read from its files now."""
+        entries = self._rivals.get(name)
+        if entries is None:
+            entry = self._entries.get(name)
+            if entry is None and name in self.shadowed:
+                wanted = self.shadowed[name].path
+                rivals = (entry for several in self._rivals.values() for entry in several)
+                entry = next((entry for entry in rivals if entry.file == wanted), None)
+            entries = () if entry is None else (entry,)
+        return [(self._version_that_counts(entry), entry) for entry in entries]
+
+    def _version_that_counts(self, entry: Entry) -> Version | None:
+        try:
+            return version_of(Skill.read(_metadata(entry), derive=False).version)
+        except SkillRuntimeError:
+            return None
+
+    def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
+        """Return the view in which a skill that *keeps* refuses does not exist, and nothing comes in its place."""
+        before = self._admits
+        view = self._view(
+            {name: entry for name, entry in self._entries.items() if keeps(entry)},
+            {name: entry for name, entry in self._beside.items() if keeps(entry)},
+            self._rivals,
+        )
+        view._admits = lambda entry: before(entry) and keeps(entry)
+        view._origin = (self, lambda whole: whole._visible(keeps))
         return view
+
+    def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
+        """Return the view of the skills that *keeps* takes; where it refuses a version, the next has the name."""
+        entries: dict[str, Entry] = {}
+        beside: dict[str, Entry] = {}
+        rivals: dict[str, tuple[Entry, ...]] = {}
+        for name, entry in self._entries.items():
+            if name not in self._rivals:
+                if keeps(entry):
+                    entries[name] = entry
+                continue
+            several = [each for each in self._rivals[name] if each is entry or each.name in self._beside]
+            kept = [each._replace(name=name) for each in several if self._admits(each)]
+            kept = [each for each in kept if keeps(each)]
+            if kept:
+                entries[name], own, _ = settle(name, kept)
+                beside.update(own)
+                rivals[name] = (entries[name], *own.values())
+        view = self._view(entries, beside, rivals)
+        view._admits = self._admits
+        view._origin = (self, lambda whole: whole._selected(keeps))
+        return view
+
+    def _view(
+        self, entries: dict[str, Entry], beside: dict[str, Entry], rivals: dict[str, tuple[Entry, ...]]
+    ) -> SkillCatalog:
+        view = SkillCatalog(derive=self._derive)
+        view._entries, view._beside, view._rivals = entries, beside, rivals
+        view._snapshots = self._snapshots
+        shown = {entry.file for names in (entries, beside) for entry in names.values()}
+        hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
+        view.diagnostics = tuple(each for each in self.diagnostics if each.path not in hidden)
+        return view
+
+
+def _always(entry: Entry) -> bool:
+    return True
+
+
+def _rank(version: Version | None) -> tuple[Any, ...]:
+    return (0,) if version is None else (1, version)
+
+
+def _no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
+    """Return what to say where *name* is there and none of its versions lies in the range *stated*."""
+    known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
+    there = ", ".join(map(str, known[:5]))
+    return SkillNotFoundError(
+        f"No version of the skill {name[:80]!r} lies in {stated[:60]!r}; "
+        + (f"there is {there}" if known else "it states none"),
+        details={"versions": [str(version) for version in known]},
+        suggested_action=f"Use one of: {', '.join(f'{name}@{version}' for version in known[:5])}"
+        if known
+        else f"Use {name!r}, without a range",
+    )
 
 
 def _metadata(entry: Entry) -> SkillMetadata:
@@ -253,48 +387,6 @@ def _as_reference(metadata: SkillMetadata) -> SkillMetadata:
         if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
             name = written.strip()
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))
-
-
-def _by_name(snapshots: Sequence[Snapshot]) -> tuple[dict[str, Entry], dict[str, Entry], list[Diagnostic]]:
-    """Return the entries that count, those that they hide, and one diagnostic for each of these."""
-    counting: dict[str, Entry] = {}
-    losers: list[tuple[Entry, Entry]] = []
-    for snapshot in snapshots:
-        own = {entry.name: entry for entry in reversed(snapshot.entries)}  # of one root's, the first by path counts
-        own.pop("", None)
-        if len(own) < len(snapshot.entries):
-            losers += [(e, own[e.name]) for e in snapshot.entries if e.name and own[e.name] is not e]
-        if not counting:
-            counting = own
-            continue
-        for name, entry in own.items():
-            winner = counting.setdefault(name, entry)
-            if winner is not entry:
-                losers.append((entry, winner))
-    shadowed: dict[str, Entry] = {}
-    collisions: list[Diagnostic] = []
-    for loser, _ in sorted(losers, key=lambda pair: pair[0].file):
-        winner = counting[loser.name]
-        if os.path.realpath(loser.file) == os.path.realpath(winner.file):
-            continue  # one file by two ways
-        qualified = _qualified(loser, counting, shadowed)
-        shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
-        message = f"the name {loser.name!r} is taken by {winner.file}; this one is {qualified!r}"
-        collisions.append(Diagnostic("name-collision", Severity.WARNING, loser.file, message))
-    return {name: counting[name] for name in sorted(counting)}, shadowed, collisions
-
-
-def _qualified(entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]) -> str:
-    """Return a name for a skill whose own is taken: its root's scope, or the directory it lies in, before it."""
-    directory = os.path.dirname(entry.file)  # noqa: PTH120
-    above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120
-    base = f"{entry.root.scope or above}:{entry.name}"
-    if not base.isprintable():
-        base = f"other:{entry.name}"
-    name, number = base, 2
-    while name in counting or name in shadowed:
-        name, number = f"{base}~{number}", number + 1
-    return name
 
 
 def _closest(name: str, names: Iterable[str], limit: int) -> list[str]:

@@ -55,6 +55,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 DEFAULT_TIMEOUT = 60.0
 """Seconds a call may run where neither the caller nor the contract says."""
 
+_MOST_KEPT = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Approval:
@@ -113,7 +115,7 @@ class SkillRuntime:
         def register(function: _Function) -> _Function:
             self._functions[name] = (FunctionRunner.around(function), contract)
             self._found.pop(name, None)
-            self._targets.pop(name, None)
+            self._targets.clear()  # a range may have chosen this name
             return function
 
         return register
@@ -315,7 +317,9 @@ class SkillRuntime:
         if known is None:
             skill, contract = self._find(name)
             _check_runtime(contract, name)
-            function, _ = self._functions.get(name, (None, None))
+            # `digest@^1` is the skill that the range chose: what the host registered for that runs it.
+            own = contract.name if skill is not None and name not in self._functions and "@" in name else name
+            function, _ = self._functions.get(own, (None, None))
             known = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
         return known
 
@@ -326,6 +330,9 @@ class SkillRuntime:
         if found is None:
             _, own_contract = self._functions.get(name, (None, None))
             found = (None, own_contract) if own_contract is not None else self.catalog.contract(name)
+            if len(self._found) >= _MOST_KEPT:  # skills are few, but a model can write any number of ranges
+                self._found.clear()
+                self._targets.clear()
             self._found[name] = found
         return found
 

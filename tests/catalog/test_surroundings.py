@@ -11,6 +11,7 @@ from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.requirements import Surroundings, unmet, unmet_of
 from skillruntime.catalog.scopes import standard_roots
 from skillruntime.catalog.watching import watch
+from skillruntime.errors import SkillNotFoundError
 from tests.catalog.conftest import WriteSkill
 
 HERE = Surroundings(
@@ -150,3 +151,23 @@ async def test_watchfiles_tells_of_real_changes(tmp_path: Path, write_skill: Wri
             tasks.start_soon(edit)
 
     assert seen[-1] == ["news", "pdf"]
+
+
+def test_the_catalog_says_what_a_skill_lacks(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Asked for, not at discovery: the contract's requirements and the frontmatter's; a runtime range is judged too."""
+    text = "---\nname: pdf\ndescription: Reads.\nrequires:\n  commands: git no-such\n---\n"
+    directory = write_skill("pdf", text=text)
+    write_skill("plain")
+    catalog = discover(tmp_path / "skills")
+    document = '{"requires": {"env": "TOKEN, OTHER", "runtime": ">=2.0.0"}, "input": {"type": "object"}}'
+    (directory / "contract.json").write_text(document)
+
+    assert catalog.unmet("plain") == ()
+    assert catalog.unmet("pdf", HERE) == (
+        "the command no-such is not installed",
+        "the environment variable OTHER is not set",
+        "it requires the runtime >=2.0.0, and this is 1.4.0",
+    )
+    assert list(catalog.select(where=lambda skill: not catalog.unmet(skill.name, HERE))) == ["plain"]
+    with pytest.raises(SkillNotFoundError):
+        catalog.unmet("nothing")

@@ -1,0 +1,172 @@
+"""Which skill a name stands for, where several have it: versions side by side, and collisions. Pure, but for links.
+
+The rule, among all skills of one name, taken in the order of their roots, and within one root of their paths:
+
+- Different versions stand side by side. The newest has the plain name, a release before any prerelease; an older one
+  is ``digest@1.2.0``. A newer one from an untrusted root does not take the name from a trusted one.
+- Of equal versions the first counts; where the version of the one that has the name, or its own, is not known, a later
+  one is a collision as well. The loser gets a qualified name, ``user:digest``, and one diagnostic.
+
+The version is the one in the frontmatter, for nothing else is read at discovery.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from skillruntime.catalog.snapshot import Entry, Snapshot
+from skillruntime.diagnostic import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from skillruntime.contract.versions import Version
+
+__all__ = ["Names", "by_name", "newest", "settle", "version_of"]
+
+
+@dataclass(slots=True)
+class Names:
+    """What each name stands for.
+
+    ``counting`` goes by plain name, ``beside`` by ``name@version``, ``shadowed`` by qualified name. ``rivals`` holds,
+    for a plain name that several have, all of them in their order, each by the name under which it is found.
+    """
+
+    counting: dict[str, Entry] = field(default_factory=dict)
+    beside: dict[str, Entry] = field(default_factory=dict)
+    shadowed: dict[str, Entry] = field(default_factory=dict)
+    rivals: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    collisions: list[Diagnostic] = field(default_factory=list)
+
+
+def by_name(snapshots: Sequence[Snapshot]) -> Names:
+    """Return what the names in *snapshots* stand for, and one diagnostic for each skill that lost its own."""
+    first: dict[str, Entry] = {}
+    rivals: dict[str, list[Entry]] = {}
+    for snapshot in snapshots:
+        own = {entry.name: entry for entry in reversed(snapshot.entries)}
+        own.pop("", None)
+        if not first:
+            first = own
+        else:
+            for name, entry in own.items():
+                if first.setdefault(name, entry) is not entry:
+                    rivals.setdefault(name, [first[name]]).append(entry)
+        if len(own) < len(snapshot.entries):  # one root has a name twice, or files that are no skills
+            for entry in snapshot.entries:
+                if entry.name and own[entry.name] is not entry:
+                    rivals.setdefault(entry.name, [first[entry.name]]).append(entry)
+    names = Names(first)
+    if rivals:
+        _settle_all(names, rivals)
+    names.counting = {name: first[name] for name in sorted(first)}
+    return names
+
+
+def settle(
+    name: str, entries: Sequence[Entry], reserved: Container[str] = ()
+) -> tuple[Entry, dict[str, Entry], list[Entry]]:
+    """Return of *entries*, which all want *name*: the one that has it, the versions beside it by name, and the rest.
+
+    No version is given a *reserved* name.
+    """
+    versions = [version_of(entry.version) for entry in entries]
+    chosen = newest((version, entry.root.trusted) for version, entry in zip(versions, entries, strict=True))
+    taken = {versions[chosen]}
+    beside: dict[str, Entry] = {}
+    losers: list[Entry] = []
+    for position, (version, entry) in enumerate(zip(versions, entries, strict=True)):
+        if position == chosen:
+            continue
+        own = f"{name}@{version}"
+        if None in taken or version is None or version in taken or own in reserved:
+            losers.append(entry)
+            continue
+        taken.add(version)
+        beside[own] = entry._replace(name=own, path=entry.file)
+    return entries[chosen], beside, losers
+
+
+def newest(candidates: Iterable[tuple[Version | None, bool]], *, releases_first: bool = True) -> int:
+    """Return which of *candidates*, each a version and whether it is trusted, counts: the position; the first is 0."""
+    best, hbeside = 0, None
+    for position, candidate in enumerate(candidates):
+        if hbeside is None:
+            hbeside = candidate
+            continue
+        (old, old_trusted), (new, new_trusted) = hbeside, candidate
+        if old is None or new is None or (old_trusted and not new_trusted):
+            continue
+        is_newer = new > old
+        if releases_first and old.is_prerelease is not new.is_prerelease:
+            is_newer = old.is_prerelease
+        if is_newer:
+            best, hbeside = position, candidate
+    return best
+
+
+def version_of(stated: str | None) -> Version | None:
+    """Return the version that *stated* is, read as leniently as everywhere; nothing where it is none."""
+    if stated is None:
+        return None
+    from skillruntime.contract.versions import read_version  # only where two skills have one name
+
+    try:
+        return read_version(stated).version
+    except ValueError:
+        return None
+
+
+def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
+    first = names.counting
+    losing: list[tuple[Entry, Entry]] = []
+    files: dict[str, list[str]] = {}  # of each name, in its order
+    for name, found in rivals.items():
+        entries = list(_distinct(found))
+        winner, beside, losers = settle(name, entries, reserved=first)  # a skill may really be called a@1.0.0
+        first[name] = winner
+        names.beside.update(beside)
+        losing += [(loser, _hbeside(loser, winner, beside)) for loser in losers]
+        files[name] = [entry.file for entry in entries]
+    for loser, hbeside in sorted(losing, key=lambda pair: pair[0].file):
+        qualified = _qualified(loser, first, names.shadowed)
+        names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
+        message = f"the name {loser.name!r} is taken by {hbeside.file}; this one is {qualified!r}"
+        names.collisions.append(Diagnostic("name-collision", Severity.WARNING, loser.file, message))
+    known = {entry.file: entry for entry in (*names.beside.values(), *names.shadowed.values())}
+    for name, own_files in files.items():
+        if len(own_files) > 1:
+            winner = first[name]
+            names.rivals[name] = tuple(winner if file == winner.file else known[file] for file in own_files)
+
+
+def _hbeside(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
+    """Return the skill that has what *loser* would have had."""
+    version = version_of(loser.version)
+    same = (entry for entry in beside.values() if version is not None and version_of(entry.version) == version)
+    return winner if version_of(winner.version) is None else next(same, winner)
+
+
+def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield *entries* without those that lead to a file by a second way."""
+    seen: set[str] = set()
+    for entry in entries:
+        target = os.path.realpath(entry.file)
+        if target not in seen:
+            seen.add(target)
+            yield entry
+
+
+def _qualified(entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]) -> str:
+    """Return a name for a skill whose own is taken: its root's scope, or the directory it lies in, before it."""
+    directory = os.path.dirname(entry.file)  # noqa: PTH120
+    above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120
+    base = f"{entry.root.scope or above}:{entry.name}"
+    if not base.isprintable():
+        base = f"other:{entry.name}"
+    name, number = base, 2
+    while name in counting or name in shadowed:
+        name, number = f"{base}~{number}", number + 1
+    return name
