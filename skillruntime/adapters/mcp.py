@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -311,10 +312,17 @@ def _bytes_of(content: Any) -> bytes:
 
 
 def _write(directory: Path, files: Mapping[str, bytes]) -> None:
-    for path, data in files.items():
-        target = directory / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+    """Put the files in place of whatever was fetched before, all of them or none."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as temporary:
+        fresh = Path(temporary) / "fresh"
+        for path, data in files.items():
+            target = fresh / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        if directory.exists():
+            directory.rename(Path(temporary) / "before")
+        fresh.rename(directory)
 
 
 def _contract_of(tool: types.Tool, name: str) -> Contract:

@@ -190,6 +190,20 @@ def test_skills_come_in_verified_and_untrusted(counting: SkillCatalog, tmp_path:
     assert list(catalog.activate("counting").contracts) == ["counting"]
 
 
+def test_fetching_again_leaves_nothing_of_before(counting: SkillCatalog, tmp_path: Path) -> None:
+    """A file that the skill has no more is gone; a changed one is as it is now."""
+
+    async def steps(client: Client) -> Path:
+        return await door.fetch_skills(client, tmp_path / "fetched", server="acme")
+
+    anyio.run(in_memory, counting, steps)
+    (counting["counting"].directory / "references" / "rules.md").unlink()
+    root = anyio.run(in_memory, counting, steps)
+
+    assert [each.path for each in discover(root).activate("counting").resources()] == ["scripts/count.py"]
+    assert [path.name for path in root.iterdir()] == ["counting"]
+
+
 def altered(catalog: SkillCatalog, change: Callable[[dict[str, Any]], None]) -> Server[Any]:
     """A server whose entries were changed on the way."""
     server = door.to_server(SkillRuntime(catalog))
