@@ -137,6 +137,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         several.sort(key=lambda entry: _rank(version_of(entry.version)), reverse=True)
         return tuple(map(_metadata, several))
 
+    def every_version(self) -> dict[str, SkillMetadata]:
+        """Return all skills by name, those too that stand beside a newer version: ``digest``, ``digest@1.2.0``."""
+        found = {name: _metadata(entry) for names in (self._entries, self._beside) for name, entry in names.items()}
+        return dict(sorted(found.items())) if self._beside else found
+
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
         """Return why the skill *name* cannot be used here, a sentence for each thing that is missing; usually empty.
 

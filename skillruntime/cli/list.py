@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,13 +74,17 @@ def command(
 ) -> None:
     """List the skills that are found; with TEXT, those whose name or description has it.
 
-    "tokens" is what a skill's entry adds to the catalog that a model reads at start.
+    "tokens" is what a skill's entry adds to the catalog that a model reads at start: nothing for a skill that is hidden
+    from models, or stands beside a newer version of itself.
     """
     catalog = open_catalog(directories, trust=trust)
     wanted = (text or "").casefold()
     chosen = catalog.select(tags=tags) if tags else catalog
-    skills = [skill for skill in _every(chosen) if wanted in f"{skill.name}\n{skill.description}".casefold()]
-    lines = [_listed(catalog, skill, model) for skill in with_progress(skills, "looking at skills")]
+    skills = [
+        skill for skill in chosen.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
+    ]
+    plain = set(catalog)
+    lines = [_listed(catalog, skill, model, plain) for skill in with_progress(skills, "looking at skills")]
     lines = [line for line in lines if available is None or available is not bool(line.unavailable)]
     lines = _in_order(lines, sort)
 
@@ -102,16 +106,13 @@ def command(
     print_result(document, draw, as_json=as_json)
 
 
-def _every(catalog: SkillCatalog) -> Iterator[SkillMetadata]:
-    yield from catalog.values()
-
-
-def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str) -> Listed:
+def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Collection[str]) -> Listed:
     from skillruntime.catalog.rendering import STYLES
     from skillruntime.tokens.counter import count
 
-    form = STYLES["compact"]
-    tokens = count(form.between + form.write(skill.name, skill.description, skill.path), model).tokens
+    form, tokens = STYLES["compact"], 0
+    if skill.model_invocable and skill.name in plain:
+        tokens = count(form.between + form.write(skill.name, skill.description, skill.path), model).tokens
     try:
         return Listed(skill, tokens, catalog.unmet(skill.name))
     except SkillRuntimeError as error:

@@ -28,7 +28,7 @@ __all__ = ["command"]
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Write the version and the digest of every skill to skills.lock.json, or check them against it."""
-    catalog = open_catalog(directories, trust=trust)
+    catalog = open_catalog(directories, trust=trust).every_version()
     if not check:
         try:
             document = lock_skills(catalog)

@@ -108,6 +108,26 @@ def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
     assert json.loads(run("list", "--json", "--model", "claude-sonnet-4-5").stdout)["tokens"] > data["tokens"]
 
 
+def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) -> None:
+    """Each is listed, at no cost where a model is not told of it, shown by its range, and locked."""
+    old = write(skills / "older", "counting", "Counts by hand. Use when letters matter.", "version: 0.9.0\n")
+
+    listed = {skill["name"]: skill["tokens"] for skill in json.loads(run("list", "--json").stdout)["skills"]}
+    shown = json.loads(run("show", "counting@<1", "--json").stdout)
+    unmet = run("show", "counting@^7")
+    assert run("lock").exit_code == 0
+    locked = json.loads(Path("skills.lock.json").read_text())["skills"]
+    (old / "notes.txt").write_text("changed")
+
+    assert list(listed) == ["counting", "counting@0.9.0", "scans", "xyz"]
+    assert listed["counting"] > listed["counting@0.9.0"] == 0
+    assert (shown["name"], shown["version"]) == ("counting@0.9.0", "0.9.0")
+    assert unmet.exit_code == 1
+    assert "Use one of: counting@1.2.0, counting@0.9.0" in unmet.stderr
+    assert locked["counting@0.9.0"]["version"] == "0.9.0"
+    assert "counting@0.9.0 changed" in run("lock", "--check").stdout
+
+
 def test_list_says_when_no_skill_is_like_that(run: Run) -> None:
     """That is another thing than finding no skills."""
     result = run("list", "nothing is called so")
