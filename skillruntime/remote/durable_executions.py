@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import secrets
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,8 @@ _ATTEMPTS: Final = 10  # starts of the server within one execution; then it is t
 # The engine's default hashes our source, so that any new release would strand what the old one left. What a running
 # execution depends on is the skill, and each carries its own id and MAJOR (`Ticket.line`).
 _ENGINE_VERSION: Final = "skillruntime-executions-1"
+# From Python 3.12 on, the engine's tables ask SQLite for unixepoch('subsec'), which an older SQLite answers with NULL.
+_SUBSECONDS: Final = (3, 42, 0)
 _LEAVING: Final = 10.0  # seconds, at most, for what is cancelled at the end to stop
 _CURSOR: Final = re.compile(r"([0-9]{13})\.([0-9]{1,9})")
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
@@ -393,6 +396,8 @@ def open_database(path: Path) -> sqlalchemy.Engine:
         connection.isolation_level = "IMMEDIATE"  # a reader that becomes a writer would meet SQLITE_BUSY
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}").close()
+        if sqlite3.sqlite_version_info < _SUBSECONDS:
+            connection.create_function("unixepoch", 1, lambda modifier: time.time())
 
     return engine
 
