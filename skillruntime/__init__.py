@@ -15,8 +15,12 @@ if TYPE_CHECKING:  # for readers and type checkers; at run time the names resolv
     from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
     from skillruntime.contract.coercion import Policy as Policy
     from skillruntime.contract.coercion import Repair as Repair
+    from skillruntime.contract.compatibility import Verdict as Verdict
+    from skillruntime.contract.compatibility import compare as compare
     from skillruntime.contract.contract import Accepted as Accepted
     from skillruntime.contract.contract import Contract as Contract
+    from skillruntime.contract.derive import Derivation as Derivation
+    from skillruntime.contract.derive import derive as derive
     from skillruntime.contract.migration import Migration as Migration
     from skillruntime.contract.response import SkillResponse as SkillResponse
     from skillruntime.contract.response import handle_skill_error as handle_skill_error
@@ -43,10 +47,15 @@ if TYPE_CHECKING:  # for readers and type checkers; at run time the names resolv
     from skillruntime.errors import ToolTimeoutError as ToolTimeoutError
     from skillruntime.errors import TruncatedInputError as TruncatedInputError
     from skillruntime.errors import UnsupportedVersionError as UnsupportedVersionError
+    from skillruntime.runtime.record import CallRecord as CallRecord
     from skillruntime.runtime.runners import CallContext as CallContext
     from skillruntime.runtime.runtime import Approval as Approval
     from skillruntime.runtime.runtime import SkillRuntime as SkillRuntime
     from skillruntime.runtime.session import SkillSession as SkillSession
+    from skillruntime.tokens.budget import TokenLedger as TokenLedger
+    from skillruntime.tokens.budget import TokenLimits as TokenLimits
+    from skillruntime.tokens.counter import Count as Count
+    from skillruntime.tokens.counter import count as count
 
 __version__ = "0.1.0"
 
@@ -71,6 +80,23 @@ _HOMES = {
     "runtime.runners": ("CallContext",),
     "runtime.runtime": ("Approval", "SkillRuntime"),
     "runtime.session": ("SkillSession",),
+    "contract.compatibility": (
+        "Verdict",
+        "compare",
+    ),
+    "contract.derive": (
+        "Derivation",
+        "derive",
+    ),
+    "runtime.record": ("CallRecord",),
+    "tokens.budget": (
+        "TokenLedger",
+        "TokenLimits",
+    ),
+    "tokens.counter": (
+        "Count",
+        "count",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

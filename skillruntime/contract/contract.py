@@ -8,7 +8,7 @@ secret, whose shape is in force, so they are not separable.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,6 +94,21 @@ class Contract:
         if not isinstance(document, dict):
             raise InvalidSkillError(f"a contract is a JSON object, got {type(document).__name__}")
         return cls(document, name=name)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], *, name: str = "", version: str | None = None) -> Contract:
+        """Return the contract of calling *function* with keyword arguments: from its signature and its docstring.
+
+        >>> def greet(name: str, times: int = 1) -> str: ...
+        >>> Contract.from_function(greet).accept({"name": "Ada", "times": "2"}).arguments
+        {'name': 'Ada', 'times': 2}
+
+        Raises:
+            InvalidSkillError: its annotations make no usable schema.
+        """
+        from skillruntime.contract.function import document_of_function  # what it needs is slow to import
+
+        return cls.from_dict(document_of_function(function, name=name, version=version))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document, as it was written."""

@@ -14,9 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skillruntime.contract.contract import Contract
-
-__all__ = ["contract_from_function", "schema_of"]
+__all__ = ["document_of_function", "schema_of"]
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -40,8 +38,8 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 _MAX_DEPTH = 8
 
 
-def contract_from_function(function: Callable[..., Any], *, name: str = "", version: str | None = None) -> Contract:
-    """Return the contract of calling *function* with keyword arguments.
+def document_of_function(function: Callable[..., Any], *, name: str = "", version: str | None = None) -> dict[str, Any]:
+    """Return the contract document of calling *function* with keyword arguments, for `Contract.from_function`.
 
     Types come from the annotations, descriptions from the docstring (Google, NumPy and Sphinx forms) or from
     ``Annotated[..., "text"]``, defaults from the signature. ``self``, ``cls``, a parameter named ``context``, ``*args``
@@ -53,7 +51,7 @@ def contract_from_function(function: Callable[..., Any], *, name: str = "", vers
     ...     Args:
     ...         query: Words to look for.
     ...     '''
-    >>> contract_from_function(search).to_dict()["input"]["properties"]
+    >>> document_of_function(search)["input"]["properties"]
     {'query': {'type': 'string', 'description': 'Words to look for.'}, 'limit': {'type': 'integer', 'default': 5}}
     """
     signature = inspect.signature(function)
@@ -83,7 +81,7 @@ def contract_from_function(function: Callable[..., Any], *, name: str = "", vers
     result = hints.get("return", inspect.Parameter.empty)
     if schema := schema_of(result):
         document["output"] = schema
-    return Contract.from_dict(document)
+    return document
 
 
 def schema_of(annotation: Any, depth: int = 0) -> dict[str, Any]:

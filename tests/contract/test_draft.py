@@ -12,7 +12,6 @@ import pytest
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.derive import Derivation, derive
 from skillruntime.contract.draft import draft_contracts, schema_from_frontmatter
-from skillruntime.contract.function import contract_from_function
 from skillruntime.contract.lint import lint_contract
 from skillruntime.errors import SkillInputError
 
@@ -139,7 +138,7 @@ def paint(
 
 def test_a_functions_signature_and_docstring_are_its_contract() -> None:
     """Types from annotations, words from the docstring, defaults from the signature."""
-    contract = contract_from_function(paint, version="1.0.0")
+    contract = Contract.from_function(paint, version="1.0.0")
 
     assert contract.to_dict()["input"] == {
         "type": "object",
