@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -24,9 +25,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SYLLABLES = "ba co de fi ga ho in ka lo me na or pa re si ta un vo we xi".split()  # noqa: SIM905
-WORDS = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in ("", "n", "ring", "s", "tion")]
+ENDINGS = ("", "n", "ring", "s", "tion")
+SHORT = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in ENDINGS]
+WORDS = SHORT + [a + word for a in SYLLABLES[:6] for word in SHORT]
 FREQUENCIES = [1 / rank for rank in range(3, len(WORDS) + 3)]
-"""Two thousand words, as frequent as words are in real text (Zipf)."""
+"""14,000 words, as frequent as words are in real text (Zipf), the shortest most.
+
+Of 733 real files the hundredth most frequent word stands in 26 %, the thousandth in 4 %, and there are 13,600
+words; here it is 53 and 6 %. With two thousand words, every word of a query would be a common one.
+"""
+CUMULATIVE = list(itertools.accumulate(FREQUENCIES))
+STOP_WORDS = 70
+"""So many of the most frequent words no query holds: search has as many stop words, of English."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +143,7 @@ def make_skills(root: Path, count: int, corpus: Path | None) -> Path:
 
 def made_up(name: str, rng: random.Random) -> str:
     """Return a SKILL.md that looks like the average real one."""
-    text = " ".join(rng.choices(WORDS, FREQUENCIES, k=43)).capitalize() + ". Use when asked."
+    text = " ".join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=43)).capitalize() + ". Use when asked."
     kind = rng.random()
     if kind < 0.5:
         description = f" {text}"
@@ -142,7 +152,9 @@ def made_up(name: str, rng: random.Random) -> str:
     else:
         description = " >-\n  " + "\n  ".join(text[at : at + 100].strip() for at in range(0, len(text), 100))
     metadata = '\nmetadata:\n  author: somebody\n  version: "1.0.0"' if rng.random() < 0.33 else ""
-    body = "\n".join(f"## Step {step}\n\n{' '.join(rng.choices(WORDS, FREQUENCIES, k=60))}\n" for step in range(12))
+    body = "\n".join(
+        f"## Step {step}\n\n{' '.join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=60))}\n" for step in range(12)
+    )
     return f"---\nname: {name}\ndescription:{description}{metadata}\n---\n\n# {name}\n\n{body}"
 
 
@@ -305,9 +317,10 @@ def search(root: str) -> dict[str, float]:
     from skillruntime.catalog.discovery import discover
 
     catalog = discover(root)
-    index = timed(lambda: catalog.search("nothing"))["seconds"]
+    index = timed(lambda: catalog.search("nothing"))["seconds"]  # from here on it is kept
     rng = random.Random(8)
-    queries = [" ".join(rng.choices(WORDS[5:], FREQUENCIES[5:], k=8)) for _ in range(20)]
+    words, frequencies = WORDS[STOP_WORDS:], FREQUENCIES[STOP_WORDS:]
+    queries = [" ".join(rng.choices(words, frequencies, k=8)) for _ in range(40)]
     times = [min(timed(lambda query=query: catalog.search(query))["seconds"] for _ in range(3)) for query in queries]
     return {"index": index, "query": sum(times) / len(times)}
 

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from skillruntime.catalog.skill import SkillMetadata
 
@@ -22,7 +23,13 @@ BODY_CHARACTERS = 2_500
 _BYTES_READ = 4 * 1024
 _MAX_QUERY_WORDS = 64
 _MAX_QUERY = 4_000
-_MAX_RANKED = 500
+_MAX_TOGETHER = 3
+"""Common words of a query that are asked for together where there is no rare one."""
+
+_MAX_RANKED = 1_000
+"""Skills that one word, and all rare words of a query together, may give to rank; each takes 1 to 1.5 us."""
+
+_HELD_BACK = 64 * 1024 * 1024  # bytes of index that SQLite collects before it writes: with 1 MiB merging takes longer
 _WORDS = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+")
 _HEADING = re.compile(r"\n#{1,4} +([^\n]+)")
@@ -36,10 +43,10 @@ _COMMON = (
     "your help make get"
 )
 _STOP_WORDS = frozenset(_COMMON.split())
-_COUNT = "select count(*) from skills where skills match ?"
+_SCOPES = ("", "{name description tags headings} : ", "name : ")
+_COUNT = f"select count(*) from (select 1 from skills where skills match ? limit {_MAX_RANKED + 1})"
 _RANK = (
-    "select shown_name, shown_description, bm25(skills, {}) as rank from skills where skills match ? "
-    "order by rank, shown_name limit ?"
+    "select rowid, bm25(skills, {}) as score from skills where skills match ? order by score, rowid limit ?"
 ).format(", ".join(map(str, _WEIGHTS)))
 
 
@@ -57,16 +64,20 @@ class SearchIndex:
 
     def __init__(self, skills: Iterable[SkillMetadata], *, bodies: bool = True) -> None:
         """Index *skills*; with *bodies* the beginning of each SKILL.md is read now."""
-        rows = ((*_row(skill, bodies), skill.name, skill.description) for skill in skills)
+        # SQLite holds the index alone, not the texts (they would be four fifths of it): a row is a place in this list.
+        ordered = sorted(skills, key=attrgetter("name"))
+        self._shown = [(skill.name, skill.description) for skill in ordered]
         self._lock = threading.Lock()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        self._database.execute("pragma journal_mode = off")  # nothing is ever undone: a fault here ends this index
         self._database.execute(
             "create virtual table skills using fts5(name, description, tags, headings, body, "
-            "shown_name unindexed, shown_description unindexed, tokenize = 'porter unicode61')"
+            "content = '', tokenize = 'porter unicode61')"
         )
+        self._database.execute("insert into skills(skills, rank) values ('hashsize', ?)", (_HELD_BACK,))
         self._database.executemany(
-            "insert into skills values (?, ?, ?, ?, ?, ?, ?)",
-            rows,
+            "insert into skills(rowid, name, description, tags, headings, body) values (?, ?, ?, ?, ?, ?)",
+            ((number, *_row(skill, bodies)) for number, skill in enumerate(ordered)),
         )
         self._database.commit()
 
@@ -77,24 +88,41 @@ class SearchIndex:
         if not words or limit <= 0:
             return []
         with self._lock:
-            match = " OR ".join(f'"{word}"' for word in self._telling(words[:_MAX_QUERY_WORDS], limit))
+            match = self._match([f'"{word}"' for word in words[:_MAX_QUERY_WORDS]], limit)
             rows = self._database.execute(_RANK, (match, limit)).fetchall()
-        return [Hit(name, description, round(-rank, 4)) for name, description, rank in rows]
+        found = ((self._shown[number], round(-score, 4)) for number, score in rows)
+        return [Hit(name, description, score) for (name, description), score in found]
 
-    def _telling(self, words: list[str], limit: int) -> list[str]:
-        """Return the rarest of *words*: as many as it takes, and no more skills ranked than a search has time for."""
-        counted = sorted(
-            (self._database.execute(_COUNT, (f'"{word}"',)).fetchone()[0], position)
-            for position, word in enumerate(words)
-        )
-        kept: list[int] = []
+    def _match(self, words: list[str], limit: int) -> str:
+        """Return what to match for *words*, so that no more skills are ranked than a search has time for.
+
+        The rarest words tell most: each is taken while there is room. Where they find too few, skills count that have
+        several of the common words together; at last those that have them in a telling place.
+        """
+        counts = {word: self._count(word) for word in words}
+        rarest = sorted(words, key=counts.__getitem__)
+        kept: list[str] = []
         ranked = 0
-        for count, position in counted:
-            if ranked >= limit and ranked + count > _MAX_RANKED:
+        for word in rarest:
+            if ranked + counts[word] > _MAX_RANKED:
                 break
-            kept.append(position)
-            ranked += count
-        return [words[position] for position in sorted(kept)]
+            kept.append(word)
+            ranked += counts[word]
+        common = rarest[len(kept) :]
+        if ranked < limit and common:
+            kept.append(self._narrow(common))
+        return " OR ".join(kept)
+
+    def _narrow(self, common: list[str]) -> str:
+        """Return the first of these that some skills match, but few enough: words together, or in a telling place."""
+        together = [" AND ".join(common[:size]) for size in range(1, min(len(common), _MAX_TOGETHER) + 1)]
+        matches = [f"{scope}({words})" for scope in _SCOPES for words in together]
+        return next((match for match in matches if 0 < self._count(match) <= _MAX_RANKED), common[0])
+
+    def _count(self, match: str) -> int:
+        """Return how many skills *match*; of more than can be ranked, only that there are more."""
+        count: int = self._database.execute(_COUNT, (match,)).fetchone()[0]
+        return count
 
 
 def _row(skill: SkillMetadata, bodies: bool) -> tuple[str, str, str, str, str]:
@@ -109,7 +137,7 @@ def _row(skill: SkillMetadata, bodies: bool) -> tuple[str, str, str, str, str]:
         return name, description, "", "", ""
     end = data.find(b"\n---", 3)
     body = data[end + 4 :].decode(errors="ignore")[:BODY_CHARACTERS]
-    if data.translate(None, _NARROW):
+    if not data.isascii() and data.translate(None, _NARROW):
         body = _WIDE.sub(_pairs, body)
     tags = _searchable(_tags(data[:end].decode(errors="ignore"))) if b"tags:" in data or b"keywords:" in data else ""
     return name, description, tags, " ".join(_HEADING.findall(body)), body
@@ -127,7 +155,7 @@ def _searchable(text: str) -> str:
     """Return *text* with CJK runs as pairs of characters and camelCase in its parts: words that the tokenizer finds."""
     if not text.isascii():
         text = _WIDE.sub(_pairs, text)
-    return _CAMEL.sub(_parts, text)
+    return _CAMEL.sub(_parts, text) if _CASE.search(text) else text
 
 
 def _pairs(run: re.Match[str]) -> str:

@@ -67,3 +67,13 @@ def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) 
     assert [hit.name for hit in catalog.search("ghostscript")] == ["one"]
     assert [hit.name for hit in catalog.search("zebra")] == ["one"]
     assert [hit.name for hit in catalog.search("second")] == ["two"]
+
+
+def test_common_words_find_those_that_have_them_together() -> None:
+    """Where every word of a query is in more skills than can be ranked, and also where they never meet."""
+    texts = ("alpha rest", "beta rest", "gamma rest")
+    skills = [SkillMetadata(f"skill-{n}", texts[n % 3], "/") for n in range(3_600)]
+    index = SearchIndex([*skills, SkillMetadata("both", "alpha and beta", "/")], bodies=False)
+
+    assert [hit.name for hit in index.search("alpha beta")] == ["both"]
+    assert len(index.search("rest")) == len(index.search("alpha gamma")) == 10
