@@ -78,7 +78,9 @@ def _escaped(text: str, *, field: bool = False) -> str:
 
 def _sarif_rule(rule: str) -> dict[str, Any]:
     known = RULES.get(rule)
-    document: dict[str, Any] = {"id": rule, "shortDescription": {"text": known.asks if known else rule}}
+    asks = {"text": known.asks if known else rule}
+    # GitHub's code scanning requires all three texts.
+    document: dict[str, Any] = {"id": rule, "shortDescription": asks, "fullDescription": asks, "help": asks}
     if known:
         document["defaultConfiguration"] = {"level": _SARIF[known.severity]}
     return document
@@ -109,4 +111,7 @@ def _relative(path: str, root: str) -> str:
 def _uri(path: str) -> str:
     from urllib.parse import quote  # only for SARIF
 
-    return quote(path.replace("\\", "/"), errors="surrogatepass")
+    uri = quote(path.replace("\\", "/"), errors="surrogatepass")
+    if uri.startswith("/"):
+        return f"file://{uri}"
+    return f"file:///{uri}" if path[1:2] == ":" else uri

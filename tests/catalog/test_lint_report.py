@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from skillruntime.catalog.lint_report import REPORTS, to_github, to_json, to_sarif, to_text
+from skillruntime.contract.schema import Schema
 from skillruntime.diagnostic import Diagnostic, Severity
 
 FOUND = [
@@ -54,3 +58,84 @@ def test_sarif_has_rules_levels_and_places() -> None:
     }
     assert "region" not in second["locations"][0]["physicalLocation"]
     assert sorted(REPORTS) == ["github", "json", "sarif", "text"]
+
+
+def _object(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": False}
+
+
+TEXT = {"type": "string", "minLength": 1}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+MESSAGE = _object("text", text=TEXT)
+DESCRIPTION = _object("text", text={**TEXT, "maxLength": 1024})
+PLACE = {"type": "integer", "minimum": 1}
+URI = {"type": "string", "pattern": r"^(file:///)?([A-Za-z0-9_.~-]|%[0-9A-F]{2})([A-Za-z0-9_.~/-]|%[0-9A-F]{2})*$"}
+RULE = _object(
+    "id shortDescription fullDescription help",
+    id={**TEXT, "maxLength": 255},
+    shortDescription=DESCRIPTION,
+    fullDescription=DESCRIPTION,
+    help=DESCRIPTION,
+    defaultConfiguration=_object("level", level=LEVEL),
+)
+DRIVER = _object(
+    "name version rules",
+    name=TEXT,
+    version=TEXT,
+    informationUri={"type": "string", "pattern": "^https://"},
+    rules={"type": "array", "items": RULE, "uniqueItems": True},
+)
+LOCATION = _object(
+    "physicalLocation",
+    physicalLocation=_object(
+        "artifactLocation",
+        artifactLocation=_object("uri", uri=URI),
+        region=_object("startLine startColumn", startLine=PLACE, startColumn=PLACE),
+    ),
+)
+RESULT = _object(
+    "ruleId ruleIndex level message locations",
+    ruleId=TEXT,
+    ruleIndex={"type": "integer", "minimum": 0},
+    level=LEVEL,
+    message=MESSAGE,
+    locations={"type": "array", "minItems": 1, "maxItems": 1, "items": LOCATION},
+)
+RUN = _object(
+    "tool results",
+    tool=_object("driver", driver=DRIVER),
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    results={"type": "array", "items": RESULT},
+)
+SARIF = _object(
+    "$schema version runs",
+    **{
+        "$schema": {"const": "https://json.schemastore.org/sarif-2.1.0.json"},
+        "version": {"const": "2.1.0"},
+        "runs": {"type": "array", "minItems": 1, "items": RUN},
+    },
+)
+"""The part of SARIF 2.1.0 that we write, as narrow as GitHub's code scanning needs it: each result with a message and
+one place, by a URI that is relative or a file's; lines and columns from 1; every rule with
+its three texts."""
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [],
+        FOUND,
+        [Diagnostic("new-rule", Severity.WARNING, "/work/a b/#1?%/:x/\udcff\u540d/SKILL.md", "odd path", 1)],
+        [Diagnostic("name-form", Severity.ERROR, "c:\\skills\\pdf\\SKILL.md", "m" * 5_000, 3, 1)],
+        [Diagnostic("root-missing", Severity.ERROR, "/elsewhere/SKILL.md", "gone")],
+    ],
+)
+def test_sarif_is_what_code_scanning_takes(found: list[Diagnostic]) -> None:
+    """Every log fits SARIF 2.1.0 as GitHub reads it, whatever paths and messages hold; rules are named once."""
+    document = json.loads(to_sarif(found, "/work", version="1.0").encode())
+
+    assert [str(violation) for violation in Schema(SARIF).violations(document)] == []
+    (run,) = document["runs"]
+    identifiers = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(set(identifiers)) == len(identifiers)
+    assert [identifiers[result["ruleIndex"]] for result in run["results"]] == [each.rule for each in found]
