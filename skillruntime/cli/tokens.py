@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from skillruntime.catalog.discovery import discover
-from skillruntime.cli.output import EXIT_FAILED, console, json_option, print_result
+from skillruntime.cli.output import EXIT_FAILED, json_option, print_result
+from skillruntime.cli.progress import with_progress
 from skillruntime.tokens.advice import Advice
 from skillruntime.tokens.report import SkillCost, TokenReport, measure
 
@@ -57,7 +56,7 @@ def command(
         model=model,
         style=style,
         with_advice=advise,
-        progress=lambda names: _with_progress(names, console(stderr=True)),
+        progress=lambda names: with_progress(names, "counting tokens"),
     )
     exceeded = _exceeded(report, max_catalog_tokens, max_body_tokens)
     document = {**report.to_dict(), "exceeded": exceeded}
@@ -157,18 +156,3 @@ def _show_advice(report: TokenReport, console: Console, everything: bool) -> Non
     for when in sorted({one.when for one in advice}):
         saved = sum(one.tokens for one in advice if one.when == when)
         console.print(f"in all, {when}: [bold]{saved:,}[/] tokens over all skills")
-
-
-def _with_progress(names: Iterable[str], console: Console) -> Iterator[str]:
-    """Yield *names*, with a progress bar from the second second on."""
-    listed = list(names)
-    started = time.monotonic()
-    done = 0
-    for done, name in enumerate(listed):  # noqa: B007  where it stopped
-        if time.monotonic() - started > 1:
-            break
-        yield name
-    else:
-        return
-    with Progress(console=console, transient=True) as progress:
-        yield from progress.track(listed[done:], total=len(listed), completed=done, description="counting tokens")
