@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -69,6 +70,7 @@ class SearchIndex:
         self._shown = [(skill.name, skill.description) for skill in ordered]
         self._lock = threading.Lock()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._database.close)  # from Python 3.13 on, an open one warns when it is collected
         self._database.execute("pragma journal_mode = off")  # nothing is ever undone: a fault here ends this index
         self._database.execute(
             "create virtual table skills using fts5(name, description, tags, headings, body, "
