@@ -12,19 +12,19 @@ from skillruntime.contract.schema import Schema
 from skillruntime.diagnostic import Diagnostic, Severity
 
 FOUND = [
-    Diagnostic("name-form", Severity.ERROR, "/work/pdf é/SKILL.md", "100% wrong:\nname", 2, 7, "write 'pdf'"),
-    Diagnostic("description-when", Severity.ADVICE, "/work/pdf é/SKILL.md", "no when"),
+    Diagnostic("name-form", Severity.ERROR, "/home/ann/pdf é/SKILL.md", "100% wrong:\nname", 2, 7, "write 'pdf'"),
+    Diagnostic("description-when", Severity.ADVICE, "/home/ann/pdf é/SKILL.md", "no when"),
 ]
 
 
 def test_text_is_one_line_a_finding() -> None:
     """With the path from the root given."""
-    assert to_text(FOUND[1:], "/work") == "pdf é/SKILL.md: advice: no when [description-when]"
+    assert to_text(FOUND[1:], "/home/ann") == "pdf é/SKILL.md: advice: no when [description-when]"
 
 
 def test_json_has_every_field_that_is_there() -> None:
     """An array of the diagnostics."""
-    assert json.loads(to_json(FOUND, "/work"))[0] == {
+    assert json.loads(to_json(FOUND, "/home/ann"))[0] == {
         "rule": "name-form",
         "severity": "error",
         "path": "pdf é/SKILL.md",
@@ -37,7 +37,7 @@ def test_json_has_every_field_that_is_there() -> None:
 
 def test_github_annotations_are_escaped() -> None:
     """As its workflow commands ask: per cent, line ends, and in fields colons and commas."""
-    assert to_github(FOUND, "/work").split("\n") == [
+    assert to_github(FOUND, "/home/ann").split("\n") == [
         "::error file=pdf é/SKILL.md,line=2,col=7,title=name-form::100%25 wrong:%0Aname; write 'pdf'",
         "::notice file=pdf é/SKILL.md,title=description-when::no when",
     ]
@@ -45,7 +45,7 @@ def test_github_annotations_are_escaped() -> None:
 
 def test_sarif_has_rules_levels_and_places() -> None:
     """Version 2.1.0: every result points at its rule; addresses are relative URIs."""
-    document = json.loads(to_sarif(FOUND, "/work", version="1.0"))
+    document = json.loads(to_sarif(FOUND, "/home/ann", version="1.0"))
 
     (run,) = document["runs"]
     first, second = run["results"]
@@ -125,14 +125,14 @@ its three texts."""
     [
         [],
         FOUND,
-        [Diagnostic("new-rule", Severity.WARNING, "/work/a b/#1?%/:x/\udcff\u540d/SKILL.md", "odd path", 1)],
+        [Diagnostic("new-rule", Severity.WARNING, "/home/ann/a b/#1?%/:x/\udcff\u540d/SKILL.md", "odd path", 1)],
         [Diagnostic("name-form", Severity.ERROR, "c:\\skills\\pdf\\SKILL.md", "m" * 5_000, 3, 1)],
         [Diagnostic("root-missing", Severity.ERROR, "/elsewhere/SKILL.md", "gone")],
     ],
 )
 def test_sarif_is_what_code_scanning_takes(found: list[Diagnostic]) -> None:
     """Every log fits SARIF 2.1.0 as GitHub reads it, whatever paths and messages hold; rules are named once."""
-    document = json.loads(to_sarif(found, "/work", version="1.0").encode())
+    document = json.loads(to_sarif(found, "/home/ann", version="1.0").encode())
 
     assert [str(violation) for violation in Schema(SARIF).violations(document)] == []
     (run,) = document["runs"]
