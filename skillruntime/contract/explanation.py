@@ -134,7 +134,8 @@ class _Teller:
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
-        declared = next(in_place(self.document, [properties.get(name)]), {})
+        sides = list(in_place(self.document, [properties.get(name)], choices=False))  # itself, and what it refers to
+        declared = next((side for side in sides if _wanted(side)), sides[0] if sides else {})
         present = violation.value if isinstance(violation.value, dict) else {}
         action = f"Add {_quoted(name)}"
         wanted = _wanted(declared)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.explanation import explain
+from skillruntime.contract.schema import Schema
 from skillruntime.errors import SkillError, SkillInputError
 from skillruntime.tokens.counter import count
 
@@ -233,3 +235,17 @@ def test_what_is_no_secret_is_quoted_beside_secrets() -> None:
     told = errors({"topic": "AI", "max_articles": "three"}, SCHEMA)
 
     assert told[0].message == '/max_articles: "three" is not an integer'
+
+
+def test_a_missing_parameter_is_described_through_its_reference() -> None:
+    """What is wanted may stand behind a ``$ref``: the next step says it all the same."""
+    document = {
+        "required": ["to"],
+        "properties": {"to": {"$ref": "#/$defs/unit", "description": "The unit that is wanted."}},
+        "$defs": {"unit": {"type": "string", "enum": ["m", "km"]}},
+    }
+    schema = Schema(document)
+
+    [error] = explain(schema.violations({}), schema)
+
+    assert error.suggested_action == 'Add "to": one of "m", "km"'
