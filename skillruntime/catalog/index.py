@@ -24,7 +24,7 @@ MAX_ROOTS = 64
 
 MAX_BYTES = 256 * 1024 * 1024
 
-_MAGIC = b"skillruntime index 3\n"
+_MAGIC = b"skillruntime index 4\n"
 _BLOCK = 256
 _FIELD, _RECORD = "\x1f", "\x1e"
 _Section = tuple[str, int, memoryview]
@@ -119,7 +119,7 @@ def _read_sections(path: str) -> list[_Section]:
 
 
 def _encode(snapshot: Snapshot) -> bytes:
-    """Return *snapshot* as bytes: the count, the columns of numbers, then texts.
+    """Return *snapshot* as bytes: the count and the listing, the columns of numbers, then texts.
 
     Stamps come first, then flags. The first block of texts is what only some entries have, each with its position
     before it: paths, versions, notes. Then come names and descriptions, some hundred entries a block.
@@ -135,7 +135,7 @@ def _encode(snapshot: Snapshot) -> bytes:
         some = entries[start : start + _BLOCK]
         blocks.append([entry.name for entry in some] + [entry.description for entry in some])
     encoded = ["\0".join(block).encode("utf-8", "surrogatepass") for block in blocks]
-    numbers = b"%d\n" % len(entries) + snapshot.stamps + bytes(entry.flags for entry in entries)
+    numbers = b"%d %d %d\n" % (len(entries), *(snapshot.listing or (0, 0))) + snapshot.stamps + bytes(entry.flags for entry in entries)
     return numbers + b"".join(len(block).to_bytes(4, "little") + block for block in encoded)
 
 
@@ -144,8 +144,8 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
     if zlib.adler32(data) != total:
         return None
     try:
-        start = bytes(data[:16]).index(b"\n") + 1
-        count = int(bytes(data[: start - 1]))
+        start = bytes(data[:64]).index(b"\n") + 1
+        count, changed, inode = map(int, bytes(data[: start - 1]).split())
         stamps, flags = bytes(data[start : start + 24 * count]), bytes(data[start + 24 * count : start + 25 * count])
         blocks = _blocks(data[start + 25 * count :])
         texts = next(blocks)
@@ -168,7 +168,9 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         parsed = {position: _parse_notes(text) for position, text in notes.items()}
     except (ValueError, TypeError, IndexError, StopIteration):
         return None
-    return Snapshot(root, entries, stamps, parsed) if len(entries) == count and len(stamps) == 24 * count else None
+    if len(entries) != count or len(stamps) != 24 * count:
+        return None
+    return Snapshot(root, entries, stamps, parsed, listing=(changed, inode) if changed else None)
 
 
 def _blocks(data: memoryview) -> Iterator[list[str]]:

@@ -132,7 +132,7 @@ def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> by
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise _not_found(directory, path, "it is no regular file")
-        data = file.read(limit + 1)
+        data = file.read(min(status.st_size, limit) + 1)  # as much as is asked for is allocated
     if len(data) > limit:
         raise ResourceNotFoundError(
             f"{path!r} has {status.st_size:,} bytes; at most {limit:,} can be read",

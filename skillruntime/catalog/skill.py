@@ -7,6 +7,7 @@ that a start does need.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -305,15 +306,20 @@ def _json(value: Any) -> str:
 
 def _read_file(metadata: SkillMetadata) -> bytes:
     try:
-        with open(metadata.path, "rb", buffering=0) as file:  # noqa: PTH123
-            data = file.read(MAX_SKILL_BYTES + 1)
+        descriptor = os.open(metadata.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
+            state = os.fstat(descriptor)
+            if not stat.S_ISREG(state.st_mode):
+                raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} is no regular file any more")
+            # Asked for at once, the bound would be allocated for each skill: five times the time of the reading.
+            data = file.readall() if state.st_size <= MAX_SKILL_BYTES else None
     except FileNotFoundError:
         raise SkillNotFoundError(
             f"The skill {metadata.name!r} is not there any more", suggested_action="Go on without this skill"
         ) from None
     except OSError as error:
         raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} cannot be read: {error.strerror}") from None
-    if data is None or len(data) > MAX_SKILL_BYTES:
+    if data is None:
         raise InvalidSkillError(
             f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",
             suggested_action="Go on without this skill",
@@ -325,8 +331,8 @@ def _frontmatter(path: str) -> Frontmatter:
     from skillruntime.catalog.frontmatter import Frontmatter
 
     try:
-        stat = os.stat(path)  # noqa: PTH116
-        return _cached_frontmatter(path, stat.st_size, stat.st_mtime_ns)
+        state = os.stat(path)  # noqa: PTH116
+        return _cached_frontmatter(path, state.st_size, state.st_mtime_ns)
     except (OSError, ValueError):
         return Frontmatter(None, "")
 

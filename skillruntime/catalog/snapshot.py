@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 from skillruntime.diagnostic import Diagnostic
 
-__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "Entry", "Root", "Snapshot", "Stamp"]
+__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "Entry", "Listing", "Root", "Snapshot", "Stamp"]
 
 HIDDEN_FROM_MODEL = 1
 HIDDEN_FROM_USER = 2
 
 Stamp = tuple[int, int, int]
 """Size in bytes, modification time in nanoseconds, inode."""
+
+Listing = tuple[int, int]
+"""Of a root's directory: when its state last changed, in nanoseconds, and its inode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class Snapshot:
     """All entries of one root, with their stamps side by side, and what there was to say.
 
     ``stamps`` holds three signed 64-bit integers an entry. ``notes`` go by the position of the entry; ``problems``
-    are those of directories, found anew at every reading.
+    are those of directories, found anew at every reading. ``listing`` tells whether the root still has the same
+    children; ``None`` where that does not tell whether there are other skills, because some lie deeper.
     """
 
     root: Root
@@ -60,6 +64,11 @@ class Snapshot:
     stamps: bytes = b""
     notes: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
     problems: tuple[Diagnostic, ...] = ()
+    listing: Listing | None = None
+
+    def is_stored_as(self, other: Snapshot) -> bool:
+        """Whether the index that holds *other* need not be written for this one."""
+        return self.entries is other.entries and self.listing == other.listing
 
     def says_the_same_as(self, other: Snapshot) -> bool:
         """Whether nobody could tell the two apart: only the stamps may differ."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -186,4 +187,9 @@ def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) 
     (skills / "news" / "SKILL.md").unlink()
     with pytest.raises(SkillNotFoundError, match="not there any more"):
         catalog.activate("news")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(skills / "news" / "SKILL.md")
+        with pytest.raises(InvalidSkillError, match="no regular file"):
+            catalog.activate("news")
+        (skills / "news" / "SKILL.md").unlink()
     assert dict(catalog["news"].frontmatter) == {}

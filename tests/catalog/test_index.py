@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,88 @@ def test_only_what_changed_is_read(skills: Path, opened: list[str], write_skill:
     assert catalog["pdf"].description == "Reads all."
 
 
+def _add(root: Path, name: str = "more") -> None:
+    (root / name).mkdir(parents=True)
+    (root / name / "SKILL.md").write_text(f"---\nname: {Path(name).name}\ndescription: More.\n---\n")
+
+
+def _add_within_an_empty_directory(root: Path) -> None:
+    (root / "empty" / "SKILL.md").write_text("---\nname: empty\ndescription: No more.\n---\n")
+
+
+def _rename(root: Path) -> None:
+    (root / "news").rename(root / "noise")
+
+
+def _rename_the_file(root: Path) -> None:
+    (root / "news" / "SKILL.md").rename(root / "news" / "skill.md")
+
+
+def _make_the_link_lead_somewhere(root: Path) -> None:
+    _add(root.parent, "target")
+
+
+def _replace_a_file_by_a_skill(root: Path) -> None:
+    (root / "notes").unlink()
+    _add(root, "notes")
+
+
+CHANGES = [
+    (lambda root: None, _add),
+    (lambda root: None, lambda root: (root / "news" / "SKILL.md").unlink()),
+    (lambda root: None, lambda root: _add(root, "group/deep")),
+    (lambda root: None, _rename),
+    (lambda root: None, _rename_the_file),
+    (lambda root: (root / "empty").mkdir(), _add_within_an_empty_directory),
+    (lambda root: (root / "link").symlink_to(root.parent / "target"), _make_the_link_lead_somewhere),
+    (lambda root: (root / "notes").write_text("x"), _replace_a_file_by_a_skill),
+    (lambda root: _add(root, "group/one"), lambda root: _add(root, "group/two")),
+]
+
+
+@pytest.mark.parametrize(("before", "change"), CHANGES)
+def test_every_change_of_what_a_root_holds_is_seen(
+    tmp_path: Path, write_skill: WriteSkill, before: Callable[[Path], object], change: Callable[[Path], object]
+) -> None:
+    """Also where the root's directory tells whether to list it anew."""
+    root = tmp_path / "skills"
+    for name in ("pdf", "news"):
+        write_skill(name)
+    before(root)
+    age(root)
+    time.sleep(0.05)  # longer than a clock's tick: what is younger is not relied on
+    for _ in range(2):
+        assert dict(discover(root)) == dict(discover(root, index=False))
+
+    change(root)
+
+    warm, cold = discover(root), discover(root, index=False)
+    assert dict(warm) == dict(cold)
+    assert warm.diagnostics == cold.diagnostics
+
+
+def test_an_unchanged_root_is_not_listed_again(
+    tmp_path: Path, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it holds nothing but skills."""
+    root = tmp_path / "skills"
+    for name in ("pdf", "news"):
+        write_skill(name)
+    age(root)
+    time.sleep(0.05)
+    discover(root)
+    listed: list[object] = []
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or real(path))  # type: ignore[func-returns-value]
+
+    assert list(discover(root)) == ["news", "pdf"]
+    assert listed == []
+
+    write_skill("more")
+    assert list(discover(root)) == ["more", "news", "pdf"]
+    assert listed == [str(root)]
+
+
 def test_an_edit_within_one_tick_of_the_clock_is_seen(tmp_path: Path, write_skill: WriteSkill) -> None:
     """Same size, same inode, perhaps the same time: a file that was young when it was read is read again."""
     path = write_skill("pdf", "Reads one.") / "SKILL.md"
@@ -97,7 +181,7 @@ def test_an_edit_within_one_tick_of_the_clock_is_seen(tmp_path: Path, write_skil
         lambda data: data[: len(data) // 2],
         lambda data: data[:-3] + b"abc",
         lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:],
-        lambda data: data.replace(b"index 3", b"index 9"),
+        lambda data: data.replace(b"index 4", b"index 9"),
     ],
 )
 def test_a_damaged_index_is_rebuilt_without_a_word(skills: Path, damage: object) -> None:
