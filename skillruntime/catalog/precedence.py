@@ -91,19 +91,19 @@ def settle(
 
 def newest(candidates: Iterable[tuple[Version | None, bool]], *, releases_first: bool = True) -> int:
     """Return which of *candidates*, each a version and whether it is trusted, counts: the position; the first is 0."""
-    best, hbeside = 0, None
+    best, holder = 0, None
     for position, candidate in enumerate(candidates):
-        if hbeside is None:
-            hbeside = candidate
+        if holder is None:
+            holder = candidate
             continue
-        (old, old_trusted), (new, new_trusted) = hbeside, candidate
+        (old, old_trusted), (new, new_trusted) = holder, candidate
         if old is None or new is None or (old_trusted and not new_trusted):
             continue
         is_newer = new > old
         if releases_first and old.is_prerelease is not new.is_prerelease:
             is_newer = old.is_prerelease
         if is_newer:
-            best, hbeside = position, candidate
+            best, holder = position, candidate
     return best
 
 
@@ -128,12 +128,12 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
         winner, beside, losers = settle(name, entries, reserved=first)  # a skill may really be called a@1.0.0
         first[name] = winner
         names.beside.update(beside)
-        losing += [(loser, _hbeside(loser, winner, beside)) for loser in losers]
+        losing += [(loser, _holder(loser, winner, beside)) for loser in losers]
         files[name] = [entry.file for entry in entries]
-    for loser, hbeside in sorted(losing, key=lambda pair: pair[0].file):
+    for loser, holder in sorted(losing, key=lambda pair: pair[0].file):
         qualified = _qualified(loser, first, names.shadowed)
         names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
-        message = f"the name {loser.name!r} is taken by {hbeside.file}; this one is {qualified!r}"
+        message = f"the name {loser.name!r} is taken by {holder.file}; this one is {qualified!r}"
         names.collisions.append(Diagnostic("name-collision", Severity.WARNING, loser.file, message))
     known = {entry.file: entry for entry in (*names.beside.values(), *names.shadowed.values())}
     for name, own_files in files.items():
@@ -142,7 +142,7 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
             names.rivals[name] = tuple(winner if file == winner.file else known[file] for file in own_files)
 
 
-def _hbeside(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
+def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
     """Return the skill that has what *loser* would have had."""
     version = version_of(loser.version)
     same = (entry for entry in beside.values() if version is not None and version_of(entry.version) == version)

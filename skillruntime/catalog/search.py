@@ -6,6 +6,7 @@ Korean are found: a run of their characters becomes its pairs.
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import threading
@@ -22,6 +23,7 @@ BODY_CHARACTERS = 2_500
 """How much of the instructions is searched; on 30,579 real skills more of it finds no more."""
 
 _BYTES_READ = 4 * 1024
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _MAX_QUERY_WORDS = 64
 _MAX_QUERY = 4_000
 _MAX_TOGETHER = 3
@@ -37,6 +39,7 @@ _HEADING = re.compile(r"\n#{1,4} +([^\n]+)")
 _NARROW = bytes(byte for byte in range(256) if not 0xE3 <= byte <= 0xEF)  # in UTF-8 CJK begins with one of the others
 _CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HAS_CASE = re.compile(r"[a-z0-9][A-Z]")
 _WEIGHTS = (4.0, 3.0, 2.0, 1.0, 0.3)  # name, description, tags, headings, body: found on the retrieval set
 _COMMON = (
     "a an and are as at be by can do does for from has have how i in into is it its me my need of on or our please "
@@ -132,17 +135,29 @@ def _row(skill: SkillMetadata, bodies: bool) -> tuple[str, str, str, str, str]:
     name, description = _searchable(skill.name), _searchable(skill.description)
     if not bodies:
         return name, description, "", "", ""
-    try:
-        with open(skill.path, "rb", buffering=0) as file:  # noqa: PTH123
-            data = file.read(_BYTES_READ)
-    except OSError:
-        return name, description, "", "", ""
+    data = _beginning(skill.path)
     end = data.find(b"\n---", 3)
     body = data[end + 4 :].decode(errors="ignore")[:BODY_CHARACTERS]
     if not data.isascii() and data.translate(None, _NARROW):
         body = _WIDE.sub(_pairs, body)
-    tags = _searchable(_tags(data[:end].decode(errors="ignore"))) if b"tags:" in data or b"keywords:" in data else ""
+    block = data[:end]
+    has_tags = b"tags:" in block or b"keywords:" in block
+    tags = _searchable(_tags(block.decode(errors="ignore"))) if has_tags else ""
     return name, description, tags, " ".join(_HEADING.findall(body)), body
+
+
+def _beginning(path: str) -> bytes:
+    """Return the first bytes of the file, none where it cannot be read: that is told elsewhere."""
+    try:
+        descriptor = os.open(path, _FLAGS)  # a file object would take as long again
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _BYTES_READ)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 _TAGS = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
@@ -157,7 +172,7 @@ def _searchable(text: str) -> str:
     """Return *text* with CJK runs as pairs of characters and camelCase in its parts: words that the tokenizer finds."""
     if not text.isascii():
         text = _WIDE.sub(_pairs, text)
-    return _CAMEL.sub(_parts, text) if _CASE.search(text) else text
+    return _CAMEL.sub(_parts, text) if _HAS_CASE.search(text) else text
 
 
 def _pairs(run: re.Match[str]) -> str:
