@@ -67,9 +67,7 @@ def discover(
 def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> list[Snapshot]:
     """Return what *roots* hold now, and remember in the index at *path* what is not *known*."""
     snapshots = [read_root(root, known.get(root)) for root in roots]
-    changed = [
-        fresh for fresh in snapshots if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])
-    ]
+    changed = [fresh for fresh in snapshots if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])]
     if path and changed:
         save_index(path, changed)
     return snapshots
@@ -279,7 +277,7 @@ class _Reading:
         """Return what was found; where nothing has changed, with the very entries that were known."""
         known, problems = self.known, tuple(self.problems)
         if known is not None:
-            if self.is_same or not self.entries and len(self.unchanged) == len(known.entries):
+            if self.is_same or (not self.entries and len(self.unchanged) == len(known.entries)):
                 same = (problems, self.listing) == (known.problems, known.listing)
                 return known if same else replace(known, problems=problems, listing=self.listing)
             for position in self.unchanged:
@@ -291,16 +289,16 @@ class _Reading:
         for position in order:
             stamps += numbers[3 * position : 3 * position + 3]
         notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
-        return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems, self.listing)
+        return Snapshot(
+            self.root, [entries[position] for position in order], bytes(stamps), notes, problems, self.listing
+        )
 
     def known_stamp(self, position: int) -> Stamp:
         stamps = self.known.stamps if self.known else b""
         return struct.unpack_from("=3q", stamps, 24 * position)
 
     def settled(self, stamp: Stamp) -> Stamp:
-        """Return *stamp*, or one that fits no file where the file may yet change without its stamp telling.
-
-        """
+        """Return *stamp*, or one that fits no file where the file may yet change without its stamp telling."""
         size, modified, inode = stamp
         return -1 if self.may_still_change(modified) else size, modified, inode & _MAX
 

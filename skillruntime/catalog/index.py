@@ -135,7 +135,11 @@ def _encode(snapshot: Snapshot) -> bytes:
         some = entries[start : start + _BLOCK]
         blocks.append([entry.name for entry in some] + [entry.description for entry in some])
     encoded = ["\0".join(block).encode("utf-8", "surrogatepass") for block in blocks]
-    numbers = b"%d %d %d\n" % (len(entries), *(snapshot.listing or (0, 0))) + snapshot.stamps + bytes(entry.flags for entry in entries)
+    numbers = (
+        b"%d %d %d\n" % (len(entries), *(snapshot.listing or (0, 0)))
+        + snapshot.stamps
+        + bytes(entry.flags for entry in entries)
+    )
     return numbers + b"".join(len(block).to_bytes(4, "little") + block for block in encoded)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from skillruntime.catalog.fixing import fix
@@ -30,15 +30,21 @@ class Validation:
         return is_valid(self.diagnostics)
 
 
-def validate(path: str | os.PathLike[str], *, count: Callable[[str], int] | None = None) -> list[Validation]:
+def validate(
+    path: str | os.PathLike[str],
+    *,
+    count: Callable[[str], int] | None = None,
+    progress: Callable[[list[str]], Iterable[str]] = iter,
+) -> list[Validation]:
     """Return what there is to say about the skill at *path*, or about every skill below it, by path.
 
-    *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens.
+    *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens. *progress* is given
+    the files and yields them again, one as soon as the one before it has been read.
     """
     start = os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
         return [_validate_file(start, count)]
-    found = [_validate_file(file, count) for file in _skill_files(start, _MAX_DEPTH)]
+    found = [_validate_file(file, count) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
     if found:
         return found
     what = "there is no SKILL.md in it" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112

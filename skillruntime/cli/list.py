@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from skillruntime.cli import output
-from skillruntime.cli.markup import shown
+from skillruntime.cli.markup import shown, without_controls
 from skillruntime.cli.output import draw_diagnostics, json_option, print_result
 from skillruntime.cli.progress import with_progress
 from skillruntime.cli.roots import catalog_options, open_catalog
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["command"]
+
+
+_DRAWN_WHOLE = 50
+"""Skills whose whole description is drawn; of more, each has one line."""
+
+_LONGEST_LINE = 400  # characters: wider than any terminal, short enough to be drawn fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,9 @@ def command(
 
     "tokens" is what a skill's entry adds to the catalog that a model reads at start: nothing for a skill that is hidden
     from models, or stands beside a newer version of itself.
+
+    More than 50 skills are drawn a line each; to a pipe they go as lines with tabs between, to be cut and searched:
+    name, version, tokens, trust, description.
     """
     catalog = open_catalog(directories, trust=trust)
     wanted = (text or "").casefold()
@@ -93,8 +103,12 @@ def command(
             console.print("No skills were found. Give a directory: skillruntime list --skills DIRECTORY")
         elif not lines:
             console.print(f"None of the {len(catalog):,} skills is like that.")
-        else:
+            if text and Path(text).is_dir():
+                console.print(shown(f"To list the skills in that directory: skillruntime list --skills {text}"))
+        elif len(lines) <= _DRAWN_WHOLE or console.is_terminal:
             console.print(_table(lines))
+        else:
+            click.echo("\n".join(map(_plain, lines)))
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
@@ -138,18 +152,31 @@ def _version_rank(line: Listed) -> tuple[Any, ...]:
         return (0,)
 
 
+def _plain(line: Listed) -> str:
+    """Return a line for other programs: nothing drawn, nothing left out."""
+    skill = line.skill
+    told = " ".join(skill.description.split())
+    if line.unavailable:
+        told = f"unavailable: {'; '.join(line.unavailable)} {told}"
+    trusted = "trusted" if skill.trusted else "ask"
+    fields = (skill.name, skill.version or "", f"{line.tokens}", trusted, told)
+    return "\t".join(without_controls(field) for field in fields)
+
+
 def _table(lines: list[Listed]) -> Table:
     from rich.table import Table
 
+    shortened = len(lines) > _DRAWN_WHOLE
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_footer=True, footer_style="dim")
+    table.expand = shortened
     table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skills")
     table.add_column("version", no_wrap=True)
     table.add_column("tokens", no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
     table.add_column("trust", no_wrap=True)
-    table.add_column("what it is for")
+    table.add_column("what it is for", no_wrap=shortened, ratio=1 if shortened else None)
     for line in lines:
         skill = line.skill
-        told = shown(" ".join(skill.description.split()))
+        told = shown(" ".join(skill.description.split())[: _LONGEST_LINE if shortened else None])
         if line.unavailable:
             told = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{told}"
         if not skill.model_invocable:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from skillruntime.cli.markup import without_controls
 from skillruntime.cli.output import EXIT_FAILED, console, draw_diagnostics, fail, json_option, print_result
+from skillruntime.cli.progress import with_progress
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
@@ -42,7 +43,11 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
     if fixing:
         fixed = _fixed(validations, as_json=as_json)
         validations = _validations(paths) if fixed else validations
-    findings = [finding for validation in validations for finding in (*validation.diagnostics, *_more(validation))]
+    findings = [
+        finding
+        for validation in with_progress(validations, "trying contracts")
+        for finding in (*validation.diagnostics, *_more(validation))
+    ]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     number = sum(not _is_missing(validation) for validation in validations)
@@ -71,7 +76,12 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     from skillruntime.catalog.validation import validate
     from skillruntime.tokens.counter import count
 
-    found = [each for path in paths for each in validate(path, count=lambda text: count(text).tokens)]
+    def progress(files: list[str]) -> Iterator[str]:
+        return with_progress(files, "reading skills")
+
+    found = [
+        each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)
+    ]
     return list({validation.path: validation for validation in found}.values())
 
 

@@ -135,6 +135,29 @@ def test_list_says_when_no_skill_is_like_that(run: Run) -> None:
     assert (result.exit_code, result.stdout) == (0, "None of the 3 skills is like that.\n")
 
 
+def test_list_says_how_to_look_into_a_directory(run: Run, skills: Path) -> None:
+    """Who gives it in the place of the text meant that."""
+    result = run("list", str(skills))
+
+    assert f"skillruntime list --skills {skills}" in result.stdout.replace("\n", "")
+
+
+def test_many_skills_go_to_a_pipe_a_line_each(run: Run, skills: Path) -> None:
+    """With tabs between, nothing wrapped and nothing left out."""
+    for number in range(60):
+        write(skills, f"many-{number}", f"Does number {number}. " + "And more of that. " * 20)
+
+    lines = [line.split("\t") for line in run("list").stdout.splitlines()]
+
+    assert len(lines) == 63
+    assert {len(line) for line in lines} == {5}
+    name, version, tokens, trust, told = lines[0]
+    assert (name, version, trust) == ("counting", "1.2.0", "ask")
+    assert int(tokens) == 12
+    assert told.startswith("Counts")
+    assert next(line for line in lines if line[0] == "xyz")[4].startswith("unavailable: the command no-such")
+
+
 def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
     run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
