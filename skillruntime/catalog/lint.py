@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.catalog.frontmatter import Cut, cut
+from skillruntime.catalog.leniency import FORMAT_FIELDS
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -22,7 +23,6 @@ __all__ = ["RULES", "Rule", "is_valid", "lint", "suggested_name"]
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
 MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
 
-_ALLOWED = frozenset({"name", "description", "license", "allowed-tools", "metadata", "compatibility"})
 _WHEN = re.compile(
     r"\b(when|whenever|if|before|after|while|trigger\w*|use (this|it|for|to|proactively)|for (use|tasks))\b"
     r"|[当若时]|用于|适用",
@@ -149,8 +149,8 @@ class _Linting:
             yield self.tell("frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1))
             return
         for key in fields:
-            if key not in _ALLOWED:
-                hint = f"move it below metadata, or remove it; the fields are {', '.join(sorted(_ALLOWED))}"
+            if key not in FORMAT_FIELDS:
+                hint = f"move it below metadata, or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
                 yield self.tell("unknown-field", f"there is no field {key!r} in the format", self.at(key), hint)
         yield from self.name(fields, directory)
         yield from self.description(fields)

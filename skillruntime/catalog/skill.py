@@ -189,7 +189,10 @@ class Skill:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What there is to say about its frontmatter, its contracts and its versions."""
-        found = [*self._frontmatter.diagnostics, *self._read_contracts().diagnostics]
+        from skillruntime.catalog.leniency import field_diagnostics
+
+        found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
+        found += self._read_contracts().diagnostics
         versions = self._versions()
         if len({version for _, version in versions}) > 1:
             stated = ", ".join(f"{version} ({where})" for where, version in versions)

@@ -46,7 +46,8 @@ _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$
 _METADATA_VERSION = re.compile(r" +version: +(.*)$")
 _ESCAPE = re.compile(r"\\(.)")
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
-_FLAGS = {"disable-model-invocation": ("true", HIDDEN_FROM_MODEL), "user-invocable": ("false", HIDDEN_FROM_USER)}
+_FLAGS = {"disable-model-invocation": (True, HIDDEN_FROM_MODEL), "user-invocable": (False, HIDDEN_FROM_USER)}
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}  # YAML 1.1's words
 _WANTED = frozenset({"name", "description", "version", "metadata", *_FLAGS})
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
@@ -97,9 +98,13 @@ def scan(block: str) -> Summary | None:
         return None
     flags = 0
     if len(found) > 2:
-        for key, (word, flag) in _FLAGS.items():
-            if found.get(key, "").lower() == word:
-                flags |= flag
+        for key, (hides, flag) in _FLAGS.items():
+            if key in found:
+                stated = _BOOLEANS.get(found[key].lower())
+                if stated is None:
+                    return None
+                if stated is hides:
+                    flags |= flag
     return Summary(name, description, found.get("metadata") or found.get("version") or None, flags)
 
 
@@ -215,10 +220,13 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
     if version is None and isinstance(fields.get("version"), str):
         version = fields["version"].strip() or None
     flags = 0
-    for key, (word, flag) in _FLAGS.items():
+    for key, (hides, flag) in _FLAGS.items():
         value = fields.get(key)
-        if isinstance(value, str) and value.strip().lower() == word:
+        stated = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+        if stated is hides:
             flags |= flag
+        elif stated is None and value:
+            found.append(_warning("not-a-boolean", path, f"{key} is neither true nor false; it is left out"))
     name = _field(fields, "name", path, found)
     if not isinstance(name, str):
         if name is not None:

@@ -145,7 +145,7 @@ def test_a_broken_contract_does_not_cost_the_skill(skills: Path, document: str) 
     skill = catalog.activate("news")
 
     assert list(skill.contracts) == ["news/good"]
-    assert [each.rule for each in skill.diagnostics] == ["contract-invalid"]
+    assert [each.rule for each in skill.diagnostics if each.rule != "unknown-field"] == ["contract-invalid"]
     with pytest.raises(InvalidSkillError):
         catalog.contract("news/bad")
 
@@ -158,7 +158,7 @@ def test_a_contract_outside_the_skill_is_not_read(skills: Path, tmp_path: Path) 
     skill = discover(skills).activate("news")
 
     assert dict(skill.contracts) == {}
-    assert [each.rule for each in skill.diagnostics] == ["contract-invalid"]
+    assert [each.rule for each in skill.diagnostics if each.rule != "unknown-field"] == ["contract-invalid"]
 
 
 def test_the_first_stated_version_counts_and_disagreement_is_said(tmp_path: Path, write_skill: WriteSkill) -> None:
@@ -174,7 +174,7 @@ def test_the_first_stated_version_counts_and_disagreement_is_said(tmp_path: Path
     skill = catalog.activate("pdf")
 
     assert skill.version == "2.0.0"
-    assert [each.rule for each in skill.diagnostics] == ["version-disagreement"]
+    assert [each.rule for each in skill.diagnostics] == ["unknown-field", "version-disagreement"]
 
 
 def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) -> None:

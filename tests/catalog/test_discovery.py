@@ -60,6 +60,7 @@ def test_metadata_are_read_and_the_rest_when_asked_for(tmp_path: Path, write_ski
         (f"---\nname: pdf\ndescription: {'x ' * 600}\n---\n", "pdf", "description-length"),
         ("---\nname: pdf\ndescription: [Reads, Writes]\n---\n", "pdf", "description-not-text"),
         ("---\nNAME: pdf\nDescription: Reads\n---\n", "pdf", "key-case"),
+        ("---\nname: pdf\ndescription: Reads\nuser-invocable: perhaps\n---\n", "pdf", "not-a-boolean"),
     ],
 )
 def test_a_bent_skill_is_loaded_and_said(

@@ -1,0 +1,74 @@
+"""What real files carry beside the format is read, and said once the skill is activated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog.discovery import discover
+from tests.catalog.conftest import WriteSkill
+
+TEXT = """---
+name: pdf
+description: Reads PDFs. Use when a PDF comes.
+version: 1.10
+inputs:
+  path: {type: string}
+allowed-tools: [Read, "Bash(git:*)"]
+user-invocable: no
+metadata:
+  tags: [forms]
+  stars: 5
+author: somebody
+---
+# Steps
+"""
+
+
+def test_each_bent_field_is_read_and_said_with_its_place(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """At start nothing is said: the rest of the frontmatter is not read then."""
+    write_skill("pdf", text=TEXT)
+    catalog = discover(tmp_path / "skills")
+
+    skill = catalog.activate("pdf")
+
+    assert catalog.diagnostics == ()
+    assert (catalog["pdf"].version, catalog["pdf"].user_invocable) == ("1.10", False)
+    assert catalog["pdf"].allowed_tools == ("Read", "Bash(git:*)")
+    assert dict(catalog["pdf"].metadata) == {"tags": '["forms"]', "stars": "5"}
+    assert [(each.line, each.rule) for each in skill.diagnostics] == [
+        (4, "unknown-field"),
+        (5, "unknown-field"),
+        (8, "unknown-field"),
+        (12, "unknown-field"),
+        (7, "allowed-tools-form"),
+        (10, "metadata-form"),
+    ]
+    assert "skillruntime init" in skill.diagnostics[1].message
+    assert all(each.severity == "warning" for each in skill.diagnostics)
+
+
+def test_a_field_of_the_format_is_silent(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """And one in other case is told of at start, not again."""
+    text = "---\nname: pdf\nDescription: Reads\nlicense: MIT\nallowed-tools: Read\nmetadata:\n  a: 1\n---\nbody"
+    write_skill("pdf", text=text)
+    catalog = discover(tmp_path / "skills")
+
+    assert [each.rule for each in catalog.diagnostics] == ["key-case"]
+    assert catalog.activate("pdf").diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("word", "hidden"), [("true", True), ("Yes", True), ("on", True), ("false", False), ("", False)]
+)
+def test_a_boolean_is_any_word_of_yaml(tmp_path: Path, write_skill: WriteSkill, word: str, hidden: bool) -> None:
+    """YAML 1.1 has yes and on beside true; the plain reader and the whole one agree."""
+    for name, extra in (("plain", ""), ("whole", "x: &anchor 1\n")):
+        text = f"---\nname: {name}\ndescription: Reads\ndisable-model-invocation: {word}\n{extra}---\n"
+        write_skill(name, text=text)
+
+    catalog = discover(tmp_path / "skills")
+
+    assert [each.model_invocable for each in catalog.values()] == [not hidden] * 2
+    assert catalog.diagnostics == ()
