@@ -14,16 +14,17 @@ import json
 import os
 import statistics
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from skill_roots import skill_roots
 from token_budget_peers import PEERS
 
-from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.adapters.conversation_tools import fits
+from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillToolkit
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
 from skillruntime.contract.contract import Contract
@@ -185,6 +186,7 @@ class Bench:
         metadata = report.total("metadata")
         played = {
             "progressive": self.progressive(catalog, chosen, metadata),
+            "budgeted": self.progressive(catalog, chosen, metadata, DEFAULT_CATALOG_TOKENS),
             "tool_per_skill": self.tool_per_skill(catalog, report, chosen, metadata),
             "eager": self.eager(report, chosen),
         }
@@ -202,16 +204,24 @@ class Bench:
             "strategies": played,
         }
 
-    def progressive(self, catalog: SkillCatalog, chosen: list[str], metadata: int) -> dict[str, Any]:
+    def progressive(
+        self, catalog: SkillCatalog, chosen: list[str], metadata: int, budget: int | None = None
+    ) -> dict[str, Any]:
+        """Load what is needed; with a *budget* for the catalog, a skill that it leaves out is searched for first."""
         runtime = digest_runtime(catalog)
         session = runtime.session()
-        toolkit = SkillToolkit(runtime, session=session, style="generic")
+        toolkit = SkillToolkit(runtime, session=session, style="generic", catalog_tokens=budget)
+        rendered = session.fit_catalog(budget)
+        listed = metadata if fits(rendered) else self.tokens(rendered.text)
         context = Context()
-        context.add("names and descriptions", metadata)
-        frame = self.tokens(toolkit.system_prompt()) - metadata
+        context.add("names and descriptions", listed)
+        frame = self.tokens(toolkit.system_prompt()) - listed
         context.add("frame, tools and notices", frame + self.definitions(toolkit))
         context.add("question, calls and answers", self.tokens(QUESTION))
         for number, name in enumerate(chosen):
+            if not fits(rendered) and name not in rendered.included:
+                context.request()
+                context.add("frame, tools and notices", self.searching(toolkit, name))
             for repeated in range(2 if number % 3 == 0 else 1):
                 context.request()
                 text = session.activate(name)
@@ -264,6 +274,12 @@ class Bench:
             answer = runtime.call_blocking("digest", arguments).to_json()
             tier = "errors and retries" if arguments is SLIP else "question, calls and answers"
             context.add(tier, self.call("call_skill", {"name": "digest", "arguments": arguments}) + self.tokens(answer))
+
+    def searching(self, toolkit: SkillToolkit, name: str) -> int:
+        """The tokens of one search for a skill that the catalog does not list, and of its answer."""
+        search = next(tool for tool in toolkit.get_tools() if tool.name == "search_skills")
+        query = {"query": name.replace("-", " ")}
+        return self.call("search_skills", query) + self.tokens(str(search.invoke(query)))
 
     def call(self, tool: str, arguments: dict[str, Any]) -> int:
         message = {
@@ -413,26 +429,6 @@ def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def roots(paths: list[Path], folder: Path) -> list[Path]:
-    """Return the directories to discover: an archive is unpacked into *folder*, without what is malformed."""
-    found = []
-    for path in paths:
-        if path.is_dir():
-            found.append(path)
-            continue
-        with tarfile.open(path) as archive:
-            members = [member for member in archive if member.isfile() and "malformed" not in Path(member.name).parts]
-            archive.extractall(folder, members=members, filter="data")
-        found += sorted(
-            {
-                folder / Path(member.name).parts[0] / Path(member.name).parts[1]
-                for member in members
-                if len(Path(member.name).parts) > 2
-            }
-        )
-    return found
-
-
 def say(text: str) -> None:
     print(text, file=sys.stderr)
 
@@ -450,7 +446,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("SKILLRUNTIME_CACHE", "off")  # temporary directories are not worth an index
     with tempfile.TemporaryDirectory() as folder:
-        catalog = discover(*roots(options.paths, Path(folder))).for_model()
+        catalog = discover(*skill_roots(options.paths, Path(folder))).for_model()
         result = Bench(catalog, options.model, options.calls).run()
     for row in result["targets"]:
         verdict = "met" if row["met"] else "NOT MET"

@@ -22,6 +22,7 @@ TIERS = (
 )
 STRATEGIES = {
     "progressive": "progressive disclosure",
+    "budgeted": "catalog within 4,000",
     "tool_per_skill": "one tool per skill",
     "eager": "loading everything",
 }
@@ -239,8 +240,8 @@ def totals(conversation: dict[str, Any]) -> str:
     for key, name in STRATEGIES.items():
         one = conversation["strategies"][key]
         label = f"{short(one['last_request'])} tokens; {short(one['total'])} in {one['requests']} requests"
-        rows.append((name, [("t0" if key == "progressive" else "t3", one["last_request"])], label))
-    return svg(94, bars(rows, left=166, right=270), "tokens in the last request, by strategy")
+        rows.append((name, [("t0" if key in ("progressive", "budgeted") else "t3", one["last_request"])], label))
+    return svg(30 * len(rows) + 4, bars(rows, left=200, right=270), "tokens in the last request, by strategy")
 
 
 def tiers(conversations: Sequence[dict[str, Any]]) -> str:

@@ -47,8 +47,8 @@ def colour(number: int, *, dark: bool) -> str:
 def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
     """What a request carries with three skills in use, by tier; loading everything, far off the scale, in words."""
     conversation = result["conversations"][1]
-    figure, axes = pyplot.subplots(figsize=(9, 2.5), layout="constrained")
-    names = ["tool_per_skill", "progressive"]
+    figure, axes = pyplot.subplots(figsize=(9, 3), layout="constrained")
+    names = ["tool_per_skill", "progressive", "budgeted"]
     for row, key in enumerate(names):
         one = conversation["strategies"][key]
         left = 0
@@ -67,7 +67,7 @@ def tiers(result: dict[str, Any], path: Path, *, dark: bool) -> None:
     eager = short(conversation["strategies"]["eager"]["last_request"])
     in_use = f"{conversation['activations']} of {result['corpus']['skills']:,} skills in use"
     axes.set_title(
-        f"One request with {in_use} (loading everything: {eager} tokens)",
+        f"A request, {in_use} (everything loaded: {eager})",
         loc="left",
         fontweight="bold",
         fontsize=12,

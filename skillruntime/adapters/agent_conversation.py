@@ -12,7 +12,14 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from skillruntime.adapters.conversation_tools import HOW_TO, conversation_runtime, fits, is_hidden, to_text
+from skillruntime.adapters.conversation_tools import (
+    HOW_TO,
+    conversation_runtime,
+    fits,
+    is_hidden,
+    offered_names,
+    to_text,
+)
 from skillruntime.adapters.langchain import SkillTool, call_options
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.catalog.catalog import SkillCatalog
@@ -145,7 +152,7 @@ class Conversation:
                 self._runtime,
                 self.session,
                 to_shown_name=to_tool_name,
-                names=rendered.included if fits(rendered) else (),
+                names=offered_names(rendered),
                 options=call_options,
             )
             self._own = {name: SkillTool(own, name, to_content=to_text) for name in OWN_TOOLS}

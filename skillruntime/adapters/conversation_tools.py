@@ -16,10 +16,13 @@ from skillruntime.runtime.options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession, fingerprint
 
-__all__ = ["HOW_TO", "OWN_TOOLS", "conversation_runtime", "fits", "is_hidden", "to_text"]
+__all__ = ["HOW_TO", "OWN_TOOLS", "conversation_runtime", "fits", "is_hidden", "offered_names", "to_text"]
 
 OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on")
 """The names that no skill's tool may take."""
+
+MAX_OFFERED_NAMES = 100
+"""Names that ``load_skill`` lists; each costs some seven tokens in every request."""
 
 HOW_TO = (
     "You have skills. Before you use one, load it with load_skill and follow its instructions. "
@@ -30,6 +33,14 @@ HOW_TO = (
 def fits(rendered: Rendered) -> bool:
     """Whether the catalog tells of every skill in full."""
     return not (rendered.shortened or rendered.name_only or rendered.omitted)
+
+
+def offered_names(rendered: Rendered) -> tuple[str, ...]:
+    """Return the names that ``load_skill`` lists as all that it takes; none where that would cost more than it helps.
+
+    They stand in the catalog already, and the answer to a wrong name tells the closest ones.
+    """
+    return rendered.included if fits(rendered) and len(rendered.included) <= MAX_OFFERED_NAMES else ()
 
 
 def to_text(response: SkillResponse) -> str:

@@ -18,7 +18,15 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
 
-from skillruntime.adapters.conversation_tools import HOW_TO, OWN_TOOLS, conversation_runtime, fits, is_hidden, to_text
+from skillruntime.adapters.conversation_tools import (
+    HOW_TO,
+    OWN_TOOLS,
+    conversation_runtime,
+    fits,
+    is_hidden,
+    offered_names,
+    to_text,
+)
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
@@ -113,9 +121,9 @@ class SkillToolkit(BaseToolkit):
     With ``style="typed"`` each callable skill is a tool of its own with its own schema, which reads every contract now;
     with ``style="generic"`` one ``call_skill`` takes any of them, and no contract is read before it is called.
 
-    The catalog is told within *catalog_tokens*. Where all of it fits, ``load_skill`` lists the names it takes; where it
-    does not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` gives the rest of what a
-    limit cut.
+    The catalog is told within *catalog_tokens*. Where all of it fits, ``load_skill`` lists the names it takes, up to a
+    hundred; where it does not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` gives the
+    rest of what a limit cut.
     """
 
     _runtime: SkillRuntime = PrivateAttr()
@@ -150,7 +158,7 @@ class SkillToolkit(BaseToolkit):
             runtime,
             self._session,
             to_shown_name=to_tool_name if self._style == "typed" else str,
-            names=rendered.included if fits(rendered) else (),
+            names=offered_names(rendered),
             options=call_options,
         )
         names = ["load_skill", "read_skill_resource"]

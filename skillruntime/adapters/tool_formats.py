@@ -6,7 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
-from skillruntime.adapters.conversation_tools import HOW_TO, OWN_TOOLS, conversation_runtime, fits, is_hidden, to_text
+from skillruntime.adapters.conversation_tools import (
+    HOW_TO,
+    OWN_TOOLS,
+    conversation_runtime,
+    fits,
+    is_hidden,
+    offered_names,
+    to_text,
+)
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
@@ -127,7 +135,7 @@ class SkillTools:
             runtime,
             self.session,
             to_shown_name=to_tool_name if style == "typed" else str,
-            names=rendered.included if fits(rendered) else (),
+            names=offered_names(rendered),
         )
         own = ["load_skill", "read_skill_resource"]
         own += [] if fits(rendered) else ["search_skills"]

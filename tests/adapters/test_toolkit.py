@@ -177,6 +177,21 @@ def test_names_are_an_enum_only_while_the_whole_catalog_fits(tmp_path: Path) -> 
     assert call(tight["load_skill"], {"name": "skill-31"}).status == "success"
 
 
+def test_more_than_a_hundred_names_are_not_told_twice(tmp_path: Path) -> None:
+    """They stand in the catalog; there is nothing to search for either, and a wrong name is answered."""
+    directory = tmp_path / "skills"
+    for number in range(101):
+        (directory / f"skill-{number:03}").mkdir(parents=True)
+        text = f"---\nname: skill-{number:03}\ndescription: Does thing {number}.\n---\nDo it.\n"
+        (directory / f"skill-{number:03}" / "SKILL.md").write_text(text)
+
+    tools = tools_of(discover(directory), catalog_tokens=None)
+
+    assert "enum" not in tools["load_skill"].args_schema["properties"]["name"]
+    assert "search_skills" not in tools
+    assert "skill-042" in call(tools["load_skill"], {"name": "skil-042"}).content
+
+
 def test_the_prompt_keeps_to_its_budget(tmp_path: Path) -> None:
     """And says that there is more."""
     toolkit = SkillToolkit(SkillRuntime(many(tmp_path)), catalog_tokens=100)
