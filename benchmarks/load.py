@@ -2,9 +2,9 @@
 
 Run ``python benchmarks/load.py``: prints a table, targets beside what was measured; ``--json FILE`` writes it too.
 Every figure is CPU time (user and system) of a process of its own on a warm file system, the best of ``--rounds``;
-floors and ours take turns, so that a busy machine slows both. ``--corpus DIRECTORY`` takes its SKILL.md files as
-the originals of the copies; by default they are made up, in the proportions of 729 real ones: half plain, a fifth
-quoted, the rest block text; 310 characters of description; a third with metadata.
+floors and ours take turns, so that a busy machine slows both. ``--corpus PATH`` takes the SKILL.md files of a
+directory, or of an archive (.tar.gz), as the originals of the copies; by default they are made up, in the proportions
+of 729 real ones: half plain, a fifth quoted, the rest block text; 310 characters of description; a third with metadata.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+
+from skill_roots import skill_roots
 
 SYLLABLES = "ba co de fi ga ho in ka lo me na or pa re si ta un vo we xi".split()  # noqa: SIM905
 ENDINGS = ("", "n", "ring", "s", "tion")
@@ -126,8 +129,7 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
 def make_skills(root: Path, count: int, corpus: Path | None) -> Path:
     """Write *count* skills, as different from each other as real ones are, an hour ago."""
     rng = random.Random(4)
-    originals = [path.read_bytes() for path in sorted(corpus.rglob("SKILL.md"))] if corpus else []
-    originals = [data for data in originals if data.startswith(b"---\n") and b"\nname:" in data[:4096]]
+    originals = read_originals(corpus) if corpus else []
     past = time.time() - 3600
     for number in range(count):
         name = f"{rng.choice(WORDS)}-{rng.choice(WORDS)}-{number}"
@@ -139,6 +141,14 @@ def make_skills(root: Path, count: int, corpus: Path | None) -> Path:
         (root / name / "SKILL.md").write_bytes(data)
         os.utime(root / name / "SKILL.md", (past, past))
     return root
+
+
+def read_originals(corpus: Path) -> list[bytes]:
+    """Return the SKILL.md files of *corpus*, a directory or an archive, that can be given another name."""
+    with tempfile.TemporaryDirectory() as folder:
+        roots = skill_roots([corpus], Path(folder))
+        files = [path.read_bytes() for root in roots for path in sorted(root.rglob("SKILL.md"))]
+    return [data for data in files if data.startswith(b"---\n") and b"\nname:" in data[:4096]]
 
 
 def made_up(name: str, rng: random.Random) -> str:
@@ -321,7 +331,7 @@ def search(root: str) -> dict[str, float]:
     rng = random.Random(8)
     words, frequencies = WORDS[STOP_WORDS:], FREQUENCIES[STOP_WORDS:]
     queries = [" ".join(rng.choices(words, frequencies, k=8)) for _ in range(40)]
-    times = [min(timed(lambda query=query: catalog.search(query))["seconds"] for _ in range(3)) for query in queries]
+    times = [min(timed(partial(catalog.search, query))["seconds"] for _ in range(3)) for query in queries]
     return {"index": index, "query": sum(times) / len(times)}
 
 

@@ -1,10 +1,11 @@
 """How often search finds the right skill first: task descriptions against a directory of real skills.
 
-    python benchmarks/search.py DIRECTORY [--queries search_queries.jsonl] [--json FILE]
+    python benchmarks/search.py PATH [--queries search_queries.jsonl] [--json FILE]
 
 The tasks were written by hand, without the words of the skill's name where that was possible, in English and Chinese;
 each has one right skill. Beside ours stand the substring search of simple loaders, the overlap of keywords, and BM25
-over name and description alone. Directories named ``malformed`` are left out.
+over name and description alone. PATH is a directory of skills, or an archive (.tar.gz) of them; what lies in folders
+named ``malformed`` is left out.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from skill_roots import skill_roots
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.search import SearchIndex
@@ -26,14 +30,21 @@ Search = Callable[[str], list[str]]
 def main() -> None:
     """Measure each way to search, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", type=Path)
+    parser.add_argument("path", type=Path)
     parser.add_argument("--queries", type=Path, default=Path(__file__).with_name("search_queries.jsonl"))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    catalog = discover(options.directory, index=False)
-    skills = [skill for skill in catalog.values() if "malformed" not in skill.path]
+    with tempfile.TemporaryDirectory() as folder:
+        measure(skill_roots([options.path], Path(folder)), options)
+
+
+def measure(roots: list[Path], options: argparse.Namespace) -> None:
+    """Measure each way to search below *roots*."""
+    skills = [skill for skill in discover(*roots, index=False).values() if "malformed" not in skill.path]
     tasks = [json.loads(line) for line in options.queries.read_text(encoding="utf-8").splitlines()]
     tasks = [task for task in tasks if any(skill.name == task["skill"] for skill in skills)]
+    if not tasks:
+        raise SystemExit(f"no task is about one of these {len(skills)} skills; write your own, and give --queries")
     started = time.process_time()
     whole = SearchIndex(skills)
     index_time = (time.process_time() - started) / len(skills)
