@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from typing import Any
 __all__ = ["ask", "compare"]
 
 _DUMP = r"""
-import argparse, json, os, runpy, sys
+import argparse, importlib.machinery, json, os, runpy, sys
 
 def plain(value):
     try:
@@ -54,14 +55,67 @@ def actions(parser):
                 default = None
         found["arguments"].append({
             "flags": list(action.option_strings), "dest": action.dest, "action": kind, "nargs": action.nargs,
-            "type": kind_of(action.type),
+            "type": kind_of(parser._registry_get("type", action.type, action.type) if action.type else None),
             "choices": plain(list(action.choices)) if action.choices is not None else None,
             "required": bool(action.required), "default": None if default == argparse.SUPPRESS else plain(default),
             "group": groups.get(id(action)),
         })
     return found
 
+class StandIn:
+    def __init__(self, *arguments, **named):
+        pass
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn()
+    def __call__(self, *arguments, **named):
+        return arguments[0] if len(arguments) == 1 and not named and callable(arguments[0]) else StandIn()
+    def __mro_entries__(self, bases):
+        return ()
+    def __iter__(self):
+        return iter(())
+    def __enter__(self):
+        return self
+    def __exit__(self, *raised):
+        return None
+    def __getitem__(self, key):
+        return StandIn()
+    def __setitem__(self, key, value):
+        pass
+    def __bool__(self):
+        return False
+    def __lt__(self, other):
+        return False
+    __le__ = __gt__ = __ge__ = __lt__
+    def __or__(self, other):
+        return self
+    __ror__ = __add__ = __radd__ = __truediv__ = __mod__ = __mul__ = __rmul__ = __or__
+
+class Missing(type(sys)):
+    __path__ = []
+    __version__ = "1.0"
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn()
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in sys.stdlib_module_names or top.startswith("_"):
+            return None
+        if alone and os.path.isfile(os.path.join(os.path.dirname(script), top + ".py")):
+            return None
+        missing.append(name)
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+    def create_module(self, spec):
+        return Missing(spec.name)
+    def exec_module(self, module):
+        pass
+
 known = []
+missing = []
 
 def parse_args(self, args=None, namespace=None):
     answer(self)
@@ -72,16 +126,27 @@ def parse_known_args(self, args=None, namespace=None):
     return argparse.Namespace(**defaults), []
 
 def answer(parser):
-    sys.__stdout__.write("\n<<<" + json.dumps(actions(parser)) + ">>>\n")
+    found = {**actions(parser), "missing": sorted(set(missing))}
+    sys.__stdout__.write("\n<<<" + json.dumps(found) + ">>>\n")
     sys.__stdout__.flush()
     os._exit(0)
 
 argparse.ArgumentParser.parse_args = parse_args
 argparse.ArgumentParser.parse_intermixed_args = parse_args
 argparse.ArgumentParser.parse_known_args = parse_known_args
-script = sys.argv[1]
+script, alone = sys.argv[1], sys.argv[2] == "alone"
 sys.argv = [script]
-sys.path[0] = os.path.dirname(script)
+directory = os.path.dirname(script)
+if alone:
+    sys.path[0] = ""
+    sys.path.append(directory)
+    sys.meta_path.insert(0, Finder())
+else:
+    sys.path[0] = directory
+    while os.path.isfile(os.path.join(directory, "__init__.py")):
+        directory = os.path.dirname(directory)
+    sys.path.append(directory)
+    sys.meta_path.append(Finder())
 try:
     runpy.run_path(script, run_name="__main__")
 finally:
@@ -93,13 +158,29 @@ finally:
 def ask(script: Path, *, timeout: float = 20) -> dict[str, Any] | None:
     """Return what the script's own argparse parser declares, or None where it never comes to parse.
 
-    The script is run, up to where it would parse: ask only scripts that you trust.
+    The script is run, up to where it would parse, in a scratch directory that is its home too: ask only scripts that
+    you trust. A module that is not installed is replaced by a stand-in of which every attribute is another one; where
+    that is not enough, so is every module but the standard library's and those beside the script. ``missing`` names
+    them.
     """
+    return _ask(script, "installed", timeout) or _ask(script, "alone", timeout)
+
+
+def _ask(script: Path, imports: str, timeout: float) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-W", "ignore", "-c", _DUMP, str(script.resolve())]
+        command = [sys.executable, "-W", "ignore", "-c", _DUMP, str(script.resolve()), imports]
+        environment = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT") if name in os.environ}
+        environment |= {"HOME": directory, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
-                command, cwd=directory, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+                command,
+                cwd=directory,
+                env=environment,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
             return None
@@ -131,19 +212,54 @@ def _compare_level(
     for action in truth["arguments"]:
         found = next((each for each in parameters if _is_meant(action, each)), None)
         if found is None:
-            missing.append((action["flags"] or [action["dest"]])[0])
+            if _can_be_given(action, truth["arguments"]):
+                missing.append((action["flags"] or [action["dest"]])[0])
             continue
         matched.append(id(found))
         branch = _branch(schema, chosen)
         shown = (action["flags"] or [action["dest"]])[0]
         wrong += [f"{shown}: {fault}" for fault in _faults(action, found, branch)]
     wrong += [f"{each['name']} is no argument" for each in parameters if id(each) not in matched]
+    wrong += _group_faults(truth, parameters, _branch(schema, chosen))
     names = set(line.get("commands", {}))
     missing += [f"command {name}" for name in truth["commands"] if name not in names]
     wrong += [f"command {name} is none" for name in names if name not in truth["commands"]]
     for name, below in truth["commands"].items():
         if name in names:
             _compare_level(below, line["commands"][name], schema, (*chosen, (line["chooser"], name)), missing, wrong)
+
+
+def _group_faults(truth: dict[str, Any], parameters: list[dict[str, Any]], branch: dict[str, Any]) -> list[str]:
+    """What exclusive groups of the parser the schema does not keep apart, or does not ask one of."""
+    rules = [branch, *branch.get("allOf", [])]
+    apart = {frozenset(rule["not"]["required"]) for rule in rules if "not" in rule}
+    asked = [{each["required"][0] for each in rule["anyOf"]} for rule in rules if "anyOf" in rule]
+    groups: dict[int, list[dict[str, Any]]] = {}
+    required: set[int] = set()
+    for action in truth["arguments"]:
+        if action["group"] is not None:
+            number, needs_one = action["group"]
+            found = next((each for each in parameters if _is_meant(action, each)), None)
+            groups.setdefault(number, []).extend([found] if found is not None else [])
+            required |= {number} if needs_one else set()
+    faults = []
+    for number, members in groups.items():
+        names = {each["name"] for each in members}
+        pairs = {frozenset((one, other)) for one in names for other in names if one != other}
+        faults += [f"{min(pair)}: it excludes {max(pair)}" for pair in sorted(pairs - apart, key=sorted)]
+        if number in required and len(names) > 1 and names not in asked:
+            faults.append(f"{min(names)}: one of {sorted(names)} is required")
+    return faults
+
+
+def _can_be_given(action: dict[str, Any], actions: list[dict[str, Any]]) -> bool:
+    """Whether any word can be given to it: not where none is a choice, nor behind a list that takes them all."""
+    if action["choices"] and action["type"] in (None, "str"):
+        return action["required"] or any(isinstance(choice, str) for choice in action["choices"])
+    if action["flags"] or action["nargs"] not in ("*", "?"):
+        return True
+    before = actions[: actions.index(action)]
+    return not any(not each["flags"] and each["nargs"] in ("*", "+", "...") for each in before)
 
 
 def _branch(schema: dict[str, Any], chosen: tuple[tuple[str, str], ...]) -> dict[str, Any]:

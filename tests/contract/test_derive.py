@@ -183,7 +183,7 @@ def test_a_flag_that_says_no_is_named_by_its_flag() -> None:
         ("'--x', **options()", "its options are computed"),
         ("'--x', nargs=number()", "the number of its values is computed"),
         ("'--x', action=action()", "its action is computed"),
-        ("'--x', choices=[1, 2]", "none of its choices can be given as text"),
+        ("'--x', choices=[1, 2], required=True", "it is required, and none of its choices can be given as text"),
     ],
 )
 def test_what_cannot_be_read_is_named(argument: str, reason: str) -> None:
@@ -194,6 +194,23 @@ def test_what_cannot_be_read_is_named(argument: str, reason: str) -> None:
     assert [each.reason for each in derivation.unread] == [reason]
     assert list(derivation.document["input"]["properties"]) == ["known"]
     assert derivation.confidence == "medium"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        (["'--x', choices=[1, 2]"], "--x: none of its choices can be given as text, so it cannot be given at all"),
+        (["'known', nargs='*'", "'more', nargs='*'"], "more: it never gets a word, known takes them all"),
+    ],
+)
+def test_what_no_word_can_reach_is_read_and_left_out(arguments: list[str], note: str) -> None:
+    """The parser itself refuses every word for it: nothing is unread, and a note says why it is not offered."""
+    derivation = derive(parser_of("'--given'", *arguments), path="s.py")
+
+    assert derivation is not None
+    assert derivation.complete
+    assert derivation.notes == (note,)
+    assert not {"x", "more"} & set(derivation.document["input"]["properties"])
 
 
 def test_a_parser_handed_to_another_module_may_have_more_arguments() -> None:

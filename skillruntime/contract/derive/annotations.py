@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 
 from skillruntime.contract.derive.command import TEXT, ValueType
+from skillruntime.contract.derive.expressions import LITERALS
 from skillruntime.contract.derive.reader import Reader
 from skillruntime.contract.derive.value_types import read_type
 from skillruntime.contract.derive.values import ClassValue, Made, Scope, Symbol
@@ -77,6 +78,8 @@ def read_annotation(reader: Reader, node: ast.expr | None, scope: Scope) -> Anno
         return Annotation(read_type(reader, value), value.name)
     if isinstance(value, ClassValue):
         return Annotation(read_type(reader, value), value.name)
+    if isinstance(value, Made) and value.symbol in LITERALS and all(isinstance(each, str) for each in value.arguments):
+        return Annotation(ValueType({"type": "string", "enum": value.arguments}), "Literal")
     return Annotation(ValueType(TEXT.schema, unsure="its type is computed"))
 
 

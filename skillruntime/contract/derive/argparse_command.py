@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from skillruntime.contract.command_line import ABSENT
-from skillruntime.contract.derive.argparse_model import ParserModel
+from skillruntime.contract.derive.argparse_model import ParserModel, on_either_side
 from skillruntime.contract.derive.argparse_reader import Read, read_argument
 from skillruntime.contract.derive.command import Argument, Command, Unread
 from skillruntime.contract.derive.reader import Reader
@@ -28,7 +28,7 @@ def read_parser(reader: Reader, parser: ParserModel, *, description: str = "") -
     if parser.defaults.pop("**", None) is UNKNOWN:
         parser.notes.append("some defaults are computed")
     reads: list[Read] = []
-    for asked in parser.asked:
+    for asked in on_either_side(parser.asked):
         found = read_argument(reader, parser, asked, prefixes)
         if isinstance(found, Unread):
             command.unread.append(found)
@@ -138,11 +138,19 @@ def _ordered(arguments: list[Argument], command: Command) -> list[Argument]:
             is_open = argument.takes == "rest" or (argument.takes == "values" and argument.length is None)
             is_fixed = argument.required and not is_open
             if open_ended is not None and not is_fixed:
-                command.unread.append(Unread(argument.name, f"it cannot be told from {open_ended.name}"))
+                _out_of_reach(argument, open_ended, command)
                 continue
             open_ended = argument if is_open else open_ended
         kept.append(argument)
     return kept
+
+
+def _out_of_reach(argument: Argument, before: Argument, command: Command) -> None:
+    """What may be empty and stands behind an open list never gets a word: the list takes them all."""
+    if argument.required or argument.least:
+        command.unread.append(Unread(argument.name, f"it cannot be told from {before.name}"))
+    else:
+        command.notes.append(f"{argument.name}: it never gets a word, {before.name} takes them all")
 
 
 def _alone(argument: Argument, parser: ParserModel) -> Argument:

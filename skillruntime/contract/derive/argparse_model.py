@@ -3,25 +3,70 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skillruntime.contract.derive.command import Unread
 from skillruntime.contract.derive.reader import Found, Library, Reader
 from skillruntime.contract.derive.values import UNKNOWN, BoundMethod, InstanceValue, Made, Model
 
-__all__ = ["ARGPARSE", "Asked", "ParserModel", "SubparsersModel"]
+__all__ = ["ARGPARSE", "Asked", "ParserModel", "SubparsersModel", "on_either_side"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """One call of ``add_argument``: what it was called with, in which exclusive group, and whether it is certain."""
+    """One call of ``add_argument``: what it was called with, in which exclusive group, and under which branches.
+
+    It is certain where there are none: each of them is a condition that cannot be told, and which of its sides this is.
+    """
 
     arguments: list[Any]
     named: dict[str, Any]
     line: int
-    certain: bool
+    branches: tuple[tuple[ast.AST, int], ...] = ()
     group: int | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is asked for, whatever the conditions come to."""
+        return not self.branches
+
+
+def on_either_side(asked: list[Asked]) -> list[Asked]:
+    """Bring together what both sides of a condition ask for in the same way: then the condition does not matter."""
+    merged: list[Asked] = []
+    for each in asked:
+        other = next((number for number, one in enumerate(merged) if _are_sides(one, each)), None)
+        if other is None:
+            merged.append(each)
+        else:
+            merged[other] = _one_of(merged[other], each)
+    return merged if len(merged) == len(asked) else on_either_side(merged)
+
+
+def _are_sides(one: Asked, other: Asked) -> bool:
+    if not one.branches or not other.branches or (one.arguments, one.group) != (other.arguments, other.group):
+        return False
+    (node, side), (other_node, other_side) = one.branches[-1], other.branches[-1]
+    same = one.branches[:-1] == other.branches[:-1] and node is other_node and side != other_side
+    return same and _shape(one) == _shape(other)
+
+
+def _shape(asked: Asked) -> dict[str, Any]:
+    return {key: value for key, value in asked.named.items() if key not in _TOLD}
+
+
+def _one_of(one: Asked, other: Asked) -> Asked:
+    """Keep what both say: a help text or a default that differs is that of neither."""
+    named = _shape(one)
+    for key in _TOLD:
+        if key in one.named or key in other.named:
+            same = one.named.get(key) == other.named.get(key)
+            named[key] = one.named.get(key) if same else (UNKNOWN if key == "default" else None)
+    return replace(one, named=named, branches=one.branches[:-1])
+
+
+_TOLD = ("help", "metavar", "default")
 
 
 class ParserModel(Model):
@@ -37,6 +82,7 @@ class ParserModel(Model):
         self.unread: list[Unread] = []
         self.notes: list[str] = []
         self.partial = False
+        self.registered: dict[tuple[Any, Any], Any] = {}
         parents = named.get("parents", [])
         for parent in parents if isinstance(parents, list | tuple) else [parents]:
             self._inherit(parent)
@@ -49,18 +95,19 @@ class ParserModel(Model):
         shift = len(self.groups)
         for asked in parent.asked:
             group = None if asked.group is None else asked.group + shift
-            self.asked.append(Asked(asked.arguments, asked.named, asked.line, asked.certain, group))
+            self.asked.append(replace(asked, group=group))
         self.groups |= {number + shift: required for number, required in parent.groups.items()}
         self.subparsers += parent.subparsers
         self.defaults |= parent.defaults
         self.unread += parent.unread
+        self.registered |= parent.registered
 
     def ask(
         self, reader: Reader, arguments: list[Any], named: dict[str, Any], node: ast.AST, group: int | None
     ) -> None:
         """Record one ``add_argument``."""
-        certain = reader.uncertain <= self.level
-        self.asked.append(Asked(arguments, named, getattr(node, "lineno", 0), certain, group))
+        branches = reader.branches[self.level :]
+        self.asked.append(Asked(arguments, named, getattr(node, "lineno", 0), branches, group))
 
     def call_method(self, reader: Reader, name: str, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Record what the parser is asked; raise `Found` where it parses."""
@@ -85,7 +132,11 @@ class ParserModel(Model):
                 raise Found(self)
             case "parse_known_args" | "parse_known_intermixed_args":
                 self.partial = True
+                reader.models.append(self)  # the last one that parses is the one that the script is called with
                 return UNKNOWN
+            case "register" if len(arguments) == 3 and all(isinstance(each, str | None) for each in arguments[:2]):
+                self.registered[arguments[0], arguments[1]] = arguments[2]
+                return None
             case "_add_action" | "register" | "add_arguments" | "_add_container_actions":
                 self.unread.append(Unread("arguments", f"added by {name}", getattr(node, "lineno", None)))
         return UNKNOWN

@@ -13,14 +13,34 @@ from skillruntime.contract.derive.command import TEXT, Argument, Unread, ValueTy
 from skillruntime.contract.derive.foreign_calls import items_of
 from skillruntime.contract.derive.reader import Reader
 from skillruntime.contract.derive.value_types import PATH, read_type
-from skillruntime.contract.derive.values import UNKNOWN, ClassValue, EnumMember, FunctionValue, PathText, Symbol
+from skillruntime.contract.derive.values import (
+    UNKNOWN,
+    ClassValue,
+    EnumMember,
+    FunctionValue,
+    PathText,
+    Symbol,
+    is_constant,
+)
 from skillruntime.contract.derive.wording import expanded
 
 __all__ = ["Read", "read_argument", "to_json"]
 
 _NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER": "...", "PARSER": "A..."}
 _SWITCHES = ("store_true", "store_false", "store_const", "append_const")
-_STORES = ("store", "append", "extend")
+_ACTIONS = {
+    "argparse.BooleanOptionalAction": "optional_boolean",
+    "argparse._StoreAction": "store",
+    "argparse._StoreTrueAction": "store_true",
+    "argparse._StoreFalseAction": "store_false",
+    "argparse._StoreConstAction": "store_const",
+    "argparse._AppendAction": "append",
+    "argparse._AppendConstAction": "append_const",
+    "argparse._ExtendAction": "extend",
+    "argparse._CountAction": "count",
+    "argparse._HelpAction": "help",
+    "argparse._VersionAction": "version",
+}
 
 
 class Read:
@@ -35,7 +55,7 @@ class Read:
 def read_argument(reader: Reader, parser: ParserModel, asked: Asked, prefixes: str) -> Read | Unread | None:
     """Return the argument that was asked for, what could not be read of it, or None for ``--help`` and its like."""
     shown = next((each for each in asked.arguments if isinstance(each, str)), "an argument")
-    named = asked.named
+    named = _with_registered(parser, asked.named)
     if any(not isinstance(each, str) for each in asked.arguments):
         return Unread(shown, "its name is computed", asked.line)
     if "**" in named:
@@ -64,7 +84,17 @@ def read_argument(reader: Reader, parser: ParserModel, asked: Asked, prefixes: s
     argument = Argument(dest, flags, group=asked.group)
     if action in _SWITCHES or action in ("count", "optional_boolean"):
         return _read_switch(parser, argument, action, named)
-    return _read_valued(reader, parser, asked, argument, action, nargs)
+    return _read_valued(reader, parser, replace(asked, named=named), argument, action, nargs)
+
+
+def _with_registered(parser: ParserModel, named: dict[str, Any]) -> dict[str, Any]:
+    """Put what the script registered under a name in the place of the name."""
+    known = {key: parser.registered.get((key, named[key])) for key in ("type", "action") if _is_name(named.get(key))}
+    return named | {key: value for key, value in known.items() if value is not None}
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _action(value: Any, named: dict[str, Any]) -> str:
@@ -72,10 +102,10 @@ def _action(value: Any, named: dict[str, Any]) -> str:
     match value:
         case str():
             return value
-        case Symbol(name="argparse.BooleanOptionalAction"):
-            return "optional_boolean"
-        case Symbol(name=name) if name.startswith("argparse._"):
-            return {"_StoreTrueAction": "store_true", "_AppendAction": "append"}.get(name[9:], "")
+        case Symbol(name=name) if name in _ACTIONS:
+            return _ACTIONS[name]
+        case ClassValue() if "nargs" not in named and (known := _action_above(value)):
+            return known
         case ClassValue() if value.descends_from("argparse.Action", "argparse._StoreAction", "argparse._AppendAction"):
             if named.get("nargs") == 0:
                 return "store_true"
@@ -89,6 +119,18 @@ def _action(value: Any, named: dict[str, Any]) -> str:
             return "" if sets_nargs and "nargs" not in named else "store"
         case _:
             return ""
+
+
+def _action_above(kind: ClassValue) -> str:
+    """The action of argparse's own that *kind* is made from, where it leaves that one's constructor alone."""
+    if isinstance(kind.names.get("__init__"), FunctionValue):
+        return ""
+    for base in kind.bases:
+        if isinstance(base, Symbol) and base.name in _ACTIONS:
+            return _ACTIONS[base.name]
+        if isinstance(base, ClassValue) and (known := _action_above(base)):
+            return known
+    return ""
 
 
 def _dest(flags: tuple[str, ...], prefixes: str) -> str:
@@ -127,7 +169,7 @@ def _read_switch(parser: ParserModel, argument: Argument, action: str, named: di
 
 def _read_valued(
     reader: Reader, parser: ParserModel, asked: Asked, argument: Argument, action: str, nargs: str | int | None
-) -> Read | Unread:
+) -> Read | Unread | None:
     named = asked.named
     value = read_type(reader, named.get("type"))
     if named.get("type") is UNKNOWN:
@@ -137,7 +179,7 @@ def _read_valued(
         if choices is None:
             parser.unread.append(Unread(argument.shown, "its choices are computed", asked.line))
         elif not choices:
-            return Unread(argument.shown, "none of its choices can be given as text", asked.line)
+            return _never_given(parser, asked, argument)
         else:
             value = replace(value, schema=choices, unsure="")
     if value.unsure:
@@ -191,12 +233,20 @@ def _read_valued(
     )
 
 
+def _never_given(parser: ParserModel, asked: Asked, argument: Argument) -> Unread | None:
+    """No word is one of the choices, as where they are numbers and no ``type`` makes numbers of words."""
+    if asked.named.get("required") is True or not argument.flags:
+        return Unread(argument.shown, "it is required, and none of its choices can be given as text", asked.line)
+    parser.notes.append(f"{argument.shown}: none of its choices can be given as text, so it cannot be given at all")
+    return None
+
+
 def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
     """The schema of one of *value*; None where the choices cannot be read, empty where none can be given."""
     if isinstance(value, range) and value.step == 1 and base.schema.get("type") == "integer":
         return {"type": "integer", "minimum": value.start, "maximum": value.stop - 1} if len(value) else {}
     items = items_of(value)
-    if items is UNKNOWN or any(item is UNKNOWN for item in items):
+    if items is UNKNOWN or not all(is_constant(item) for item in items):
         return None
     plain: list[Any] = []
     for item in items:

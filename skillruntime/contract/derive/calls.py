@@ -55,6 +55,7 @@ class Calls(Expressions):
         self.library = library
         self.made = made
         self.uncertain = 0
+        self.branches: tuple[tuple[ast.AST, int], ...] = ()
         self.depth = 0
         self.generators: dict[int, bool] = {}
 
@@ -136,7 +137,7 @@ class Calls(Expressions):
         if isinstance(function.node, ast.Lambda):
             return self.evaluate(function.node.body, scope)
         self.depth += 1
-        level = self.uncertain
+        level, branches = self.uncertain, self.branches
         try:
             self.follow(function.node.body, scope)
         except Returned as returned:
@@ -145,7 +146,7 @@ class Calls(Expressions):
             return UNKNOWN
         finally:
             self.depth -= 1
-            self.uncertain = level
+            self.uncertain, self.branches = level, branches
         return scope.names.get("__maybe__", UNKNOWN if self._is_generator(function.node) else None)
 
     def _is_generator(self, node: ast.AST) -> bool:
@@ -190,7 +191,7 @@ class Calls(Expressions):
             if base is not None:
                 instance.names["__parser__"] = self.library[base](self, arguments, named, node)
             elif kind.descends_from("typing.NamedTuple") or (kind.node and kind.node.decorator_list):
-                fields = [name for name in _annotated_names(kind.node) if name]
+                fields = kind.names.get("_fields") or _annotated_names(kind.node)
                 instance.names |= {name: kind.names.get(name, UNKNOWN) for name in fields}
                 instance.names |= dict(zip(fields, arguments, strict=False)) | named
             return instance
@@ -215,6 +216,10 @@ class Calls(Expressions):
             case (("asyncio.run" | "anyio.run" | "trio.run" | "sys.exit" | "builtins.exit"), [_, *_]):
                 inner = arguments[0]
                 return self.call(inner, arguments[1:], {}, node) if isinstance(inner, FunctionValue) else UNKNOWN
+            case (("typing.get_args" | "typing_extensions.get_args"), [Made(symbol="typing.Literal") as literal]):
+                return tuple(literal.arguments)
+            case "collections.namedtuple", [str(title), fields, *_]:
+                return _named_tuple(title, fields)
             case "functools.partial", [function, *bound]:
                 return _Partial(function, bound, named)
             case (("typing.NewType" | "typing.cast"), [_, inner]):
@@ -263,6 +268,14 @@ class _Partial(Model):
     def call(self, reader: Calls, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Call the function with both."""
         return reader.call(self.function, [*self.arguments, *arguments], self.named | named, node)
+
+
+def _named_tuple(title: str, fields: Any) -> Any:
+    """The class that ``collections.namedtuple`` makes."""
+    names = fields.replace(",", " ").split() if isinstance(fields, str) else fields
+    if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
+        return UNKNOWN
+    return ClassValue(title, [Symbol("typing.NamedTuple")], {"_fields": tuple(names)})
 
 
 def _annotated_names(node: ast.ClassDef | None) -> list[str]:

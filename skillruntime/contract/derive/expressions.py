@@ -22,7 +22,9 @@ from skillruntime.contract.derive.values import (
     ClassValue,
     EnumMember,
     FunctionValue,
+    Imported,
     InstanceValue,
+    Made,
     Model,
     PathText,
     Scope,
@@ -30,10 +32,12 @@ from skillruntime.contract.derive.values import (
     is_constant,
 )
 
-__all__ = ["Exhausted", "Expressions"]
+__all__ = ["LITERALS", "Exhausted", "Expressions"]
 
 MAX_STEPS = 15_000
 LOWEST_PYTHON = (3, 11)
+
+LITERALS = ("typing.Literal", "typing_extensions.Literal")
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -71,6 +75,8 @@ class Expressions:
                 return self._path_attribute(value, name)
             case str() | list() | tuple() | dict():
                 return BoundMethod(value, name)
+            case Made(symbol="typing.Literal") if name == "__args__":
+                return tuple(value.arguments)
             case FunctionValue() if name == "__doc__":
                 return None if isinstance(value.node, ast.Lambda) else ast.get_docstring(value.node, clean=False)
             case FunctionValue() if name == "__name__":
@@ -111,17 +117,24 @@ class Expressions:
         """Return whether *node* is true, or UNKNOWN."""
         return truth(self.evaluate(node, scope))
 
+    def imported(self, value: Imported) -> Any:
+        """Return what an imported name stands for in the module that it comes from."""
+        raise NotImplementedError
+
     def _name(self, name: str, scope: Scope) -> Any:
         try:
-            return scope.find(name)
+            found = scope.find(name)
         except KeyError:
             return Symbol(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
+        return self.imported(found) if isinstance(found, Imported) else found
 
     def _class_attribute(self, kind: ClassValue, name: str) -> Any:
         if name in kind.members:
             return kind.members[name]
-        if name == "__members__" and kind.members:
+        if name in ("__members__", "_member_map_") and kind.members:
             return dict(kind.members)
+        if name == "_member_names_" and kind.members:
+            return list(kind.members)
         if name == "__doc__":
             return ast.get_docstring(kind.node, clean=False) if kind.node else UNKNOWN
         if name == "__name__":
@@ -289,8 +302,12 @@ class Expressions:
                 return value[slice(*edges)] if edges[2] != 0 else UNKNOWN
             return UNKNOWN
         key = self.evaluate(node.slice, scope)
+        if isinstance(value, Symbol) and value.name in LITERALS:
+            return Made(LITERALS[0], list(key) if isinstance(key, tuple) else [key], {}, node)
         if isinstance(value, ClassValue):
             return value.members.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
+        if isinstance(value, InstanceValue) and value.is_tuple and isinstance(key, int):
+            value = list(value.names.values())
         if not isinstance(value, str | list | tuple | dict) or key is UNKNOWN:
             return UNKNOWN
         try:
@@ -343,12 +360,15 @@ class Expressions:
                 if items is UNKNOWN:
                     return None
                 for item in items:
-                    inner = Scope(dict(outer.names), outer.parent)
+                    inner = Scope(parent=outer)
                     self.bind(generator.target, item, inner)
-                    tests = [self.truth(test, inner) for test in generator.ifs]
-                    if any(test is UNKNOWN for test in tests):
-                        return None
-                    if all(tests):
+                    for test in generator.ifs:
+                        known = self.truth(test, inner)
+                        if known is UNKNOWN:
+                            return None
+                        if not known:
+                            break
+                    else:
                         following.append(inner)
             rounds = following
             if len(rounds) > MAX_ITEMS:
@@ -361,7 +381,7 @@ class Expressions:
             case ast.Name():
                 (scope.module() if target.id in scope.outside else scope).names[target.id] = value
             case ast.Tuple() | ast.List():
-                items = items_of(value) if isinstance(value, list | tuple | str) else UNKNOWN
+                items = items_of(value) if isinstance(value, list | tuple | str | InstanceValue) else UNKNOWN
                 if items is UNKNOWN or len(items) != len(target.elts):
                     items = [UNKNOWN] * len(target.elts)
                 for each, item in zip(target.elts, items, strict=True):

@@ -10,7 +10,15 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from skillruntime.contract.derive.values import UNKNOWN, ClassValue, EnumMember, PathText, is_constant
+from skillruntime.contract.derive.values import (
+    UNKNOWN,
+    ClassValue,
+    EnumMember,
+    InstanceValue,
+    PathText,
+    Symbol,
+    is_constant,
+)
 
 __all__ = ["call_foreign", "call_method", "items_of"]
 
@@ -62,6 +70,7 @@ _SHALLOW = frozenset(
         *("builtins.dict", "itertools.chain"),
     )
 )
+_PLAIN = {kind: f"builtins.{kind.__name__}" for kind in (str, int, float, bool, tuple, list, dict)}
 _TEXT_METHODS = frozenset(
     (
         *("capitalize", "casefold", "endswith", "format", "isdigit", "join", "lower", "lstrip", "partition"),
@@ -82,6 +91,8 @@ _CHANGING_METHODS: dict[type, frozenset[str]] = {
 
 def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
     """Return what the foreign function *name* gives for these constants, or UNKNOWN."""
+    if name == "builtins.isinstance" and len(arguments) == 2:
+        return _is_instance(*arguments)
     function = _PURE.get(name)
     if function is None:
         return UNKNOWN
@@ -100,6 +111,16 @@ def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
     except Exception:
         return UNKNOWN
     return _bounded(result)
+
+
+def _is_instance(value: Any, kinds: Any) -> Any:
+    """Whether a plain constant is of one of *kinds*, as far as those are Python's own."""
+    names = [
+        each.name if isinstance(each, Symbol) else "" for each in (kinds if isinstance(kinds, tuple) else (kinds,))
+    ]
+    if type(value) not in _PLAIN or not all(name in _PLAIN.values() for name in names):
+        return UNKNOWN
+    return _PLAIN[type(value)] in names or (isinstance(value, bool) and "builtins.int" in names)
 
 
 def _may_be_passed(name: str, value: Any) -> bool:
@@ -137,6 +158,8 @@ def items_of(value: Any) -> Any:
     match value:
         case ClassValue() if value.members:
             return list(value.members.values())
+        case InstanceValue() if value.is_tuple:
+            return list(value.names.values())
         case range():
             return list(value) if len(value) <= MAX_ITEMS else UNKNOWN
         case str() | list() | tuple() | dict() | set() | frozenset():

@@ -104,6 +104,8 @@ def _follow(reader: Reader, tree: ast.Module) -> Any:
     """Follow the module to where it parses; if it does not by itself, what a caller of it would call first."""
     try:
         reader.read(tree)
+        if (partial := _last_partial(reader)) is not None:
+            return partial
         for candidate in _candidates(reader, tree):
             arguments = [UNKNOWN] * (1 if isinstance(candidate, ClassValue) else 0)
             made = reader.call(candidate, arguments, {}, tree)
@@ -115,7 +117,12 @@ def _follow(reader: Reader, tree: ast.Module) -> Any:
                 return made
     except Found as found:
         return found.value
-    return None
+    return _last_partial(reader)
+
+
+def _last_partial(reader: Reader) -> ParserModel | None:
+    """Return the parser that parsed last, though it passed over what it does not know."""
+    return next((each for each in reversed(reader.models) if isinstance(each, ParserModel) and each.partial), None)
 
 
 def _candidates(reader: Reader, tree: ast.Module) -> Iterator[Any]:

@@ -10,16 +10,17 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from skillruntime.contract.derive.calls import Calls, Left, Library, Neighbours, Returned
+from skillruntime.contract.derive.calls import Left, Library, Neighbours, Returned
 from skillruntime.contract.derive.expressions import Exhausted
 from skillruntime.contract.derive.foreign_calls import items_of
+from skillruntime.contract.derive.imports import Imports
 from skillruntime.contract.derive.values import (
     UNKNOWN,
     ClassValue,
     EnumMember,
     FunctionValue,
+    Imported,
     InstanceValue,
-    Made,
     Model,
     Scope,
     Symbol,
@@ -27,9 +28,6 @@ from skillruntime.contract.derive.values import (
 )
 
 __all__ = ["Found", "Library", "Reader"]
-
-MAX_MODULES = 8
-"""Modules beside a script that are read for it."""
 
 _ENUMS = tuple(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
 
@@ -42,13 +40,11 @@ class Found(Exception):  # noqa: N818 - control flow: the reading is at its end
         self.value = value
 
 
-class Reader(Calls):
+class Reader(Imports):
     """Follows one script."""
 
     def __init__(self, library: Library, made: tuple[str, ...] = (), neighbours: Neighbours | None = None) -> None:
-        super().__init__(library, made)
-        self.neighbours = neighbours
-        self.modules: dict[str, Scope | None] = {}
+        super().__init__(library, made, neighbours)
         self.module = Scope({"__name__": "__main__", "__file__": UNKNOWN, "__doc__": None})
         self.models: list[Model] = []
 
@@ -106,42 +102,6 @@ class Reader(Calls):
             for each in node.exc.args:  # raise SystemExit(main())
                 self.evaluate(each, scope)
 
-    def _follow_import(self, node: ast.Import, scope: Scope) -> None:
-        for alias in node.names:
-            name = alias.name if alias.asname else alias.name.partition(".")[0]
-            beside = self._beside(name)
-            scope.names[alias.asname or name] = Symbol(name) if beside is None else _Module(name, beside)
-
-    def _follow_importfrom(self, node: ast.ImportFrom, scope: Scope) -> None:
-        module = "." * node.level + (node.module or "")
-        beside = self._beside(node.module or "") if node.level < 2 else None
-        for alias in node.names:
-            if beside is not None and alias.name in beside.names:
-                scope.names[alias.asname or alias.name] = beside.names[alias.name]
-                continue
-            if alias.name == "*":
-                names = [name for name in self.library if name.startswith(f"{module}.")]
-                scope.names |= {name.rpartition(".")[2]: Symbol(name) for name in names}
-            else:
-                scope.names[alias.asname or alias.name] = Symbol(f"{module}.{alias.name}")
-
-    def _beside(self, name: str) -> Scope | None:
-        """The names of the module *name* beside the script; None where there is none, or it cannot be read."""
-        if self.neighbours is None or not name.isidentifier() or len(self.modules) >= MAX_MODULES:
-            return self.modules.get(name)
-        if name not in self.modules:
-            self.modules[name] = None  # a module that imports itself in a circle finds nothing
-            source = self.neighbours(name)
-            try:
-                tree = ast.parse(source) if source is not None else None
-            except (SyntaxError, ValueError, MemoryError):
-                tree = None
-            if tree is not None:
-                scope = Scope({"__name__": name, "__file__": UNKNOWN, "__doc__": ast.get_docstring(tree, clean=False)})
-                self.follow(tree.body, scope)
-                self.modules[name] = scope
-        return self.modules[name]
-
     def _follow_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         value: Any = FunctionValue(node, scope)
         for decorator in reversed(node.decorator_list):
@@ -159,15 +119,7 @@ class Reader(Calls):
         body = Scope(kind.names, Scope({"__class__": kind}, scope))
         self.follow(node.body, body)
         if kind.descends_from(*_ENUMS):
-            is_text = kind.descends_from("builtins.str", "enum.StrEnum")
-            for name, value in kind.names.items():
-                if name.startswith("_") or not is_constant(value):
-                    continue
-                kind.members[name] = EnumMember(node.name, name, value, is_text)
-            for index, (name, value) in enumerate(list(kind.names.items()), 1):
-                if isinstance(value, Symbol | Made) or (value is UNKNOWN and _is_auto(node, name)):
-                    auto = name.lower() if kind.descends_from("enum.StrEnum") else index
-                    kind.members[name] = EnumMember(node.name, name, auto, is_text)
+            kind.members |= _members(node, kind)
         for decorator in node.decorator_list:
             self.evaluate(decorator, scope)
         scope.names[node.name] = kind
@@ -178,9 +130,9 @@ class Reader(Calls):
             self.follow(node.body if truth else node.orelse, scope)
             return
         before = dict(scope.names)
-        left = self._maybe(node.body, scope)
+        left = self._maybe(node.body, scope, (node, 0))
         after, scope.names = scope.names, dict(before)
-        right = self._maybe(node.orelse, scope)
+        right = self._maybe(node.orelse, scope, (node, 1))
         if left or right:  # one branch ends here: what follows is what the other left behind
             scope.names = scope.names if left else after
             return
@@ -189,10 +141,11 @@ class Reader(Calls):
             same = other is value or (is_constant(value) and is_constant(other) and other == value)
             scope.names[name] = value if same else UNKNOWN
 
-    def _maybe(self, statements: list[ast.stmt], scope: Scope) -> bool:
+    def _maybe(self, statements: list[ast.stmt], scope: Scope, branch: tuple[ast.AST, int] | None = None) -> bool:
         """Follow *statements*, which may not be reached; whether they leave the block they stand in."""
-        names = scope.names
+        names, branches = scope.names, self.branches
         self.uncertain += 1
+        self.branches = (*branches, branch or (ast.Pass(), 0))
         try:
             self.follow(statements, scope)
         except Returned as returned:
@@ -203,6 +156,7 @@ class Reader(Calls):
             return True
         finally:
             self.uncertain -= 1
+            self.branches = branches
         return bool(statements) and _leaves(statements[-1])
 
     def _follow_for(self, node: ast.For, scope: Scope) -> None:
@@ -245,7 +199,7 @@ class Reader(Calls):
                 self._maybe([each for each in handler.body if not _leaves(each)], inner)
             for name, value in inner.names.items():
                 known = scope.names.get(name, value)
-                if value is before.get(name) or known is value or isinstance(known, Symbol):
+                if value is before.get(name) or known is value or isinstance(known, Symbol | Imported):
                     continue
                 if not (is_constant(value) and is_constant(known) and value == known):
                     scope.names[name] = UNKNOWN
@@ -257,26 +211,23 @@ class Reader(Calls):
             self._maybe(case.body, scope)
 
 
-class _Module(Model):
-    """Stands for a module beside the script."""
+def _members(node: ast.ClassDef, kind: ClassValue) -> dict[str, EnumMember]:
+    """The members of the enumeration *kind*: what its body assigns, in that order, known or not."""
+    is_text = kind.descends_from("builtins.str", "enum.StrEnum")
+    found: dict[str, EnumMember] = {}
+    for statement in node.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        for name in [each.id for each in targets if isinstance(each, ast.Name) and not each.id.startswith("_")]:
+            value = kind.names.get(name, UNKNOWN)
+            if isinstance(statement, ast.Assign) and _is_auto(statement.value):
+                value = name.lower() if kind.descends_from("enum.StrEnum") else len(found) + 1
+            if not isinstance(value, FunctionValue):
+                found[name] = EnumMember(node.name, name, value, is_text)
+    return found
 
-    def __init__(self, name: str, scope: Scope) -> None:
-        self.name, self.scope = name, scope
 
-    def attribute(self, name: str) -> Any:
-        """Return what it calls *name*."""
-        return self.scope.names.get(name, UNKNOWN)
-
-
-def _is_auto(node: ast.ClassDef, name: str) -> bool:
-    """Whether *name* is given ``auto()`` in an enumeration."""
-    return any(
-        isinstance(each, ast.Assign)
-        and isinstance(each.value, ast.Call)
-        and ast.unparse(each.value.func).endswith("auto")
-        and any(isinstance(target, ast.Name) and target.id == name for target in each.targets)
-        for each in node.body
-    )
+def _is_auto(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "auto"
 
 
 def _leaves(statement: ast.stmt) -> bool:

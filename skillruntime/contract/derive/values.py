@@ -12,6 +12,7 @@ __all__ = [
     "ClassValue",
     "EnumMember",
     "FunctionValue",
+    "Imported",
     "InstanceValue",
     "Made",
     "Model",
@@ -45,6 +46,14 @@ UNKNOWN: Any = _Unknown()
 class Symbol:
     """Something of another module, by its full name: ``argparse.ArgumentParser``, ``builtins.int``."""
 
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Something of a module beside the script, or that module itself where *name* is empty; read when it is used."""
+
+    module: str
     name: str
 
 
@@ -144,6 +153,11 @@ class InstanceValue:
     kind: ClassValue
     names: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_tuple(self) -> bool:
+        """Whether its names are the items of a named tuple, in their order."""
+        return self.kind.descends_from("typing.NamedTuple")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
@@ -198,8 +212,10 @@ def is_constant(value: Any) -> bool:
                 pending += items
             case dict() as items:
                 pending += [*items.keys(), *items.values()]
-            case None | bool() | int() | float() | complex() | str() | bytes() | range() | EnumMember():
+            case None | bool() | int() | float() | complex() | str() | bytes() | range():
                 pass
+            case EnumMember(value=value):
+                pending.append(value)
             case other if other is not Ellipsis:
                 return False
     return True
