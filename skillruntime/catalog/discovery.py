@@ -150,36 +150,47 @@ class _Reading:
     def look_into(self, directory: str, passed: set[str], deeper: list[str], *, is_last: bool) -> None:
         """Take the skills that lie directly in *directory*, and note in *deeper* where else to look."""
         try:
-            changed = set(os.listdir(directory)).difference(passed)  # noqa: PTH208
-            other_cases = sorted(name for name in changed if len(name) == 8 and _is_other_case(name))
-            if other_cases and self.take(directory, os.path.basename(directory), other_cases[-1]):  # noqa: PTH119
-                return
-            if changed and not is_last:
-                with os.scandir(directory) as children:
-                    self.take_children(children, changed, directory, deeper)
+            with os.scandir(directory) as children:
+                directories, links, other_cases = self.sort_children(children, passed)
         except OSError as error:
             self.tell("directory-unreadable", directory, _reason(error))
-
-    def take_children(
-        self, children: Iterable[os.DirEntry[str]], changed: Container[str], directory: str, deeper: list[str]
-    ) -> None:
-        """Take the skills among *children* that are in *changed*, and note in *deeper* the other directories."""
+            return
+        if other_cases and self.take(directory, os.path.basename(directory), max(other_cases)):  # noqa: PTH119
+            return
         prefix = directory.rstrip("/") + "/"
+        for name in () if is_last else directories:
+            path = prefix + name
+            if not self.take(path, name, "SKILL.md") and not (name in links and _is_loop(path)):
+                deeper.append(path)
+
+    def sort_children(
+        self, children: Iterable[os.DirEntry[str]], passed: Container[str]
+    ) -> tuple[list[str], set[str], list[str]]:
+        """Return the names of the directories among *children*, but for the *passed* ones.
+
+        Besides, which of them are links, and the files that are a SKILL.md in other case.
+        """
+        directories: list[str] = []
+        links: set[str] = set()
+        other_cases: list[str] = []
         for child in children:
             name = child.name
-            if name in _SKIPPED or name not in changed:
+            if name in _SKIPPED or name in passed:
                 continue
             try:
                 is_link = child.is_symlink()
                 is_directory = child.is_dir()
             except OSError:
                 is_link, is_directory = True, False
-            if not is_directory:
+            if is_directory:
+                directories.append(name)
+                if is_link:
+                    links.add(name)
+            else:
                 self.only_skills &= not is_link  # what a link leads to may come later
-                continue
-            path = prefix + name
-            if not self.take(path, name, "SKILL.md") and not (is_link and _is_loop(path)):
-                deeper.append(path)
+            if len(name) == 8 and _is_other_case(name):
+                other_cases.append(name)
+        return directories, links, other_cases
 
     def changed_entries(self, known: Snapshot) -> list[int]:
         """Return the positions of the *known* skills right below the root that have changed or are gone.

@@ -140,15 +140,19 @@ def _metadata_version(value: str | None, below: list[str]) -> str | None:
 
 
 def _text(value: str | None, below: list[str]) -> str | None:
-    """Return the text of a scalar that is plain, quoted on one line, or a block of even indentation."""
+    """Return the text of a scalar that is plain, quoted, or a block."""
     while below and not below[-1].strip(" "):
         below.pop()
     if not value:
-        return None
+        if not below or below[0][:1] != " ":
+            return None
+        value, below = below[0].lstrip(" "), below[1:]
+        if not value or value[0] in "|>":
+            return None
     if value[0] in "|>":
         return _block_text(value, below)
     if value[0] in "\"'":
-        return None if below else _quoted_text(value.rstrip(" "))
+        return _quoted_text(_folded(value, below) if below else value.rstrip(" "))
     value = value.rstrip(" ")
     if not (value[0].isalpha() or _VERSION.match(value)) or not _is_plain(value):
         return None
@@ -165,6 +169,21 @@ def _is_plain(line: str) -> bool:
     return ": " not in line and " #" not in line and "\t" not in line and line[-1] != ":"
 
 
+def _folded(value: str, below: list[str]) -> str:
+    """Return the lines of a quoted scalar as one (YAML 1.2.2, section 7.3.1); nothing where YAML must decide."""
+    text = value.rstrip(" ")
+    breaks = 0
+    for line in below:
+        if not line:
+            breaks += 1
+            continue
+        if line[0] != " " or "\t" in line or not line.strip(" "):
+            return ""
+        text += ("\n" * breaks or " ") + line.strip(" ")
+        breaks = 0
+    return text
+
+
 def _quoted_text(value: str) -> str | None:
     if not _CLOSED.match(value) or len(value) < 2:
         return None
@@ -179,7 +198,7 @@ def _quoted_text(value: str) -> str | None:
 
 
 def _block_text(header: str, below: list[str]) -> str | None:
-    """Return a block scalar whose lines are all indented alike (YAML 1.2.2, sections 8.1.2 and 8.1.3).
+    """Return a block scalar (YAML 1.2.2, sections 8.1.2 and 8.1.3), ``None`` where its lines do not tell its margin.
 
     How it ends is of no matter: name and description are stripped.
     """
@@ -194,7 +213,7 @@ def _block_text(header: str, below: list[str]) -> str | None:
     for line in below:
         if not line:
             lines.append("")
-        elif line.startswith(margin) and line[indent : indent + 1] not in (" ", "\t", ""):
+        elif line.startswith(margin) and not line.isspace():
             lines.append(line[indent:])
         else:
             return None
@@ -202,12 +221,14 @@ def _block_text(header: str, below: list[str]) -> str | None:
         return "\n".join(lines)
     text = lines[0]
     breaks = 0
+    was_deeper = text[0] in " \t"
     for line in lines[1:]:
         if not line:
             breaks += 1
             continue
-        text += ("\n" * breaks or " ") + line
-        breaks = 0
+        is_deeper = line[0] in " \t"  # a line that is indented further keeps the line ends around it
+        text += ("\n" * (breaks + 1) if is_deeper or was_deeper else "\n" * breaks or " ") + line
+        breaks, was_deeper = 0, is_deeper
     return text
 
 

@@ -150,8 +150,8 @@ def test_an_unchanged_root_is_not_listed_again(
     time.sleep(0.05)
     discover(root)
     listed: list[object] = []
-    real = os.listdir
-    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or real(path))  # type: ignore[func-returns-value]
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or real(path))  # type: ignore[func-returns-value]
 
     assert list(discover(root)) == ["news", "pdf"]
     assert listed == []
