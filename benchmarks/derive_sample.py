@@ -51,6 +51,8 @@ def declares(text: str, path: Path) -> str:
         return "shell"
     if path.suffix in (".js", ".mjs", ".cjs"):
         return next((word for word in ("parseArgs", "commander", "yargs") if word in text), "node")
+    if not any(word in text for word in ("ArgumentParser", "click", "typer", "argv", *FOREIGN)):
+        return ""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(text)

@@ -105,7 +105,7 @@ class Finder:
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names or top.startswith("_"):
             return None
-        if alone and os.path.isfile(os.path.join(os.path.dirname(script), top + ".py")):
+        if alone and any(os.path.exists(os.path.join(os.path.dirname(script), top + end)) for end in (".py", "")):
             return None
         missing.append(name)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)

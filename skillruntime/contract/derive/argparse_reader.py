@@ -197,7 +197,7 @@ def _read_valued(
             takes = "rest"
         case int():
             takes, length, least = "values", nargs, nargs
-    if action == "extend" and takes == "value":
+    if action == "extend" and takes == "value" and value.encode == "text" and not value.unsure:
         return Unread(argument.shown, "it takes its text apart, letter by letter", asked.line)
     repeat = action in ("append", "extend")
     if action == "extend":

@@ -23,6 +23,7 @@ from skillruntime.contract.derive.values import (
 __all__ = ["Calls", "Left", "Library", "Neighbours", "Returned"]
 
 MAX_CALL_DEPTH = 24
+_OBJECT = Symbol("builtins.object")
 _HARMLESS = ("builtins.", "argcomplete.", "rich_argparse.", "sys.", "logging.")
 
 Library = Mapping[str, Callable[[Any, list[Any], dict[str, Any], ast.AST], Any]]
@@ -220,6 +221,8 @@ class Calls(Expressions):
                 return tuple(literal.arguments)
             case "collections.namedtuple", [str(title), fields, *_]:
                 return _named_tuple(title, fields)
+            case "builtins.dir", [ClassValue() as kind] if not kind.members and kind.bases in ([], [_OBJECT]):
+                return sorted({*kind.names, *dir(object), "__dict__", "__module__", "__weakref__"})
             case "functools.partial", [function, *bound]:
                 return _Partial(function, bound, named)
             case (("typing.NewType" | "typing.cast"), [_, inner]):

@@ -362,18 +362,21 @@ class Expressions:
                 for item in items:
                     inner = Scope(parent=outer)
                     self.bind(generator.target, item, inner)
-                    for test in generator.ifs:
-                        known = self.truth(test, inner)
-                        if known is UNKNOWN:
-                            return None
-                        if not known:
-                            break
-                    else:
+                    kept = self._all_hold(generator.ifs, inner)
+                    if kept is UNKNOWN or len(following) >= MAX_ITEMS:
+                        return None
+                    if kept:
                         following.append(inner)
             rounds = following
-            if len(rounds) > MAX_ITEMS:
-                return None
         return rounds
+
+    def _all_hold(self, tests: list[ast.expr], scope: Scope) -> Any:
+        """Return whether all *tests* hold, or UNKNOWN."""
+        for test in tests:
+            known = self.truth(test, scope)
+            if known is UNKNOWN or not known:
+                return known
+        return True
 
     def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:
         """Let *target* stand for *value* in *scope*."""

@@ -73,7 +73,8 @@ _SHALLOW = frozenset(
 _PLAIN = {kind: f"builtins.{kind.__name__}" for kind in (str, int, float, bool, tuple, list, dict)}
 _TEXT_METHODS = frozenset(
     (
-        *("capitalize", "casefold", "endswith", "format", "isdigit", "join", "lower", "lstrip", "partition"),
+        *("capitalize", "casefold", "endswith", "format", "isalnum", "isalpha", "isdigit", "isidentifier", "islower"),
+        *("isupper", "join", "lower", "lstrip", "partition", "rpartition"),
         *("removeprefix", "removesuffix", "replace", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip"),
         *("title", "upper"),
     )
