@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
@@ -197,19 +196,24 @@ class _Reading:
 
         Those whose place their name does not tell are among them: they are met on the way down.
         """
-        lstat, close = _lstat_below(self.root.path)
+        # From an open directory the system need not walk down to it for each path anew: a fifth of the time.
+        root, prefix = None, self.root.path.rstrip("/") + "/"
+        if os.stat in os.supports_dir_fd:
+            root, prefix = os.open(self.root.path, _FLAGS), ""
+        lstat = os.lstat
         changed: list[int] = []
         try:
             stamps = struct.iter_unpack("=3q", known.stamps)
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
                 try:  # a warm start spends its time here
-                    stat = None if entry[0] else lstat(entry[1] + "/SKILL.md")
+                    stat = None if entry[0] else lstat(f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     stat = None
                 if stat is None or (stat.st_size, stat.st_mtime_ns, stat.st_ino) != stamp:
                     changed.append(position)
         finally:
-            close()
+            if root is not None:
+                os.close(root)
         return changed
 
     def pass_unchanged(self, known: Snapshot, changed: Container[int]) -> set[str]:
@@ -332,17 +336,6 @@ def _entry(summary: Summary | None, path: str, root: Root) -> Entry:
     name, description, version, flags = summary
     usual = path == f"{root.path}/{name}/SKILL.md"
     return Entry(None if usual else path, name, description, version and sys.intern(version), flags, root)
-
-
-def _lstat_below(directory: str) -> tuple[Callable[[str], os.stat_result], Callable[[], None]]:
-    """Return what asks for the state of a path below *directory*, and what ends it.
-
-    From an open directory the system need not walk down to it for each path anew: a fifth of the time.
-    """
-    if os.stat not in os.supports_dir_fd:
-        return lambda path: os.lstat(f"{directory}/{path}"), lambda: None
-    descriptor = os.open(directory, _FLAGS)
-    return partial(os.stat, dir_fd=descriptor, follow_symlinks=False), partial(os.close, descriptor)
 
 
 def _is_other_case(name: str) -> bool:
