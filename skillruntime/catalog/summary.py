@@ -318,8 +318,9 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
 
 
 def is_usable(name: str) -> bool:
-    """Whether a model could call a skill by this name: one line of printable text, without a slash."""
-    return 0 < len(name) <= MAX_USABLE_NAME and name.isprintable() and "/" not in name and "\\" not in name
+    """Whether a model could call a skill by this name: one line of printable text, and no path."""
+    is_path = "/" in name or "\\" in name or not name.strip(".")
+    return len(name) <= MAX_USABLE_NAME and name.isprintable() and not is_path
 
 
 _ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

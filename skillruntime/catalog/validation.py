@@ -85,7 +85,11 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     return Validation(file, (*found, *read_contract_files(directory, name).diagnostics))
 
 
-def _skill_files(directory: str, depth: int) -> Iterator[str]:
+def _skill_files(directory: str, depth: int, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the SKILL.md files in and below *directory*; *above* are the real paths that led to it."""
+    real = os.path.realpath(directory)
+    if real in above:  # a link that leads back
+        return
     for name in ("SKILL.md", "skill.md"):  # the order of the reference
         if os.path.lexists(f"{directory}/{name}"):
             yield f"{directory}/{name}"
@@ -98,4 +102,4 @@ def _skill_files(directory: str, depth: int) -> Iterator[str]:
         return
     for child in children:
         if child.name not in (".git", "node_modules", "__pycache__") and child.is_dir():
-            yield from _skill_files(child.path, depth - 1)
+            yield from _skill_files(child.path, depth - 1, (*above, real))

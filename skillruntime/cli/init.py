@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import draw_diagnostics, fail, json_option, print_result
+from skillruntime.cli.output import draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
@@ -82,6 +81,6 @@ def _write(directory: Path, documents: dict[str, dict[str, Any]], *, as_json: bo
         for path, document in documents.items():
             file = directory / path
             file.parent.mkdir(exist_ok=True)
-            file.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+            file.write_text(to_json(document) + "\n", encoding="utf-8")
     except OSError as error:
         fail(InvalidSkillError(f"{error.filename} cannot be written: {error.strerror}"), as_json=as_json)

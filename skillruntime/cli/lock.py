@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.catalog.lock import LOCK_FILE, check_lock, lock_skills
-from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, fail, json_option, print_result
+from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 
@@ -32,7 +32,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     if not check:
         try:
             document = lock_skills(catalog)
-            _write(file, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+            _write(file, to_json(document) + "\n")
         except OSError as error:
             fail(InvalidSkillError(f"{error.filename or file} cannot be locked: {error.strerror}"), as_json=as_json)
         text = f"[green]{len(catalog)} skills are locked in {file}[/]"

@@ -25,6 +25,8 @@ __all__ = [
     "fail",
     "json_option",
     "print_result",
+    "to_json",
+    "writable",
 ]
 
 EXIT_OK, EXIT_FAILED, EXIT_TRY_AGAIN = 0, 1, 3
@@ -41,16 +43,30 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def print_result(document: Any, draw: Callable[[Console], None], *, as_json: bool) -> None:
     """Print *document* as JSON, or let *draw* show it to a person."""
     if as_json:
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+        click.echo(to_json(document))
     else:
         draw(console())
+
+
+def to_json(document: Any) -> str:
+    r"""Return *document* as JSON that can always be written: what is no UTF-8 in a path becomes an escape.
+
+    >>> to_json({"path": "\udcff"})
+    '{\n  "path": "\\udcff"\n}'
+    """
+    return writable(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+
+
+def writable(text: str) -> str:
+    """Return *text* with an escape for what is no UTF-8, as a file's name may be on disk."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def fail(error: SkillRuntimeError, *, as_json: bool) -> NoReturn:
     """Tell *error* as the envelope and exit with its code."""
     response = SkillResponse.failed(*error.to_errors())
     if as_json:
-        click.echo(json.dumps(response.to_dict(), ensure_ascii=False, indent=2, default=str))
+        click.echo(to_json(response.to_dict()))
     else:
         draw_response(console(stderr=True), response)
     sys.exit(exit_code(response))

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.markup import without_controls
-from skillruntime.cli.output import EXIT_FAILED, console, draw_diagnostics, fail, json_option, print_result
+from skillruntime.cli.output import (
+    EXIT_FAILED,
+    console,
+    draw_diagnostics,
+    fail,
+    json_option,
+    print_result,
+    writable,
+)
 from skillruntime.cli.progress import with_progress
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
@@ -60,7 +68,7 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
         out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skill was found'}[/]")
 
     if report:
-        click.echo(_report(report, findings))
+        click.echo(writable(_report(report, findings)))
     else:
         document = {
             "valid": not errors,
@@ -151,4 +159,5 @@ def _report(form: str, findings: Sequence[Diagnostic]) -> str:
 def _without_controls(finding: Diagnostic) -> Diagnostic:
     from dataclasses import replace
 
-    return replace(finding, path=without_controls(finding.path), message=without_controls(finding.message))
+    path, message, hint = map(without_controls, (finding.path, finding.message, finding.hint or ""))
+    return replace(finding, path=path, message=message, hint=hint)

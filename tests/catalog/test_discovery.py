@@ -53,6 +53,7 @@ def test_metadata_are_read_and_the_rest_when_asked_for(tmp_path: Path, write_ski
         (f"---\nname: {'x' * 65}\ndescription: Reads\n---\n", "x" * 65, "name-length"),
         (f"---\nname: {'x' * 300}\ndescription: Reads\n---\n", "pdf", "name-form"),
         ("---\nname: ../../pdf\ndescription: Reads\n---\n", "pdf", "name-form"),
+        ("---\nname: ..\ndescription: Reads\n---\n", "pdf", "name-form"),
         ("---\nname: [a]\ndescription: Reads\n---\n", "pdf", "name-missing"),
         ("---\nname: true\ndescription: Reads\n---\n", "true", "name-mismatch"),
         ("---\ndescription: Reads\n---\n", "pdf", "name-missing"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,6 +136,43 @@ def test_list_says_when_no_skill_is_like_that(run: Run) -> None:
     result = run("list", "nothing is called so")
 
     assert (result.exit_code, result.stdout) == (0, "None of the 3 skills is like that.\n")
+
+
+@pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")
+@pytest.mark.parametrize(
+    "command", [["list"], ["list", "--json"], ["validate"], ["validate", "--json"], ["validate", "--sarif"], ["lock"]]
+)
+def test_a_name_on_disk_that_is_no_utf_8_is_written_all_the_same(skills: Path, command: list[str]) -> None:
+    """In every form that is for programs, the output is UTF-8, and JSON where it says so."""
+    odd = os.fsencode(skills) + b"/bad\xff\xfe"
+    Path(os.fsdecode(odd)).mkdir()
+    Path(os.fsdecode(odd + b"/SKILL.md")).write_text("---\nname: odd\ndescription: Does odd things.\n---\nDo it.\n")
+    where = [str(skills)] if command[0] == "validate" else ["--skills", str(skills)]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "skillruntime.cli", *command, *where],
+        capture_output=True,
+        cwd=skills.parent,
+        env={**os.environ, "SKILLRUNTIME_CACHE": "off"},
+        check=False,
+    )
+
+    text = done.stdout.decode()
+    assert b"Traceback" not in done.stderr
+    assert "odd" in text if command[0] != "lock" else "odd" in (skills.parent / "skills.lock.json").read_text()
+    if command[-1] in ("--json", "--sarif"):
+        assert "\\udcff\\udcfe" in text or "%ED%B3%BF" in text
+        json.loads(text)
+
+
+def test_validate_follows_a_link_that_leads_back_once(run: Run, skills: Path) -> None:
+    """Each skill is read once, and the walk ends."""
+    (skills / "group").mkdir()
+    (skills / "group" / "up").symlink_to(skills)
+
+    result = run("validate", str(skills), "--json", own=False)
+
+    assert json.loads(result.stdout)["skills"] == 3
 
 
 def test_list_says_how_to_look_into_a_directory(run: Run, skills: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.derive_sample import neighbours_of
 from benchmarks.derive_truth import ask, compare
 from skillruntime.contract.derive import derive
 
@@ -15,6 +16,7 @@ UNREADABLE = {
     "a31_computed_choices.py": ["--plugin"],
     "a32_conditional.py": ["--windows"],
     "a46_unknown_loop.py": ["an argument"],
+    "a88_platform.py": ["--registry", "--owner"],
 }
 
 
@@ -23,7 +25,7 @@ def test_every_argument_is_read_as_the_real_parser_declares_it(script: str) -> N
     """Flags, arity, types, choices, defaults and what is required agree; what does not is reported as unread."""
     path = SCRIPTS / script
     truth = ask(path)
-    derivation = derive(path.read_bytes(), path=f"scripts/{script}")
+    derivation = derive(path.read_bytes(), path=f"scripts/{script}", neighbours=neighbours_of(path))
 
     assert truth is not None
     assert derivation is not None
