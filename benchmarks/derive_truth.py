@@ -46,7 +46,7 @@ def actions(parser):
             found["commands"] = {name: actions(below) for name, below in seen.values()}
             found["chooser_required"] = action.required
             continue
-        kind = type(action).__name__
+        kind = next(each.__name__ for each in type(action).__mro__ if each.__module__ == "argparse")
         default = parser._defaults.get(action.dest, action.default)
         if isinstance(default, str) and default != argparse.SUPPRESS and kind in ("_StoreAction",):
             try:
@@ -135,7 +135,7 @@ argparse.ArgumentParser.parse_args = parse_args
 argparse.ArgumentParser.parse_intermixed_args = parse_args
 argparse.ArgumentParser.parse_known_args = parse_known_args
 script, alone = sys.argv[1], sys.argv[2] == "alone"
-sys.argv = [script]
+sys.argv = [script, *sys.argv[3:]]
 directory = os.path.dirname(script)
 if alone:
     sys.path[0] = ""
@@ -161,14 +161,15 @@ def ask(script: Path, *, timeout: float = 20) -> dict[str, Any] | None:
     The script is run, up to where it would parse, in a scratch directory that is its home too: ask only scripts that
     you trust. A module that is not installed is replaced by a stand-in of which every attribute is another one; where
     that is not enough, so is every module but the standard library's and those beside the script. ``missing`` names
-    them.
+    them. A script that only shows its help when it is given no word is given one.
     """
-    return _ask(script, "installed", timeout) or _ask(script, "alone", timeout)
+    ways = [(imports, words) for words in ((), ("word",)) for imports in ("installed", "alone")]
+    return next((found for way in ways if (found := _ask(script, *way, timeout))), None)
 
 
-def _ask(script: Path, imports: str, timeout: float) -> dict[str, Any] | None:
+def _ask(script: Path, imports: str, words: tuple[str, ...], timeout: float) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-W", "ignore", "-c", _DUMP, str(script.resolve()), imports]
+        command = [sys.executable, "-W", "ignore", "-c", _DUMP, str(script.resolve()), imports, *words]
         environment = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT") if name in os.environ}
         environment |= {"HOME": directory, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"}
         try:

@@ -7,18 +7,19 @@ import builtins
 import re
 from typing import Any
 
-from skillruntime.contract.derive.foreign_calls import MAX_ITEMS, MAX_TEXT, items_of
+from skillruntime.contract.derive.attributes import Attributes
+from skillruntime.contract.derive.foreign_calls import MAX_ITEMS, MAX_TEXT, call_method, items_of
 from skillruntime.contract.derive.operators import (
     ARITHMETIC,
     COMPARISONS,
     CONVERSIONS,
+    SETS,
     are_hashable,
     is_costly,
     truth,
 )
 from skillruntime.contract.derive.values import (
     UNKNOWN,
-    BoundMethod,
     ClassValue,
     EnumMember,
     FunctionValue,
@@ -35,7 +36,6 @@ from skillruntime.contract.derive.values import (
 __all__ = ["LITERALS", "Exhausted", "Expressions"]
 
 MAX_STEPS = 15_000
-LOWEST_PYTHON = (3, 11)
 
 LITERALS = ("typing.Literal", "typing_extensions.Literal")
 
@@ -46,58 +46,11 @@ class Exhausted(Exception):  # noqa: N818 - control flow: the script is too long
     """The steps that one script may cost are used up."""
 
 
-class Expressions:
+class Expressions(Attributes):
     """Evaluates expressions; what calls a function is left to who follows statements too."""
 
     def __init__(self) -> None:
         self.steps = MAX_STEPS
-
-    def call(self, function: Any, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        """Return what calling *function* comes to."""
-        raise NotImplementedError
-
-    def attribute(self, value: Any, name: str) -> Any:
-        """Return the attribute *name* of *value*, or UNKNOWN."""
-        match value:
-            case Symbol():
-                if value.name == "sys" and name == "version_info":
-                    return LOWEST_PYTHON
-                return Symbol(f"{value.name}.{name}")
-            case InstanceValue():
-                if name in value.names:
-                    return value.names[name]
-                return self.bound(value, value.kind, name)
-            case ClassValue():
-                return self._class_attribute(value, name)
-            case EnumMember():
-                return {"value": value.value, "name": value.name}.get(name, UNKNOWN)
-            case PathText():
-                return self._path_attribute(value, name)
-            case str() | list() | tuple() | dict():
-                return BoundMethod(value, name)
-            case Made(symbol="typing.Literal") if name == "__args__":
-                return tuple(value.arguments)
-            case FunctionValue() if name == "__doc__":
-                return None if isinstance(value.node, ast.Lambda) else ast.get_docstring(value.node, clean=False)
-            case FunctionValue() if name == "__name__":
-                return value.name
-            case _:
-                return UNKNOWN
-
-    def bound(self, receiver: Any, kind: ClassValue, name: str) -> Any:
-        """Return the method or attribute *name* of *kind*, bound to *receiver*."""
-        try:
-            found = kind.find(name)
-        except KeyError:
-            return UNKNOWN
-        if isinstance(found, FunctionValue):
-            decorators = [] if isinstance(found.node, ast.Lambda) else found.node.decorator_list
-            names = {each.id for each in decorators if isinstance(each, ast.Name)}
-            if "staticmethod" in names:
-                return found
-            bound = FunctionValue(found.node, found.scope, kind if "classmethod" in names else receiver)
-            return self.call(bound, [], {}, found.node) if names & {"property", "cached_property"} else bound
-        return found
 
     def evaluate(self, node: ast.expr | None, scope: Scope) -> Any:
         """Return what *node* comes to in *scope*."""
@@ -127,40 +80,6 @@ class Expressions:
         except KeyError:
             return Symbol(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
         return self.imported(found) if isinstance(found, Imported) else found
-
-    def _class_attribute(self, kind: ClassValue, name: str) -> Any:
-        if name in kind.members:
-            return kind.members[name]
-        if name in ("__members__", "_member_map_") and kind.members:
-            return dict(kind.members)
-        if name == "_member_names_" and kind.members:
-            return list(kind.members)
-        if name == "__doc__":
-            return ast.get_docstring(kind.node, clean=False) if kind.node else UNKNOWN
-        if name == "__name__":
-            return kind.name
-        found = self.bound(kind, kind, name)
-        if isinstance(found, FunctionValue) and found.receiver is kind and not self._is_class_method(found):
-            return FunctionValue(found.node, found.scope)
-        return found
-
-    def _is_class_method(self, function: FunctionValue) -> bool:
-        decorators = [] if isinstance(function.node, ast.Lambda) else function.node.decorator_list
-        return any(isinstance(each, ast.Name) and each.id == "classmethod" for each in decorators)
-
-    def _path_attribute(self, path: PathText, name: str) -> Any:
-        base = path.rpartition("/")[2]
-        match name:
-            case "name":
-                return base
-            case "stem":
-                return base.rpartition(".")[0] or base
-            case "suffix":
-                return "." + base.rpartition(".")[2] if "." in base[1:] else ""
-            case "parent":
-                return PathText(path.rpartition("/")[0] or ".")
-            case _:
-                return BoundMethod(path, name)
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Any:
         return self.attribute(self.evaluate(node.value, scope), node.attr)
@@ -215,7 +134,10 @@ class Expressions:
     def _formattedvalue(self, node: ast.FormattedValue, scope: Scope) -> Any:
         value = self.evaluate(node.value, scope)
         spec = self.evaluate(node.format_spec, scope) if node.format_spec else ""
-        if not is_constant(value) or isinstance(value, EnumMember) or not isinstance(spec, str):
+        if isinstance(value, EnumMember):
+            is_plain = not value.is_text and not spec and node.conversion in (-1, 115)
+            return value.text if is_plain else UNKNOWN
+        if not is_constant(value) or not isinstance(spec, str):
             return UNKNOWN
         if re.search(r"\d{4}", spec) or len(str(value)) > MAX_TEXT:
             return UNKNOWN
@@ -229,6 +151,8 @@ class Expressions:
         left, right = self.evaluate(node.left, scope), self.evaluate(node.right, scope)
         if isinstance(left, PathText) and isinstance(node.op, ast.Div):
             return PathText(f"{left}/{right}") if isinstance(right, str) else UNKNOWN
+        if isinstance(left, list) and isinstance(right, list) and type(node.op) in SETS:
+            return call_method(left, SETS[type(node.op)], [right], {})
         function = ARITHMETIC.get(type(node.op))
         is_sum = (
             isinstance(node.op, ast.Add | ast.BitOr) and type(left) is type(right) and isinstance(left, list | dict)

@@ -84,6 +84,13 @@ _READING_METHODS: dict[type, frozenset[str]] = {
     list: frozenset(("index", "count", "copy")),
     tuple: frozenset(("index", "count")),
 }
+_SET_METHODS: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
+    "union": lambda left, right: list(dict.fromkeys([*left, *right])),
+    "intersection": lambda left, right: [each for each in left if each in set(right)],
+    "difference": lambda left, right: [each for each in left if each not in set(right)],
+}
+"""Methods of sets, which stand here as lists."""
+
 _CHANGING_METHODS: dict[type, frozenset[str]] = {
     list: frozenset(("append", "extend", "insert", "sort", "reverse", "remove", "add")),
     dict: frozenset(("update", "setdefault", "pop")),
@@ -107,7 +114,7 @@ def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
         if name == "builtins.range":
             return range(*arguments)
         if name in ("builtins.str", "builtins.repr") and isinstance(arguments[0], EnumMember):
-            return UNKNOWN
+            return arguments[0].text if name == "builtins.str" else UNKNOWN
         result = function(*arguments, **named)
     except Exception:
         return UNKNOWN
@@ -138,6 +145,8 @@ def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str,
     kind = type(receiver)
     if isinstance(receiver, PathText):
         return _path_method(receiver, name, arguments)
+    if kind is list and name in _SET_METHODS and len(arguments) == 1:
+        return _combined(receiver, name, items_of(arguments[0]))
     if kind is str:
         if name not in _TEXT_METHODS or not all(is_constant(each) for each in (*arguments, *named.values())):
             return UNKNOWN
@@ -152,6 +161,15 @@ def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str,
     except Exception:
         return UNKNOWN
     return _bounded(list(result) if name in ("keys", "values", "items") else result)
+
+
+def _combined(receiver: list[Any], name: str, other: Any) -> Any:
+    if other is UNKNOWN or not is_constant(receiver) or not is_constant(other):
+        return UNKNOWN
+    try:
+        return _bounded(_SET_METHODS[name](receiver, other))
+    except TypeError:
+        return UNKNOWN
 
 
 def items_of(value: Any) -> Any:

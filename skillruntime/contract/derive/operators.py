@@ -11,7 +11,7 @@ from typing import Any
 from skillruntime.contract.derive.foreign_calls import MAX_TEXT
 from skillruntime.contract.derive.values import UNKNOWN, BoundMethod, ClassValue, EnumMember, FunctionValue, Symbol
 
-__all__ = ["ARITHMETIC", "COMPARISONS", "CONVERSIONS", "are_hashable", "is_costly", "truth"]
+__all__ = ["ARITHMETIC", "COMPARISONS", "CONVERSIONS", "SETS", "are_hashable", "is_costly", "truth"]
 
 COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -36,6 +36,9 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
+
+SETS: dict[type[ast.operator], str] = {ast.BitOr: "union", ast.BitAnd: "intersection", ast.Sub: "difference"}
+"""The methods of sets that these stand for. Sets stand here as lists; on lists of the script's own they would fail."""
 
 CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 115: str, 114: repr, 97: ascii}
 """What ``!s``, ``!r`` and ``!a`` of an f-string do, by the number that ``ast`` gives them."""

@@ -222,8 +222,23 @@ def _members(node: ast.ClassDef, kind: ClassValue) -> dict[str, EnumMember]:
             if isinstance(statement, ast.Assign) and _is_auto(statement.value):
                 value = name.lower() if kind.descends_from("enum.StrEnum") else len(found) + 1
             if not isinstance(value, FunctionValue):
-                found[name] = EnumMember(node.name, name, value, is_text)
+                found[name] = EnumMember(node.name, name, value, is_text, _text(kind, name, value))
     return found
+
+
+def _text(kind: ClassValue, name: str, value: Any) -> Any:
+    """What ``str()`` makes of a member: its value or its name where ``__str__`` says no more than that."""
+    try:
+        shown = kind.find("__str__")
+    except KeyError:
+        if kind.descends_from("enum.StrEnum"):
+            return value
+        return f"{kind.name}.{name}" if kind.bases == [Symbol("enum.Enum")] else UNKNOWN
+    body = shown.node.body if isinstance(shown, FunctionValue) and isinstance(shown.node, ast.FunctionDef) else []
+    match body[-1:]:
+        case [ast.Return(value=ast.Attribute(value=ast.Name(id="self"), attr=attribute))]:
+            return {"value": value, "_value_": value, "name": name, "_name_": name}.get(attribute, UNKNOWN)
+    return UNKNOWN
 
 
 def _is_auto(node: ast.expr) -> bool:

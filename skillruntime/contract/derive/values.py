@@ -144,6 +144,8 @@ class EnumMember:
     name: str
     value: Any
     is_text: bool = False
+    text: Any = UNKNOWN
+    """What ``str()`` makes of it."""
 
 
 @dataclass(slots=True, eq=False)
