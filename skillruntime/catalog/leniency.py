@@ -17,7 +17,6 @@ __all__ = ["FORMAT_FIELDS", "field_diagnostics"]
 FORMAT_FIELDS = frozenset({"name", "description", "license", "allowed-tools", "metadata", "compatibility"})
 """What the Agent Skills specification has at the top."""
 
-_SOURCE_OF_CONTRACT = "no contract yet: skillruntime init makes one of it"
 _READ_AS = {
     "version": "read as the skill's version, after metadata.version",
     "tags": "read as the skill's tags",
@@ -25,9 +24,11 @@ _READ_AS = {
     "allowed_tools": "read as allowed-tools",
     "disable-model-invocation": "it says whether the skill is hidden from models",
     "user-invocable": "it says whether the skill is hidden from people",
-    "inputs": _SOURCE_OF_CONTRACT,
-    "parameters": _SOURCE_OF_CONTRACT,
-    "argument-hint": _SOURCE_OF_CONTRACT,
+    "requires": "read as what the skill needs around it",
+    **dict.fromkeys(
+        ("inputs", "parameters", "input", "arguments", "input_schema", "inputSchema", "argument-hint"),
+        "no contract yet: skillruntime init makes one of it",
+    ),
 }
 
 
