@@ -11,11 +11,12 @@ import ast
 import hashlib
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from skillruntime.contract.derive.calls import Neighbours
 
-__all__ = ["declares", "neighbours_of", "scripts_under"]
+__all__ = ["Script", "declares", "neighbours_of", "scripts_under"]
 
 ELSEWHERE = {"node_modules", ".git", ".venv", "venv", "__pycache__", "tests", "test", "testing", "_vendor"}
 ASIDE = ("__init__.py", "conftest.py", "setup.py")
@@ -26,23 +27,35 @@ SIZE_LIMIT = 400_000
 """Bytes; what is longer is data, or generated."""
 
 
-def scripts_under(path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the scripts below *path* and what they declare their arguments with, each content once.
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script, what it declares its arguments with, and whether it needs nothing of the package it lies in."""
+
+    path: Path
+    framework: str
+    stands_alone: bool = True
+
+
+def scripts_under(path: Path) -> Iterator[Script]:
+    """Yield the scripts below *path*, each content once.
 
     Tests, packages' own files and virtual environments below *path* are left out; where *path* itself lies does not
-    matter.
+    matter. A directory of *path* is one package, or one skill.
     """
     seen: set[bytes] = set()
     for each in [path] if path.is_file() else sorted(path.rglob("*")):
-        aside = each.name in ASIDE or each.name.startswith("test_") or ELSEWHERE & set(each.relative_to(path).parts)
+        inside = each.relative_to(path)
+        aside = each.name in ASIDE or each.name.startswith("test_") or ELSEWHERE & set(inside.parts)
         if aside or not each.is_file() or each.stat().st_size > SIZE_LIMIT or not _is_source(each):
             continue
         data = each.read_bytes()
         if (digest := hashlib.sha256(data).digest()) in seen:
             continue
         seen.add(digest)
-        if framework := declares(data.decode("utf-8", "replace"), each):
-            yield each, framework
+        text = data.decode("utf-8", "replace")
+        if framework := declares(text, each):
+            root = path / inside.parts[0] if len(inside.parts) > 1 else each.parent
+            yield Script(each, framework, each.suffix not in ("", ".py") or _stands_alone(text, each, root))
 
 
 def declares(text: str, path: Path) -> str:
@@ -51,7 +64,7 @@ def declares(text: str, path: Path) -> str:
         return "shell"
     if path.suffix in (".js", ".mjs", ".cjs"):
         return next((word for word in ("parseArgs", "commander", "yargs") if word in text), "node")
-    if not any(word in text for word in ("ArgumentParser", "click", "typer", "argv", *FOREIGN)):
+    if not any(word in text for word in ("ArgumentParser", "click", "typer", "argv", "stdin", *FOREIGN)):
         return ""
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -70,7 +83,8 @@ def declares(text: str, path: Path) -> str:
         return "typer" if "typer" in modules else "click"
     if other := next((name for name in FOREIGN if name in modules), ""):
         return other
-    return "sys.argv" if any(isinstance(each, ast.Attribute) and each.attr == "argv" for each in nodes) else ""
+    used = {each.attr for each in nodes if isinstance(each, ast.Attribute)}
+    return "sys.argv" if "argv" in used else "stdin" if "stdin" in used else ""
 
 
 def neighbours_of(path: Path, root: Path | None = None) -> Neighbours:
@@ -87,6 +101,18 @@ def neighbours_of(path: Path, root: Path | None = None) -> Neighbours:
     return source
 
 
+def _stands_alone(text: str, path: Path, root: Path) -> bool:
+    """Whether it imports no package of *root*, nor the one it lies in itself, but modules beside it at most."""
+    own = {each.name for each in root.iterdir() if each.is_dir() and any(each.glob("*.py"))}
+    directory = path.parent
+    while (directory / "__init__.py").is_file():
+        own.add(directory.name)
+        directory = directory.parent
+    own -= {each.name for each in path.parent.iterdir() if each.is_dir()}
+    imported = {name.partition(".")[0] for each in ast.walk(ast.parse(text)) for name in _imported(each)}
+    return not own & imported
+
+
 def _is_source(path: Path) -> bool:
     if path.suffix:
         return path.suffix.lower() in SUFFIXES
@@ -96,8 +122,11 @@ def _is_source(path: Path) -> bool:
 
 
 def _runs(tree: ast.Module) -> bool:
-    """Whether running the file does something: it is guarded, or parses at its top."""
+    """Whether running the file does something: it is guarded, parses at its top, or calls a function of its own."""
+    functions = {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     for each in tree.body:
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) and _last_name(each.value.func) in functions:
+            return True
         if isinstance(each, ast.If) and "__name__" in ast.unparse(each.test):
             return True
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
