@@ -41,7 +41,7 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
             source = read(resource.path)
         except ResourceNotFoundError:
             continue
-        derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path))
+        derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path, source))
         if derivation is None:
             continue
         name, number = tool_name(resource.path), 2
@@ -57,14 +57,22 @@ def _is_script(path: str) -> bool:
     return in_place and file.endswith(_SUFFIXES) and _ASIDE.search(path) is None
 
 
-def _beside(read: Read, path: str) -> Callable[[str], str | None]:
-    """Return what gives the source of a module beside the script at *path*, inside the skill and nowhere else."""
+def _beside(read: Read, path: str, source: bytes) -> Callable[[str], str | None]:
+    """Return what gives the source of a module that the script at *path* imports, inside the skill and nowhere else.
 
-    def source(name: str) -> str | None:
-        try:
-            data = read(posixpath.join(posixpath.dirname(path), f"{name}.py"))
-        except ResourceNotFoundError:
-            return None
-        return data.decode("utf-8-sig", "replace") if len(data) <= MAX_SCRIPT_BYTES else None
+    Python looks beside the script; one that changes ``sys.path`` may mean the directories above it too.
+    """
+    directories = [posixpath.dirname(path)]
+    while b"sys.path" in source and directories[-1]:
+        directories.append(posixpath.dirname(directories[-1]))
 
-    return source
+    def module(name: str) -> str | None:
+        for directory in directories:
+            try:
+                data = read(posixpath.join(directory, f"{name.replace('.', '/')}.py"))
+            except ResourceNotFoundError:
+                continue
+            return data.decode("utf-8-sig", "replace") if len(data) <= MAX_SCRIPT_BYTES else None
+        return None
+
+    return module

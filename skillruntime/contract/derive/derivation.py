@@ -7,9 +7,11 @@ not on declarations, says so by its confidence.
 from __future__ import annotations
 
 import posixpath
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from hashlib import sha256
+from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
@@ -57,8 +59,8 @@ def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = No
     """Return what *source*, the script at *path* within its skill, takes; None where it is no script that can be read.
 
     The source is parsed, never imported or run. *neighbours* gives the source of a module beside a Python script by its
-    name, for constants and helpers that the script imports; without it such names stay unread. The same source is read
-    once, unless it has neighbours.
+    dotted name (a package by ``name.__init__``), for constants and helpers that the script imports; without it such
+    names stay unread. The same source is read once, as long as the modules it was read with are the same too.
 
     >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
     ...                "p.parse_args()", path="scripts/top.py")
@@ -68,12 +70,49 @@ def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = No
     text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
     if len(text) > SOURCE_LIMIT:
         return None
-    return _derive_once(text, path) if neighbours is None else _derive(text, path, neighbours)
+    return _remembered.read(text, path, neighbours)
 
 
-@lru_cache(maxsize=256)
-def _derive_once(text: str, path: str) -> Derivation | None:
-    return _derive(text, path, None)
+class _Remembered:
+    """What was derived, by script, with the modules beside it that were asked for: none of them may have changed."""
+
+    def __init__(self, most: int = 256) -> None:
+        self._known: OrderedDict[tuple[str, bool, bytes], tuple[dict[str, bytes], Derivation | None]] = OrderedDict()
+        self._lock = Lock()
+        self._most = most
+
+    def read(self, text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
+        """Return what was derived before from the same sources, or derive it."""
+        key = (path, neighbours is None, _digest(text))
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and all(_digest(_asked(neighbours, name)) == was for name, was in known[0].items()):
+            return known[1]
+        asked: dict[str, bytes] = {}
+
+        def noted(name: str) -> str | None:
+            source = _asked(neighbours, name)
+            asked[name] = _digest(source)
+            return source
+
+        found = _derive(text, path, None if neighbours is None else noted)
+        with self._lock:
+            self._known[key] = (asked, found)
+            self._known.move_to_end(key)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return found
+
+
+def _asked(neighbours: Neighbours | None, name: str) -> str | None:
+    return None if neighbours is None else neighbours(name)
+
+
+def _digest(text: str | None) -> bytes:
+    return b"" if text is None else sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+_remembered = _Remembered()
 
 
 def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:

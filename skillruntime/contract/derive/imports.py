@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from typing import Any
 
 from skillruntime.contract.derive.calls import Calls, Library, Neighbours
 from skillruntime.contract.derive.expressions import Exhausted
@@ -45,8 +46,8 @@ class Imports(Calls):
             module = self._beside(value.module)
             if not value.name:
                 return Symbol(value.module) if module is None else _Module(value.module, self)
-            if module is not None and value.name in module.names:
-                found = module.names[value.name]
+            found: Any = UNKNOWN if module is None else module.names.get(value.name, value)
+            if module is not None and found != value:  # a package that imports a module of its own holds itself
                 if not isinstance(found, Imported):
                     return found
                 value = found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from skillruntime.contract.derive.wording import first_paragraph
 __all__ = ["read_python"]
 
 _UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
+_DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
@@ -33,9 +35,10 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         tree = ast.parse(text)
     except (SyntaxError, ValueError, MemoryError):
         return None
-    if "argparse" in text and (reading := _read_argparse(tree, neighbours)) is not None:
+    may_parse = "argparse" in text or (neighbours is not None and "parse_args(" in text)
+    if may_parse and (reading := _read_argparse(tree, neighbours)) is not None:
         return reading
-    if ("click" in text or "typer" in text) and (reading := _read_decorated(tree, neighbours)) is not None:
+    if _DECORATED.search(text) and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
     if any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES):
         return None

@@ -91,8 +91,15 @@ def _from_arm(pattern: str, body: str, text: str) -> Argument | None:
 
 def _told(text: str, flag: str) -> str:
     """What the script's own help says of *flag*, after at least two spaces."""
-    match = re.search(rf"^[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n)]*?[ \t]{{2,}}(\S[^\n]*)$", text, re.MULTILINE)
-    return flattened(match[1].strip("\"' ")) if match else ""
+    pattern = re.compile(rf"[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n)]*?[ \t]{{2,}}(\S[^\n]*)$")
+    start = text.find(flag)
+    while start >= 0:
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if match := pattern.match(text[text.rfind("\n", 0, start) + 1 : end]):
+            return flattened(match[1].strip("\"' "))
+        start = text.find(flag, end)
+    return ""
 
 
 def _places(code: str, after_options: bool) -> list[Argument]:
