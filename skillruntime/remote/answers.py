@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,13 +12,14 @@ from skillruntime.remote.descriptor import AuthType, SkillDescriptor
 from skillruntime.remote.exchange import WireRequest, WireResponse
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 
-__all__ = ["RefusedError", "answer_json", "refuse_login", "refuse_rate"]
+__all__ = ["RefusedError", "answer_json", "refuse_login", "refuse_rate", "without_content"]
 
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",
 }
+_VARY: Final = "accept, authorization, x-api-key, skill-extensions"
 
 
 class RefusedError(Exception):
@@ -33,7 +35,7 @@ class RefusedError(Exception):
         headers = dict(self.headers)
         if self.document.retry is not None and self.document.retry.suggested_delay_ms is not None:
             headers.setdefault("retry-after", str(-(-self.document.retry.suggested_delay_ms // 1000)))
-        wants_problem = "application/problem+json" in request.headers.get("accept", "")
+        wants_problem = _accepts_problem(request.headers.get("accept", ""))
         document = self.document.to_problem() if wants_problem else self.document.to_envelope()
         kind = "application/problem+json" if wants_problem else "application/json"
         return _response(self.document.http_status, document, {**headers, "content-type": kind})
@@ -73,11 +75,28 @@ def answer_json(
     if request.method not in ("GET", "HEAD") or status != 200:
         return response
     tag = '"' + hashlib.sha256(response.body).hexdigest()[:32] + '"'
-    tagged = {**response.headers, "etag": tag, "cache-control": "no-cache", "vary": "accept, authorization, x-api-key"}
+    # Private: what one caller is shown is kept in no cache that others share.
+    tagged = {**response.headers, "etag": tag, "cache-control": "private, no-cache", "vary": _VARY}
     asked = {each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")}
     if tag in asked or "*" in asked:
         return WireResponse(304, {name: value for name, value in tagged.items() if name != "content-type"})
     return WireResponse(200, tagged, response.body)
+
+
+def without_content(response: WireResponse) -> WireResponse:
+    """Return the answer to HEAD where *response* is that to GET: its length is told, not sent (RFC 9110, 9.3.2)."""
+    is_open = response.status in (204, 304) or response.headers.get("content-type", "").startswith("text/event-stream")
+    length = {} if is_open else {"content-length": str(len(response.body))}
+    return WireResponse(response.status, {**response.headers, **length})
+
+
+def _accepts_problem(accept: str) -> bool:
+    """Whether an ``Accept`` names problem documents, and not with a quality of 0 (RFC 9110, 12.4.2)."""
+    for part in accept.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        if kind == "application/problem+json":
+            return not any(re.fullmatch(r"q=0(\.0{0,3})?", each) for each in parameters)
+    return False
 
 
 def _response(status: int, document: Any, headers: Mapping[str, str]) -> WireResponse:

@@ -6,27 +6,35 @@ for people are drawn.
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
+from urllib.parse import unquote
 
 import anyio
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from skillruntime.remote.answers import SECURITY_HEADERS, RefusedError, refuse
+from skillruntime.remote.answers import RefusedError, refuse, without_content
+from skillruntime.remote.events import EVENT_STREAM, event_id, to_event
 from skillruntime.remote.exchange import WireRequest, WireResponse
+from skillruntime.remote.intake import knows_cancelled
 from skillruntime.remote.page import Pages
-from skillruntime.remote.protocol import Execution
+from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.service import SkillService
 from skillruntime.remote.wire_errors import WireCode
 
 __all__ = ["create_app"]
 
-_HEARTBEAT = 15.0  # seconds between comments on a silent event stream, so that nobody between takes it for dead
+_log = logging.getLogger("skillruntime.remote")
+_HEARTBEAT: Final = 15.0  # seconds between comments on a silent event stream, so that nobody between takes it for dead
+# RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
+_ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
 def create_app(
@@ -52,45 +60,72 @@ def create_app(
 
     drawn = Pages(service)
 
-    async def answer(request: Request) -> Response:
-        try:
-            wire = await _read(request, service)
-        except RefusedError as refusal:
-            return _to_starlette(refusal.answer(_head(request)))
-        if pages and drawn.knows(wire):
-            return _to_starlette(await drawn.answer(wire))
-        return _to_starlette(await service.handle(wire))
-
-    async def events(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         wire = _head(request)
         try:
-            ticket, knows_cancelled = await service.open_events(wire)
+            _check_head(request)
+            wire = _head(request, await _read_body(request, service))
+            if pages and drawn.knows(wire):
+                return _to_starlette(await drawn.answer(wire))
+            answer = await service.handle(wire)
         except RefusedError as refusal:
-            return _to_starlette(refusal.answer(wire))
-        last = request.headers.get("last-event-id")
-        return _Events(service, ticket.execution_id, last, plain=not knows_cancelled)
+            answer = _of_method(wire, refusal.answer(wire))
+        except MessageError as error:
+            answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer(wire))
+        except Exception:
+            _log.exception("%s failed with an unexpected exception", wire.method)
+            answer = _of_method(wire, refuse(WireCode.INTERNAL_ERROR, "The server failed inside").answer(wire))
+        if _is_stream(answer) and wire.method == "GET":
+            return _Events(service, wire, answer)
+        return _to_starlette(answer)
 
-    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    return Starlette(
-        routes=[
-            Route("/executions/{execution_id}/events", events, methods=["GET"]),
-            Route("/{path:path}", answer, methods=methods),
-        ],
-        lifespan=run,
-    )
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        response = await respond(Request(scope, receive))
+        await response(scope, receive, send)
+
+    app = Starlette(lifespan=run)
+    app.router.default = door  # the service knows its own addresses and methods
+    return app
 
 
 def _head(request: Request, body: bytes = b"") -> WireRequest:
     """The request as a value. The path is taken raw: an escaped slash is no slash."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
-    path = raw.decode("latin-1").partition("?")[0]
+    # RFC 9112, 3.2.2: a server accepts the absolute form too.
+    path = "/" + _ORIGIN.sub("", raw.decode("latin-1").partition("?")[0], count=1).removeprefix("/")
     query = request.scope.get("query_string", b"").decode("latin-1")
-    url = f"http://{request.headers.get('host', 'localhost')}{path}" + (f"?{query}" if query else "")
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    return WireRequest(request.method, url, headers, body, request.client.host if request.client else "")
+    url = f"http://localhost{path}" + (f"?{query}" if query else "")
+    return WireRequest(
+        request.method, url, _headers(request.headers.items()), body, request.client.host if request.client else ""
+    )
 
 
-async def _read(request: Request, service: SkillService) -> WireRequest:
+def _headers(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Header lines as one value a name: those of one name are one list (RFC 9110, 5.3)."""
+    headers: dict[str, str] = {}
+    for name, value in lines:
+        name = name.lower()
+        between = "; " if name == "cookie" else ", "
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
+    return headers
+
+
+def _check_head(request: Request) -> None:
+    """Check what a server must refuse before it reads on.
+
+    Raises:
+        MessageError: the request can be read in two ways.
+    """
+    host = request.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        raise MessageError([{"field": "Host", "expected": "a host and a port", "actual": host[:80]}])
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        # RFC 9112, 6.1: who sends both may be smuggling a second request past a proxy.
+        told = {"field": "Content-Length", "expected": "nothing beside Transfer-Encoding", "actual": "both"}
+        raise MessageError([told])
+
+
+async def _read_body(request: Request, service: SkillService) -> bytes:
     """Read the body, at most so long and for so long.
 
     Raises:
@@ -110,32 +145,41 @@ async def _read(request: Request, service: SkillService) -> WireRequest:
                     raise too_large
         except ClientDisconnect:
             raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent to its end") from None
-        return _head(request, bytes(body))
+        return bytes(body)
     raise refuse(WireCode.REQUEST_TIMEOUT, f"A body is read for {limits.body_seconds:g} s at most")
+
+
+def _of_method(request: WireRequest, response: WireResponse) -> WireResponse:
+    return without_content(response) if request.method == "HEAD" else response
+
+
+def _is_stream(response: WireResponse) -> bool:
+    return response.headers.get("content-type", "").startswith(EVENT_STREAM)
 
 
 def _to_starlette(response: WireResponse) -> Response:
     headers = dict(response.headers)
     if response.status in (408, 413):
         headers["connection"] = "close"  # the rest of the body is not read
-    return Response(response.body, response.status, headers)
+    answer = Response(response.body, response.status, headers)
+    if _is_stream(response):
+        del answer.headers["content-length"]
+    return answer
 
 
 class _Events(Response):
-    """Server-sent events: the execution at each change, until it has ended.
+    """The stream that *answer* begins: the execution at each change, until it has ended.
 
-    Every event is the whole document, so that one who comes back with ``Last-Event-ID`` has missed nothing once the
-    current one is sent; changes faster than the reader come as one.
+    Changes faster than the reader come as one.
     """
 
-    def __init__(self, service: SkillService, execution_id: str, last_seen: str | None, *, plain: bool) -> None:
-        headers = {**SECURITY_HEADERS, "x-accel-buffering": "no", "content-type": "text/event-stream; charset=utf-8"}
-        super().__init__(headers=headers)
+    def __init__(self, service: SkillService, request: WireRequest, answer: WireResponse) -> None:
+        super().__init__(headers=dict(answer.headers))
         del self.headers["content-length"]
         self._service = service
-        self._execution_id = execution_id
-        self._last_seen = last_seen
-        self._plain = plain
+        self._execution_id = unquote(request.path.split("/")[2])
+        self._last_seen = request.headers.get("last-event-id")
+        self._plain = not knows_cancelled(request)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events; end with the execution, with the reader, or with the server."""
@@ -150,7 +194,7 @@ class _Events(Response):
             async def beat() -> None:
                 while True:
                     await anyio.sleep(_HEARTBEAT)
-                    await send(_chunk(": still there\n\n"))
+                    await send(_chunk(b": still there\n\n"))
 
             tasks.start_soon(listen)
             tasks.start_soon(beat)
@@ -158,22 +202,10 @@ class _Events(Response):
                 async for execution in self._service.executions.watch(self._execution_id):
                     if event_id(execution) != self._last_seen:
                         self._last_seen = event_id(execution)
-                        await send(_chunk(self._event(execution)))
+                        await send(_chunk(to_event(execution, plain=self._plain)))
             tasks.cancel_scope.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _event(self, execution: Execution) -> str:
-        text = json.dumps(execution.to_dict(plain=self._plain), ensure_ascii=False, separators=(",", ":"))
-        kind = "end" if execution.is_final else "change"
-        return f"id: {event_id(execution)}\nevent: {kind}\ndata: {text}\n\n"
 
-
-def _chunk(text: str) -> dict[str, object]:
-    return {"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": True}
-
-
-def event_id(execution: Execution) -> str:
-    """Return what names this state of the execution to one who comes back."""
-    progress = execution.progress
-    done = f"/{progress.done:g}" if progress is not None else ""
-    return f"{execution.timestamps.updated_at}/{execution.status.value}{done}"
+def _chunk(data: bytes) -> dict[str, object]:
+    return {"type": "http.response.body", "body": data, "more_body": True}

@@ -180,17 +180,18 @@ class DurableExecutions:
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
         """End a task from outside."""
-        found = await self.get(execution_id)
-        if found is None or not found[0].is_task or found[1].is_final:
-            raise NotATaskError
-        error = outcome.error.to_dict() if outcome.error is not None else None
-        message = {"status": outcome.status.value, "output": outcome.output, "error": error}
-        await DBOS.send_async(execution_id, message, _COMPLETION)
-        last = found[1]
-        with anyio.move_on_after(10):
-            async for execution in self.watch(execution_id):
-                last = execution
-        return last
+        async with self._alone(execution_id):  # of two at once, the second finds it ended
+            found = await self.get(execution_id)
+            if found is None or not found[0].is_task or found[1].is_final:
+                raise NotATaskError
+            error = outcome.error.to_dict() if outcome.error is not None else None
+            message = {"status": outcome.status.value, "output": outcome.output, "error": error}
+            await DBOS.send_async(execution_id, message, _COMPLETION)
+            last = found[1]
+            with anyio.move_on_after(10):
+                async for execution in self.watch(execution_id):
+                    last = execution
+            return last
 
     async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
         """Yield it as it stands, then at every change, until it has ended."""

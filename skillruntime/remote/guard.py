@@ -63,11 +63,14 @@ class AddressGuard:
         Raises:
             UnreachableError: it has none, or one of them lies inside.
         """
-        parts = urlsplit(url)
-        host = (parts.hostname or "").rstrip(".").lower()
+        try:
+            parts = urlsplit(url)
+            host, stated = (parts.hostname or "").rstrip(".").lower(), parts.port
+        except ValueError:  # brackets that do not close, or a port that is none
+            raise UnreachableError("The address is no URL", was_sent=False, is_refused=True) from None
         if parts.scheme not in ("http", "https") or not host:
             raise UnreachableError("The address is neither http nor https", was_sent=False, is_refused=True)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
+        port = stated or (443 if parts.scheme == "https" else 80)
         try:
             addresses = list(await self.resolve(host, port))
         except (OSError, UnicodeError):

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 from skillruntime.contract.versions import Version
 from skillruntime.errors import SkillInputError, SkillOutputError, SkillRuntimeError
@@ -29,11 +30,13 @@ from skillruntime.remote.wire_errors import ErrorDocument
 __all__ = [
     "check_protocol_header",
     "credentials_in",
+    "knows_cancelled",
     "make_ticket",
     "preferred_wait",
     "read_body",
     "read_completion",
     "read_invocation",
+    "read_page_query",
 ]
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
@@ -78,6 +81,24 @@ def check_protocol_header(request: WireRequest) -> None:
         raise RefusedError(
             version_incompatible({"descriptor_version": PROTOCOL_VERSION, "consumer_supported_range": supported})
         )
+
+
+def knows_cancelled(request: WireRequest) -> bool:
+    """Whether the peer says that it knows the status ``cancelled``: to one who does not, it is ``failed``."""
+    return "cancelled" in [each.strip() for each in request.headers.get("skill-extensions", "").split(",")]
+
+
+def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
+    """Return how many executions a page is to hold, where it begins, and whether everyone's are asked for.
+
+    Raises:
+        MessageError: the number is none from 1 to 200.
+    """
+    query = parse_qs(request.query)
+    text = query.get("limit", ["50"])[-1]
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= 200:
+        raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
+    return int(text), query.get("cursor", [None])[-1], query.get("all") == ["1"]
 
 
 def preferred_wait(request: WireRequest, longest: float) -> float:
@@ -135,7 +156,13 @@ def make_ticket(
         name=served.name,
         arguments=accepted.arguments,
         created_at=time.time(),
-        fingerprint=fingerprint_of({"inputs": invocation.inputs, "context": invocation.context.to_dict()}),
+        fingerprint=fingerprint_of(
+            {
+                "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
+                "inputs": invocation.inputs,
+                "context": invocation.context.to_dict(),
+            }
+        ),
         timeout=min([*limits, longest]),
         is_task=served.descriptor.capability_type is CapabilityType.TASK,
         repeatable=served.is_repeatable,

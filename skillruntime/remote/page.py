@@ -11,6 +11,7 @@ from html import escape
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
+from skillruntime.remote.answers import without_content
 from skillruntime.remote.descriptor import ParameterDefinition, SkillDescriptor
 from skillruntime.remote.exchange import WireRequest, WireResponse
 from skillruntime.remote.service import SkillService
@@ -69,6 +70,8 @@ class Pages:
 
     async def answer(self, request: WireRequest) -> WireResponse:
         """Draw the page, or do what its form says."""
+        if request.method == "HEAD":
+            return without_content(await self.answer(replace(request, method="GET")))
         parts = [unquote(part) for part in request.path.split("/") if part][1:]
         if request.method == "POST" and not _is_own(request):
             return _page("Refused", "<p>This form was sent from another place.</p>", status=403)
@@ -88,8 +91,11 @@ class Pages:
             case "POST", ["executions", execution_id, "cancel"]:
                 await self._ask(request, "DELETE", f"/executions/{quote(execution_id, safe='')}")
                 return _see_other(execution_id)
-            case _:
+            case (("GET" | "POST"), _):
                 return _page("Not found", "<p>There is no such page.</p>", status=404)
+            case _:
+                refused = _page("Not here", "<p>Pages are read, and their forms sent.</p>", status=405)
+                return replace(refused, headers={**refused.headers, "allow": "GET, HEAD, POST"})
 
     async def _skills(self, request: WireRequest) -> WireResponse:
         document = _json(await self._ask(request, "GET", "/.well-known/skill-sharing"))

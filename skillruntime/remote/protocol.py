@@ -7,6 +7,7 @@ when a server claims so.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -290,13 +291,18 @@ def from_timestamp(text: str) -> float:
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the JSON value of *data*: UTF-8, no NaN, and no depth that would break the reader.
+    """Return the JSON value of *data*: UTF-8, no NaN or infinity, and no depth that would break the reader.
+
+    A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
 
     Raises:
         MessageError: it is none.
     """
     try:
-        return json.loads(data, parse_constant=_refuse_constant)
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except (ValueError, RecursionError) as error:
         expected = "one JSON value in UTF-8"
         raise MessageError([_violation("", expected, " ".join(str(error).split())[:200])]) from None
@@ -304,6 +310,13 @@ def parse_json(data: bytes) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:20]} is larger than any number here")
+    return number
 
 
 class _Reading:

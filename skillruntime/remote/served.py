@@ -256,7 +256,8 @@ def to_outcome(response: SkillResponse) -> Outcome:
         details["suggested_action"] = first["suggested_action"]
     if len(errors) > 1:
         details["errors"] = [error.to_dict() for error in errors]
-    error = ErrorDocument(first["code"], first["message"], _plain(details))
+    own = details.get("code")  # on the wire a code is a text: the skill's own, where we have no name for it
+    error = ErrorDocument(own if isinstance(own, str) and own else first["code"], first["message"], _plain(details))
     return Outcome(ExecutionStatus.FAILED, _plain(response.data), has_output, error, metadata)
 
 

@@ -54,6 +54,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http="h11",  # the one whose limits and refusals are set here and tested
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -15,14 +15,23 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 import anyio
 
 from skillruntime.remote.access import ANONYMOUS, Authenticator, BadCredentialsError, Principal
-from skillruntime.remote.answers import RefusedError, answer_json, refuse, refuse_login, refuse_rate
+from skillruntime.remote.answers import (
+    SECURITY_HEADERS,
+    RefusedError,
+    answer_json,
+    refuse,
+    refuse_login,
+    refuse_rate,
+    without_content,
+)
 from skillruntime.remote.descriptor import AccessPolicy, Provider
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.events import answer_events
 from skillruntime.remote.exchange import WireRequest, WireResponse
 from skillruntime.remote.executions import (
     Executions,
@@ -34,11 +43,13 @@ from skillruntime.remote.executions import (
 from skillruntime.remote.intake import (
     check_protocol_header,
     credentials_in,
+    knows_cancelled,
     make_ticket,
     preferred_wait,
     read_body,
     read_completion,
     read_invocation,
+    read_page_query,
 )
 from skillruntime.remote.limits import Limits, RateLimiter
 from skillruntime.remote.metrics import Metrics
@@ -57,7 +68,8 @@ __all__ = ["SkillService"]
 
 _log = logging.getLogger("skillruntime.remote")
 _access_log = logging.getLogger("skillruntime.access")
-_PLAIN_TEXT: Final = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
+_JSON: Final = {**SECURITY_HEADERS, "content-type": "application/json"}
+_PLAIN_TEXT: Final = {**SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
 _Handler = Callable[["_Call"], Awaitable[WireResponse]]
 
 
@@ -77,7 +89,7 @@ class _Call:
 
     @property
     def knows_cancelled(self) -> bool:
-        return "cancelled" in self.request.headers.get("skill-extensions", "")
+        return knows_cancelled(self.request)
 
 
 class SkillService:
@@ -119,6 +131,7 @@ class SkillService:
             _route("executions", r"/executions", GET=self._list),
             _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
             _route("result", r"/executions/([^/]+)/result", GET=self._result),
+            _route("events", r"/executions/([^/]+)/events", GET=self._events),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
             _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
             _route("openapi", r"/openapi\.json", GET=self._openapi),
@@ -144,7 +157,7 @@ class SkillService:
             _log.exception("%s %s failed with an unexpected exception", request.method, name)
             response = refuse(WireCode.INTERNAL_ERROR, "The server failed inside").answer(request)
         if request.method == "HEAD":
-            response = WireResponse(response.status, response.headers)
+            response = without_content(response)
         self._note(call, name, response.status, time.perf_counter() - started)
         return response
 
@@ -190,7 +203,7 @@ class SkillService:
             raise refuse(WireCode.PERMISSION_DENIED, "These credentials do not allow this skill")
         return served
 
-    async def find_execution(self, call: _Call) -> tuple[Ticket, Execution]:
+    async def _find_execution(self, call: _Call) -> tuple[Ticket, Execution]:
         """The execution of the call's path, if it is this caller's; another's is absent.
 
         Raises:
@@ -203,19 +216,8 @@ class SkillService:
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
         call.skill_id = found[0].skill_id
         if is_expired(found[1], time.time()):
-            raise refuse(WireCode.EXECUTION_EXPIRED, f"The result was kept until {found[1].timestamps.expires_at}")
+            raise _expired(found[1])
         return found
-
-    async def open_events(self, request: WireRequest) -> tuple[Ticket, bool]:
-        """Return the ticket whose events a stream is to carry, and whether its reader knows ``cancelled``.
-
-        Raises:
-            RefusedError: this caller has no such execution.
-        """
-        call = _Call(request, (unquote(request.path.split("/")[2]),))
-        await self._admit(call)
-        ticket, _ = await self.find_execution(call)
-        return ticket, call.knows_cancelled
 
     # The routes
 
@@ -279,6 +281,8 @@ class SkillService:
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
+        elif is_expired(execution, time.time()):
+            raise _expired(execution)
         seconds = preferred_wait(request, self.limits.wait_seconds)
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
         parent = new_traceparent(ticket.trace_id)
@@ -290,7 +294,7 @@ class SkillService:
         return self._show(call, execution, headers, is_first=True)
 
     async def _status(self, call: _Call) -> WireResponse:
-        _, execution = await self.find_execution(call)
+        _, execution = await self._find_execution(call)
         seconds = preferred_wait(call.request, self.limits.wait_seconds)
         headers = {}
         if seconds > 0:
@@ -302,8 +306,13 @@ class SkillService:
         """Before the end this is the current document, and ``Retry-After``."""
         return await self._status(call)
 
+    async def _events(self, call: _Call) -> WireResponse:
+        """The stream as far as it goes now; on the network it goes on from there."""
+        _, execution = await self._find_execution(call)
+        return answer_events(execution, call.request.headers.get("last-event-id"), plain=not call.knows_cancelled)
+
     async def _cancel(self, call: _Call) -> WireResponse:
-        await self.find_execution(call)
+        await self._find_execution(call)
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
@@ -315,7 +324,7 @@ class SkillService:
             raise (
                 refuse_login(None) if call.principal is None else refuse(WireCode.PERMISSION_DENIED, "Not an operator")
             )
-        ticket, _ = await self.find_execution(call)
+        ticket, _ = await self._find_execution(call)
         outcome = read_completion(self.skills.get(ticket.skill_id), read_body(call.request))
         try:
             execution = await self.executions.complete(ticket.execution_id, outcome)
@@ -327,14 +336,10 @@ class SkillService:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
         if call.principal is None:
             raise refuse_login(None)
-        query = parse_qs(call.request.query)
-        text = query.get("limit", ["50"])[-1]
-        if not text.isdecimal() or not 1 <= int(text[:9]) <= 200:
-            raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
-        everyone = call.principal.is_operator and query.get("all") == ["1"]
-        cursor = query.get("cursor", [None])[-1]
+        limit, cursor, wants_all = read_page_query(call.request)
+        owner = None if wants_all and call.principal.is_operator else call.owner
         try:
-            page = await self.executions.list(None if everyone else call.owner, limit=int(text), cursor=cursor)
+            page = await self.executions.list(owner, limit=limit, cursor=cursor)
         except ValueError:
             told = {"field": "/cursor", "expected": "a next_cursor of this list", "actual": "something else"}
             raise MessageError([told]) from None
@@ -364,11 +369,11 @@ class SkillService:
         return answer_json(call.request, build_openapi(visible, self.provider))
 
     async def _health(self, call: _Call) -> WireResponse:
-        return WireResponse(200, {"content-type": "application/json"}, b'{"status":"ok"}')
+        return WireResponse(200, _JSON, b'{"status":"ok"}')
 
     async def _ready(self, call: _Call) -> WireResponse:
         status, body = (200, b'{"status":"ready"}') if self.is_ready else (503, b'{"status":"stopping"}')
-        return WireResponse(status, {"content-type": "application/json"}, body)
+        return WireResponse(status, _JSON, body)
 
     async def _metrics(self, call: _Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
@@ -383,7 +388,7 @@ class SkillService:
             if match is not None:
                 handler = handlers.get("GET" if request.method == "HEAD" else request.method)
                 if handler is None:
-                    allowed = ", ".join(handlers)
+                    allowed = ", ".join((*handlers, "HEAD") if "GET" in handlers else handlers)
                     refusal = ErrorDocument(WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}")
                     raise RefusedError(refusal, {"allow": allowed})
                 return name, handler, tuple(unquote(part) for part in match.groups())
@@ -435,6 +440,10 @@ class SkillService:
                 "trace_id": trace_id_of(call.request.headers.get("traceparent", "")),
             }
             _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
+
+
+def _expired(execution: Execution) -> RefusedError:
+    return refuse(WireCode.EXECUTION_EXPIRED, f"The result was kept until {execution.timestamps.expires_at}")
 
 
 def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any
 
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
@@ -122,7 +123,7 @@ class ErrorDocument:
         """Return the same as a problem document (RFC 9457), for who asks for ``application/problem+json``."""
         document: dict[str, Any] = {
             "type": "about:blank",
-            "title": self.code.replace("_", " ").capitalize(),
+            "title": HTTPStatus(self.http_status).phrase,  # RFC 9457, 4.2.1, for about:blank
             "status": self.http_status,
             "detail": self.message,
             **self.to_dict(),

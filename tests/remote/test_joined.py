@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import ANY
 
 import anyio
 import pytest
@@ -92,7 +94,8 @@ async def test_a_skills_own_failure_is_a_failed_execution_with_its_first_code(se
     assert execution.output["left"] == 0
     assert execution.error is not None
     assert execution.error.message == "Used up"
-    assert execution.error.details is not None and execution.error.details["code"] == "QUOTA_OF_MARS"
+    assert execution.error.code == "QUOTA_OF_MARS"
+    assert execution.error.details == {"code": "QUOTA_OF_MARS", "recoverable": True, "suggested_action": ANY}
 
 
 @pytest.mark.parametrize(("name", "code"), [("breaks", "INTERNAL_ERROR"), ("liar", "INVALID_OUTPUT")])
@@ -207,6 +210,17 @@ async def test_a_key_is_the_callers_and_the_skills_own(serving: Serving) -> None
     assert len({read(response)["execution_id"] for response in responses}) == 3
 
 
+async def test_the_caller_is_part_of_the_body(serving: Serving) -> None:
+    """One key, sent with another caller in the body, is another request."""
+    async with serving() as served:
+        first = await served.invoke("echo", key=KEY, idempotency_key="k-1")
+        document = {**invocation("echo"), "caller": {"id": "another", "type": "service"}}
+        other = await served.ask("POST", "/skills/echo/invoke", document, key=KEY, idempotency_key="k-1")
+
+    assert first.status == 202
+    assert (other.status, read(other)["error"]["code"]) == (422, "IDEMPOTENCY_KEY_REUSED")
+
+
 @pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
 async def test_a_key_that_is_none_is_refused(serving: Serving, key: str) -> None:
     """1 to 255 visible characters."""
@@ -294,6 +308,25 @@ async def test_a_task_is_completed_from_outside(serving: Serving) -> None:
     assert [wrong.status, stranger.status, nobody.status, right.status, twice.status] == [400, 403, 401, 200, 409]
     assert read(right)["output"] == {"done": True}
     assert served.skills.ran == []
+
+
+async def test_of_two_who_complete_a_task_one_is_told_so(serving: Serving) -> None:
+    """The other learns that it came too late: its words are not what the task ended with."""
+    async with serving() as served:
+        execution_id = read(await served.invoke("chore", key=KEY))["execution_id"]
+        answers = {}
+
+        async def complete(who: str) -> None:
+            path, document = f"/executions/{execution_id}/complete", {"output": {"done": who}}
+            answers[who] = await served.ask("POST", path, document, key=OPERATOR_KEY)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(complete, "a")
+            tasks.start_soon(complete, "b")
+        final = read(await served.ask("GET", f"/executions/{execution_id}", key=KEY))
+
+    assert sorted(answer.status for answer in answers.values()) == [200, 409]
+    assert answers[final["output"]["done"]].status == 200
 
 
 async def test_a_task_can_fail_and_be_cancelled(serving: Serving) -> None:
@@ -440,7 +473,14 @@ async def test_a_slip_is_mended_on_the_server_and_told(serving: Serving) -> None
         (b"{", "application/json"),
         (b"[" * 200_000, "application/json"),
         (b'{"a": NaN}', "application/json"),
+        (b'{"a": 1e999}', "application/json"),
         (b"\xff", "application/json"),
+        ("{}".encode("utf-16"), "application/json"),
+        (json.dumps(invocation("echo", "\ud800")).encode(), "application/json"),
+        (
+            json.dumps(invocation("echo", "\ud800"), ensure_ascii=False).encode("utf-8", "surrogatepass"),
+            "application/json",
+        ),
         (b"[]", "application/json"),
         (b"{}", "text/plain"),
     ],
@@ -476,12 +516,14 @@ async def test_an_entity_tag_spares_what_is_known(serving: Serving) -> None:
 async def test_a_problem_document_on_request(serving: Serving) -> None:
     """RFC 9457 for who accepts ``application/problem+json``."""
     async with serving() as served:
-        response = await served.ask("GET", "/skills/absent", accept="application/problem+json")
+        response = await served.ask("GET", "/skills/absent", accept="Application/Problem+JSON")
+        refused = await served.ask("GET", "/skills/absent", accept="application/problem+json;q=0, application/json")
 
+    assert refused.headers["content-type"] == "application/json"
     assert response.headers["content-type"] == "application/problem+json"
     assert read(response) == {
         "type": "about:blank",
-        "title": "Skill not found",
+        "title": "Not Found",
         "status": 404,
         "detail": "There is no such skill",
         "code": "SKILL_NOT_FOUND",
@@ -514,7 +556,7 @@ async def test_unknown_addresses_and_methods(serving: Serving) -> None:
         head = await served.ask("HEAD", "/skills/echo")
 
     assert (missing.status, method.status, head.status) == (404, 405, 200)
-    assert method.headers["allow"] == "GET"
+    assert method.headers["allow"] == "GET, HEAD"
     assert head.body == b""
 
 
@@ -532,11 +574,13 @@ async def test_discovery_is_chapter_5s(serving: Serving) -> None:
 async def test_an_expired_result_is_gone(serving: Serving) -> None:
     """410 after ``timestamps.expires_at``."""
     async with serving(kept_for=-1) as served:
-        execution_id = read(await served.invoke("echo", prefer="wait=5"))["execution_id"]
+        execution_id = read(await served.invoke("echo", prefer="wait=5", idempotency_key="k"))["execution_id"]
         response = await served.ask("GET", f"/executions/{execution_id}")
+        again = await served.invoke("echo", idempotency_key="k")
 
     assert response.status == 410
     assert read(response)["error"]["code"] == "EXECUTION_EXPIRED"
+    assert again.status == 410
 
 
 async def test_a_flood_is_told_when_to_come_again(serving: Serving) -> None:

@@ -91,7 +91,17 @@ async def test_a_receiver_that_fails_is_told_again() -> None:
     assert len(hopeless.messages) == 3
 
 
-@pytest.mark.parametrize("url", ["https://inside.example/", "http://127.0.0.1/", "ftp://told.example/", "nonsense"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://inside.example/",
+        "http://127.0.0.1/",
+        "ftp://told.example/",
+        "nonsense",
+        "http://[::1/",
+        "http://told.example:99999/",
+    ],
+)
 async def test_nothing_inward_is_told(url: str) -> None:
     """The address is refused before anything is begun."""
     receiver = Receiver()
