@@ -162,17 +162,23 @@ class _UnsayableError(ValueError):
 def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillError]) -> Iterator[str]:
     options: list[tuple[bool, list[str]]] = []
     places: list[tuple[Parameter, list[str] | None]] = []
+    rest: list[str] = []
     for parameter in line.parameters:
         value = arguments.get(parameter.name)
         try:
             if parameter.flag is None and parameter.takes != "one_of":
                 places.append((parameter, None if value is None else _place(parameter, value, line.parser)))
+            elif parameter.takes == "rest":
+                rest += [parameter.flag or "", *_place(parameter, value)] if value is not None else []
             elif value is not None and not _is_default(value, parameter):
                 options.append(_option(line, parameter, value))
         except _UnsayableError as error:
             faults.append(_fault(parameter.name, str(error), value))
-    # A flag that takes as many words as follow goes first: the next flag ends its words.
-    options.sort(key=lambda option: not option[0])
+    # A flag that takes as many words as follow goes first: the next flag ends its words. Some say nothing at all.
+    options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
+    if rest:
+        yield from _before_the_rest(line, options, places, rest, faults)
+        return
     if line.parser == "places":
         yield from _in_place(places, faults)
         places = []
@@ -198,6 +204,26 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
             faults.append(_fault(name, "it would swallow the command that follows", arguments[name]))
         yield str(chosen)
         yield from _words(line.commands[chosen], arguments, faults)
+
+
+def _before_the_rest(
+    line: CommandLine,
+    options: list[tuple[bool, list[str]]],
+    places: list[tuple[Parameter, list[str] | None]],
+    rest: list[str],
+    faults: list[SkillError],
+) -> Iterator[str]:
+    """Put everything else before a flag that takes all words that are left; no ``--`` may stand before a flag."""
+    positionals = _in_place(places, faults)
+    name = next(each.name for each in line.parameters if each.flag == rest[0])
+    if line.chooser or any(each.takes == "rest" for each, given in places if given):
+        faults.append(_fault(name, "it would swallow what has to follow it", None))
+    elif "--" in rest or any(_looks_like_flag(word, line) for word in positionals):
+        faults.append(_fault(name, "beside it, no word may look like a flag that ends the flags", None))
+    yield from positionals
+    for _, words in options:
+        yield from words
+    yield from rest
 
 
 def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, list[str]]:
