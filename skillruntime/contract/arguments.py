@@ -80,7 +80,8 @@ def parse_container(text: str) -> Parsed | None:
         if inner is None:
             break
         text = inner
-    text = text.strip()
+    fenced = _inside_fence(text.strip())
+    text = (text if fenced is None else fenced).strip()
     if len(text) < 2 or text[0] + text[-1] not in ("[]", "{}", "()"):
         return None
     parsed = _parse_container(text)
@@ -102,6 +103,18 @@ def _parse_container(text: str) -> Parsed | None:
     if reader.position != len(text) or "unclosed-object" in reader.mends:
         return None
     return Parsed(value, tuple(reader.mends))
+
+
+def _inside_fence(text: str) -> str | None:
+    """Return what stands between the two ends of a Markdown fence, or of Python's triple quotes; ``None`` if none."""
+    for mark in ("```", "~~~", '"""', "'''"):
+        if text.startswith(mark) and text.endswith(mark) and len(text) >= 2 * len(mark):
+            inside = text[len(mark) : -len(mark)]
+            return _LANGUAGE.sub("", inside, count=1) if mark in ("```", "~~~") else inside
+    return None
+
+
+_LANGUAGE = re.compile(r"^[\w+-]*[ \t]*\r?\n?")
 
 
 def _encoded(text: str) -> str | None:
@@ -177,18 +190,17 @@ def _check_surrogates(value: Any) -> None:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
 
 
-_FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n?")
 _FRAGMENT = re.compile(r"""["']\s*:?$|["'\d\]}]\s*,$""")
 _OPERATOR = re.compile(r"""[-+*/%|&=?(\["']|\.\S""")
 
 
 def _mend(text: str, encoded: int) -> tuple[Any, tuple[str, ...]]:
     """Read *text* as JSON with slips: one object, a fence or prose around it, and the syntax of its neighbours."""
-    fence = _FENCE.match(text)
-    if fence and text.endswith("```") and text[fence.end() : -3].strip()[:1] in tuple("{[\"'"):
+    fenced = _inside_fence(text)
+    if fenced is not None and fenced.strip()[:1] in tuple("{[\"'"):
         if encoded > MAX_ENCODED:
             raise UnreadableError("there are fences within fences")
-        inner = _parse(text[fence.end() : -3], literals=True, encoded=encoded + 1)
+        inner = _parse(fenced, literals=True, encoded=encoded + 1)
         return inner.value, ("markdown-fence", *inner.mends)
     escaped = _encoded(text) if encoded < MAX_ENCODED else None
     if escaped is not None:

@@ -6,18 +6,20 @@ import re
 from collections.abc import Container, Iterable
 from typing import Any
 
+from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.mending.readings import fold_name
 
-__all__ = ["is_schema_echo", "is_wrapper", "renames"]
+__all__ = ["is_call_wrapper", "is_schema_echo", "is_wrapper", "renames", "wrapped"]
 
 _CALL = frozenset(
     {
         *("arguments", "argument", "args", "arg", "kwargs", "kwarg", "parameters", "parameter", "params", "param"),
-        *("input", "inputs", "tool_input", "action_input"),
+        *("input", "inputs", "toolinput", "actioninput"),
     }
 )
 _SCHEMA = frozenset({"properties", "property", "parameters"})
-_WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "tool_call"}
+_WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
+"""The names that wrap all arguments, folded: of a call, of a schema, of a message."""
 _NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "action", "id", "call_id"})
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")
@@ -55,17 +57,38 @@ def renames(strangers: Iterable[str], declared: Iterable[str], present: Containe
 def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bool:
     """Whether all that *value* says stands under *name*, beside nothing but what names the call or the schema.
 
+    A key that is declared says something, unless what is wrapped has one of that name itself.
+
     >>> is_wrapper({"name": "get_weather", "arguments": {"city": "Paris"}}, "arguments", {"city"})
     True
     >>> is_wrapper({"name": "Bob", "arguments": {"age": 5}}, "arguments", {"name", "age"})
     False
     """
-    if name.casefold() not in _WRAPPERS or any(key in declared for key in value):
+    folded = fold_name(name)
+    if folded not in _WRAPPERS:
         return False
-    if not all(_says_nothing(key, beside, name.casefold()) for key, beside in value.items() if key != name):
+    inside = wrapped(value[name])
+    held = inside if isinstance(inside, dict) else {}
+    if any(key in declared and key not in held for key in value):
         return False
-    inside = value[name]
-    return not (name.casefold() in _SCHEMA and isinstance(inside, dict) and any(map(_is_schema, inside.values())))
+    if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
+        return False
+    return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
+
+
+def wrapped(inside: Any) -> Any:
+    """Return the object that *inside*, found under a wrapper's name, is or writes; what else it is comes back as it is.
+
+    >>> wrapped('{"city": "Paris"}'), wrapped({"city": "Paris"}), wrapped("Paris")
+    ({'city': 'Paris'}, {'city': 'Paris'}, 'Paris')
+    """
+    parsed = parse_container(inside) if isinstance(inside, str) else None
+    return parsed.value if parsed else inside
+
+
+def is_call_wrapper(name: str) -> bool:
+    """Whether *name* is what the arguments of a call are wrapped in."""
+    return fold_name(name) in _CALL
 
 
 def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
@@ -79,7 +102,7 @@ def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
             return wrapper in _SCHEMA and isinstance(beside, str)
         case "required" | "additionalProperties":
             return wrapper in _SCHEMA and isinstance(beside, list | bool)
-    return key.casefold() in _WRAPPERS and beside in ("", None, {}, [])
+    return fold_name(key) in _WRAPPERS and beside in ("", None, {}, [])
 
 
 def _is_schema(value: Any) -> bool:

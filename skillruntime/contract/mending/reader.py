@@ -1,4 +1,4 @@
-"""Reads one value of JSON as its neighbours write it: comments, single quotes, Python literals, trailing commas.
+"""Reads one value of JSON as its neighbours write it: comments, other quotes, Python literals, trailing commas.
 
 The law: it reads what can be read in one way only. It never completes anything but the last brace of an object whose
 last value closed itself.
@@ -22,13 +22,22 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
 _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
 _WORD = re.compile(r"[^\W\d]\w*")
-_PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]+'), "'": re.compile(r"[^'\\\x00-\x1f]+")}
+_NAME = re.compile(r"[^\W\d][\w-]*")
+_CLOSING = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
+_PLAIN = {
+    '"': re.compile(r'[^"\\\x00-\x1f]+'),
+    "'": re.compile(r"[^'\\\x00-\x1f]+"),
+    "\u201c": re.compile(r'[^"\u201c\u201d\\]+'),
+    "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
+}
+"""What stands in a string, by the mark that opens it; typographic quotes hold no other quotes, and no escapes."""
+_WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
-_SEPARATORS = " \t\r\n,:]})/#"
+_SEPARATORS = frozenset(" \t\r\n,:]})/#") | _WIDE.keys()
 
 
 class UnreadableError(Exception):
@@ -70,11 +79,18 @@ class Reader:
                 return
 
     def peek(self, inside: str) -> str:
-        """Return the next character that is neither space nor comment; the end of the text is a cut."""
+        """Return the next character that is neither space nor comment; the end of the text is a cut.
+
+        A colon or comma of full width, as Chinese and Japanese are typed, is a plain one.
+        """
         self.space()
         if self.position >= len(self.text):
             raise UnreadableError(f"end {inside}", cut=True)
-        return self.text[self.position]
+        character = self.text[self.position]
+        if character in _WIDE:
+            self.mended("full-width-punctuation")
+            return _WIDE[character]
+        return character
 
     def value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
@@ -87,7 +103,7 @@ class Reader:
             case "(":
                 self.mended("python-literal")
                 return self.array(depth, ")")
-            case '"' | "'":
+            case character if character in _PLAIN:
                 return self.string()
             case _:
                 return self.scalar()
@@ -101,9 +117,7 @@ class Reader:
                 if pairs:
                     self.mended("trailing-comma")
                 break
-            if character not in "\"'":
-                raise UnreadableError("a key in quotes should stand where {} stands", self.rest())
-            key = self.string()
+            key = self.string() if character in _PLAIN else self.bare_key()
             if self.peek("after a key") != ":":
                 raise UnreadableError("a colon should stand where {} stands", self.rest())
             self.position += 1
@@ -147,10 +161,22 @@ class Reader:
         self.position += 1
         return items
 
+    def bare_key(self) -> str:
+        """Return a key without quotes, as JavaScript writes it: a name, and no word that is a value."""
+        match = _NAME.match(self.text, self.position)
+        if match and match.end() == len(self.text):
+            raise UnreadableError("end inside a key", cut=True)
+        if match is None or match[0] in _LITERALS:
+            raise UnreadableError("a key in quotes should stand where {} stands", self.rest())
+        self.position = match.end()
+        self.mended("unquoted-key")
+        return match[0]
+
     def string(self) -> str:
         mark = self.text[self.position]
-        if mark == "'":
-            self.mended("single-quotes")
+        closing = _CLOSING.get(mark, mark)
+        if mark != '"':
+            self.mended("single-quotes" if mark == "'" else "typographic-quotes")
         self.position += 1
         parts: list[str] = []
         while True:
@@ -161,8 +187,10 @@ class Reader:
                 raise UnreadableError("end inside a string", cut=True)
             character = self.text[self.position]
             self.position += 1
-            if character == mark:
+            if character == closing:
                 break
+            if closing != mark:  # whether a backslash in them escapes anything, nobody can know
+                raise UnreadableError("inside typographic quotes stands {}", character + self.rest())
             if character == "\\":
                 parts.append(self.escape(mark))
             else:
@@ -218,7 +246,7 @@ class Reader:
                 return _LITERALS[word]
             if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
                 raise UnreadableError("end inside a literal", cut=True)
-        if self.text[self.position :] == "-":
+        if self.text[self.position :] in ("-", "+"):
             raise UnreadableError("end in a number, which may not be whole", cut=True)
         raise UnreadableError("a value should stand where {} stands", self.rest())
 

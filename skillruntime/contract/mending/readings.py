@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
@@ -20,7 +21,10 @@ _NOTHING = frozenset({"", "null", "none"})
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MORE_WORDS = {"on": True, "y": True, "t": True, "off": False, "n": False, "f": False}
-_LISTING = re.compile(r"[,;|\n、]")
+_LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
+"""What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of Chinese, Japanese and Arabic."""
+_SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", strict=True))
+"""The minus sign, the signs of full width, and the Arabic separators of decimals and thousands."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -58,7 +62,7 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     >>> number_in("5 kg", whole=False), number_in("0,123", whole=False), number_in("007", whole=True)
     (None, None, None)
     """
-    text = text.strip()
+    text = _in_ascii(text.strip())
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
     if len(text) > MAX_DIGITS or _CODE.fullmatch(text):
@@ -72,6 +76,20 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
         return int(exact) if abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value() else None
     number = float(text)
     return number if math.isfinite(number) else None
+
+
+def _in_ascii(text: str) -> str:
+    """Return *text* with the digits and signs of other scripts as ASCII writes them; digits of two scripts stay.
+
+    >>> _in_ascii("\uff11\uff12"), _in_ascii("1\u0662")
+    ('12', '1\u0662')
+    """
+    if text.isascii():
+        return text
+    digits = {each: unicodedata.decimal(each) for each in text if each.isdecimal()}
+    if len({ord(each) - digit for each, digit in digits.items()}) > 1:
+        return text
+    return "".join(str(digits[each]) if each in digits else _SIGNS.get(each, each) for each in text)
 
 
 def number_text(value: int | float | Decimal) -> str | None:
@@ -104,11 +122,11 @@ def pieces(text: str) -> list[str]:
     >>> pieces("red, green"), pieces("red")
     (['red', 'green'], ['red'])
     """
-    return [piece.strip() for piece in _LISTING.split(text)]
+    return [piece.strip() for piece in _LISTING.split(text.strip())]
 
 
 def fold(text: str) -> str:
-    """Return *text* without what models get wrong in values of an enum: letter case and separators.
+    """Return *text* without what models get wrong in values of an enum: letter case, separators, full width.
 
     Separators count only between words: ``A-`` is not ``A``. Between digits one may stand for another, but is never
     left out: ``1-2`` is not ``12``.
@@ -118,6 +136,8 @@ def fold(text: str) -> str:
     >>> fold("A-") == fold("A"), fold("1-2") == fold("12"), fold("1-2") == fold("1_2")
     (False, False, True)
     """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
     text = _BETWEEN_DIGITS.sub("-", text.strip())
     return _BETWEEN_WORDS.sub("", text).casefold()
 
