@@ -6,7 +6,8 @@
     python benchmarks/derive.py PATH --causes         and why what is not whole is not
 
 A script is whole where every argument was read with all that is declared of it, and none is reported as unread. It is
-wrong where the reading says what the parser does not, or leaves out what it does not report. It stands alone where it
+wrong where the reading says what the parser does not, or leaves out what it does not report. Its parser is also given
+the words of up to 60 calls, and what it reads otherwise is told. It stands alone where it
 imports nothing of the package it lies in but modules beside it. What counts as a script, and as standing alone, is
 decided before it is read, by `benchmarks.derive_sample`.
 """
@@ -27,6 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.derive_calls import Call, call_faults, sample_calls
 from benchmarks.derive_sample import Script, neighbours_of, scripts_under
 from benchmarks.derive_truth import ask, compare
 from skillruntime.contract.derive import Derivation, derive
@@ -47,6 +49,8 @@ class Tally:
     alone_whole: int = 0
     nothing: int = 0
     asked: int = 0
+    calls: int = 0
+    read_otherwise: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     unusable: list[str] = field(default_factory=list)
     causes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -76,6 +80,8 @@ class Tally:
             "nothing_read": self.nothing,
             "asked": self.asked,
             "wrong": len(self.wrong),
+            "calls": self.calls,
+            "read_otherwise": len(self.read_otherwise),
             "unusable": len(self.unusable),
             "ms": _spread(times),
             "ms_by_lines": {
@@ -98,7 +104,7 @@ def timed(script: Script, text: str, name: str) -> tuple[Derivation | None, floa
 def measure(path: Path, *, asks: bool) -> dict[str, Tally]:
     """Read the scripts under *path*, and ask the parsers of those that use argparse."""
     tallies: dict[str, Tally] = defaultdict(Tally)
-    read: list[tuple[Script, Derivation]] = []
+    read: list[tuple[Script, Derivation, list[Call]]] = []
     derive("import argparse\nargparse.ArgumentParser().parse_args()", path="warm.py")
     for script in scripts_under(path):
         text = script.path.read_text("utf-8", "replace")
@@ -112,14 +118,19 @@ def measure(path: Path, *, asks: bool) -> dict[str, Tally]:
         except InvalidSkillError as error:
             tally.unusable.append(f"{script.path}: {error}")
         if found.framework == script.framework == "argparse":
-            read.append((script, found))
+            read.append((script, found, sample_calls(found) if asks else []))
     with ThreadPoolExecutor(2) as threads:
-        for (script, found), truth in zip(read, threads.map(_ask, read) if asks else (), strict=False):
-            if truth is not None:
-                tallies["argparse"].asked += 1
-                missing, wrong = compare(truth, dict(found.document))
-                if wrong or (missing and found.complete):
-                    tallies["argparse"].wrong.append(f"{script.path}: {wrong or missing}")
+        for (script, found, calls), truth in zip(read, threads.map(_ask, read) if asks else (), strict=False):
+            if truth is None:
+                continue
+            tally = tallies["argparse"]
+            tally.asked += 1
+            tally.calls += len(calls)
+            missing, wrong = compare(truth, dict(found.document))
+            if wrong or (missing and found.complete):
+                tally.wrong.append(f"{script.path}: {wrong or missing}")
+            if found.complete and (faults := call_faults(found, calls, truth["parsed"])):
+                tally.read_otherwise.append(f"{script.path}: {faults[:3]}")
     return tallies
 
 
@@ -138,7 +149,7 @@ def main() -> int:
     else:
         print_table(figures)
         for tally in tallies.values():
-            for line in (*tally.wrong, *tally.unusable):
+            for line in (*tally.wrong, *tally.unusable, *tally.read_otherwise):
                 print("!", line)
     if options.causes:
         for name, tally in tallies.items():
@@ -162,13 +173,15 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
             f" {each['wrong']:6} {each['ms']['median']:6.2f}ms {each['ms']['p95']:6.2f}ms {each['ms']['max']:6.2f}ms"
         )
     for name, each in list(figures.items())[:1]:
+        if each["calls"]:
+            print(f"{name}: {each['calls']} calls, {each['read_otherwise']} scripts that read one otherwise")
         for most, spread in each["ms_by_lines"].items():
             if spread["max"] is not None:
                 print(f"{name}, up to {most} lines: p95 {spread['p95']:.2f} ms, max {spread['max']:.2f} ms")
 
 
-def _ask(pair: tuple[Script, Derivation]) -> dict[str, Any] | None:
-    return ask(pair[0].path)
+def _ask(read: tuple[Script, Derivation, list[Call]]) -> dict[str, Any] | None:
+    return ask(read[0].path, words=[call.words for call in read[2]])
 
 
 def _cause(reason: str) -> str:

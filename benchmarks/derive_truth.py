@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,22 @@ class Finder:
 known = []
 missing = []
 
+def leave(self, status=0, message=None):
+    raise ValueError(message or status)
+
+def values_of(parser, words):
+    try:
+        values, left = parse(parser, words)
+    except BaseException as error:
+        return {"error": str(error)[-300:]}
+    found = {}
+    for name, value in vars(values).items():
+        if isinstance(value, (str, int, float, bool, type(None))):
+            found[name] = value
+    return {"values": found, "left": left}
+
+parse = argparse.ArgumentParser.parse_known_args
+
 def parse_args(self, args=None, namespace=None):
     answer(self)
 
@@ -127,6 +144,9 @@ def parse_known_args(self, args=None, namespace=None):
 
 def answer(parser):
     found = {**actions(parser), "missing": sorted(set(missing))}
+    argparse.ArgumentParser.parse_known_args = parse
+    argparse.ArgumentParser.exit = leave
+    found["parsed"] = [values_of(parser, words) for words in json.loads(os.environ.get("WORDS", "[]"))]
     sys.__stdout__.write("\n<<<" + json.dumps(found) + ">>>\n")
     sys.__stdout__.flush()
     os._exit(0)
@@ -155,23 +175,28 @@ finally:
 """
 
 
-def ask(script: Path, *, timeout: float = 20) -> dict[str, Any] | None:
+def ask(script: Path, *, words: Sequence[list[str]] = (), timeout: float = 20) -> dict[str, Any] | None:
     """Return what the script's own argparse parser declares, or None where it never comes to parse.
 
     The script is run, up to where it would parse, in a scratch directory that is its home too: ask only scripts that
     you trust. A module that is not installed is replaced by a stand-in of which every attribute is another one; where
     that is not enough, so is every module but the standard library's and those beside the script. ``missing`` names
     them. A script that only shows its help when it is given no word is given one.
+    ``parsed`` is what the parser makes of each of *words*.
     """
-    ways = [(imports, words) for words in ((), ("word",)) for imports in ("installed", "alone")]
-    return next((found for way in ways if (found := _ask(script, *way, timeout))), None)
+    ways = [(imports, given) for given in ((), ("word",)) for imports in ("installed", "alone")]
+    return next((found for way in ways if (found := _ask(script, *way, words, timeout))), None)
 
 
-def _ask(script: Path, imports: str, words: tuple[str, ...], timeout: float) -> dict[str, Any] | None:
+def _ask(
+    script: Path, imports: str, given: tuple[str, ...], words: Sequence[list[str]], timeout: float
+) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-W", "ignore", "-c", _DUMP, str(script.resolve()), imports, *words]
+        Path(directory, "some.txt").touch()
+        command = [sys.executable, "-W", "ignore", "-c", _DUMP, str(script.resolve()), imports, *given]
         environment = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT") if name in os.environ}
         environment |= {"HOME": directory, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["WORDS"] = json.dumps(list(words))
         try:
             done = subprocess.run(
                 command,

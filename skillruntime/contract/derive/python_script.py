@@ -24,6 +24,9 @@ from skillruntime.contract.derive.wording import first_paragraph
 
 __all__ = ["read_python"]
 
+UNDECLARED_LIMIT = 100_000
+"""Characters of a script that is read for its use of ``sys.argv`` or stdin; a longer one is a program, or generated."""
+
 _UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
@@ -31,16 +34,20 @@ _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | None:
     """Return what the Python script *text* takes, or None where it cannot be read or takes nothing."""
+    may_parse = "argparse" in text or (neighbours is not None and "parse_args(" in text)
+    is_declared = may_parse or _DECORATED.search(text) is not None
+    is_foreign = any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES)
+    if not is_declared and (is_foreign or len(text) > UNDECLARED_LIMIT):
+        return None
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, MemoryError):
         return None
-    may_parse = "argparse" in text or (neighbours is not None and "parse_args(" in text)
     if may_parse and (reading := _read_argparse(tree, neighbours)) is not None:
         return reading
     if _DECORATED.search(text) and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
-    if any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES):
+    if is_foreign:
         return None
     if "sys.stdin" in text and (reading := read_stdin(tree)) is not None:
         return reading

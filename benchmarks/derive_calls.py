@@ -1,0 +1,120 @@
+"""Calls of a derived contract, tried on the script's own parser: the values that it reads are those asked for.
+
+A call is made of what is required and one more argument, each with a value that its schema allows. An argument with a
+converter that is not known is left out of the comparison: nobody but the script knows which text it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.contract.command_line import CommandLine, to_argv
+from skillruntime.contract.derive import Derivation
+from skillruntime.errors import SkillInputError
+
+__all__ = ["Call", "call_faults", "sample_calls"]
+
+MOST = 60
+"""Calls of one script."""
+
+_TEXTS = {"path": "some.txt", "date": "2024-02-03", "uuid": "12345678-1234-5678-1234-567812345678"}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Arguments, and the words that they become."""
+
+    arguments: Mapping[str, Any]
+    words: list[str]
+
+
+def sample_calls(derivation: Derivation) -> list[Call]:
+    """Return calls of the script that its contract accepts; what its command line cannot say is left out."""
+    if "command_line" not in derivation.document["run"]:
+        return []
+    line = CommandLine.from_dict(derivation.document["run"]["command_line"])
+    contract = derivation.to_contract()
+    calls: list[Call] = []
+    for arguments in _arguments(derivation.document["input"]):
+        if len(calls) == MOST:
+            break
+        accepted = contract.accept(arguments, policy="strict").arguments
+        try:
+            calls.append(Call(arguments, to_argv(line, accepted)))
+        except SkillInputError:
+            continue  # an argument told by its place, without the one before it
+    return calls
+
+
+def call_faults(derivation: Derivation, calls: list[Call], parsed: list[dict[str, Any]]) -> list[str]:
+    """Return what the real parser made otherwise of *calls*; *parsed* is its answer to each."""
+    noted = {note.partition(":")[0].strip("-") for note in derivation.notes}
+    faults: list[str] = []
+    for call, answer in zip(calls, parsed, strict=True):
+        error = str(answer.get("error", ""))
+        if error and not any(name in error for name in noted):
+            faults.append(f"{' '.join(call.words)}: {error}")
+        if answer.get("left"):
+            faults.append(f"{' '.join(call.words)}: {answer['left']} are left over")
+        values = answer.get("values", {})
+        faults += [
+            f"{name}: {call.arguments[name]!r} is read as {values[name]!r}"
+            for name in call.arguments.keys() & values.keys()
+            if not _is_noted(name, noted) and not _agree(call.arguments[name], values[name])
+        ]
+    return faults
+
+
+def _agree(asked: Any, read: Any) -> bool:
+    """Whether *read* is what was *asked*: a path may have been made absolute, a switch may store anything."""
+    if isinstance(asked, bool) or not isinstance(asked, str | int | float):
+        return True
+    return read == asked or str(read) == str(asked) or (asked == _TEXTS["path"] and str(read).endswith(f"/{asked}"))
+
+
+def _is_noted(name: str, noted: set[str]) -> bool:
+    return name in {each.replace("-", "_") for each in noted}
+
+
+def _arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for branch in schema.get("oneOf", [schema]):
+        properties = branch["properties"]
+        needed = {name: _value(properties[name]) for name in branch.get("required", [])}
+        groups = [
+            [each["required"][0] for each in rule["anyOf"]]
+            for rule in (branch, *branch.get("allOf", []))
+            if "anyOf" in rule
+        ]
+        first = {names[0]: _value(properties[names[0]]) for names in groups}
+        yield needed | first
+        for name in properties:
+            if name not in needed and name not in first:
+                rivals = {other for names in groups if name in names for other in names}
+                yield {**needed, **{k: v for k, v in first.items() if k not in rivals}, name: _value(properties[name])}
+
+
+def _value(schema: Mapping[str, Any]) -> Any:
+    match schema:
+        case {"const": value}:
+            return value
+        case {"enum": values}:
+            return values[-1]
+        case {"anyOf": [first, *_]}:
+            return _value(first)
+        case {"type": "array", "items": items}:
+            return [_value(items)] * max(schema.get("minItems", 1), 1)
+        case {"type": "boolean"}:
+            return True
+        case {"type": "integer" | "number" as kind}:
+            return _number(schema, 3 if kind == "integer" else 0.5, 1 if kind == "integer" else 0.25)
+        case {"type": "string"}:
+            return _TEXTS.get(schema.get("format", ""), "text")
+    return 1
+
+
+def _number(schema: Mapping[str, Any], usual: float, step: float) -> float:
+    least = schema.get("minimum", schema.get("exclusiveMinimum", usual - step) + step)
+    most = schema.get("maximum", schema.get("exclusiveMaximum", usual + step) - step)
+    return min(max(usual, least), most) if "maximum" in schema or "exclusiveMaximum" in schema else max(usual, least)
