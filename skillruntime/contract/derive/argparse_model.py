@@ -126,7 +126,7 @@ class ParserModel(Model):
                 self.subparsers.append(subparsers)
                 return subparsers
             case "set_defaults":
-                self.defaults |= named
+                self.defaults |= named if reader.uncertain <= self.level else dict.fromkeys(named, UNKNOWN)
                 return None
             case "parse_args" | "parse_intermixed_args":
                 raise Found(self)
@@ -139,10 +139,16 @@ class ParserModel(Model):
                 return None
             case "_add_action" | "register" | "add_arguments" | "_add_container_actions":
                 self.unread.append(Unread("arguments", f"added by {name}", getattr(node, "lineno", None)))
+        if name.startswith("_"):
+            self.unread.append(Unread("arguments", f"changed by {name}", getattr(node, "lineno", None)))
         return UNKNOWN
 
     def attribute(self, name: str) -> Any:
-        """Return what the parser was made with, or a method."""
+        """Return what the parser was made with, one of its two own groups, or a method."""
+        if name in ("_optionals", "_positionals"):
+            return GroupModel(self, None)
+        if name == "_action_groups":
+            return [GroupModel(self, None), GroupModel(self, None)]
         if name in ("description", "prog", "epilog", "usage"):
             return self.named.get(name)
         return BoundMethod(self, name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from skillruntime.contract.derive.expressions import Expressions
-from skillruntime.contract.derive.foreign_calls import call_foreign, call_method, items_of
+from skillruntime.contract.derive.foreign_calls import call_foreign, call_method, changes, items_of
 from skillruntime.contract.derive.values import (
     UNKNOWN,
     BoundMethod,
@@ -18,11 +18,13 @@ from skillruntime.contract.derive.values import (
     Model,
     Scope,
     Symbol,
+    make_open,
 )
 
 __all__ = ["Calls", "Left", "Library", "Neighbours", "Returned"]
 
 MAX_CALL_DEPTH = 24
+_DECLARES = ("add_argument", "add_parser", "add_argument_group", "add_mutually_exclusive_group", "add_subparsers")
 _OBJECT = Symbol("builtins.object")
 _HARMLESS = ("builtins.", "argcomplete.", "rich_argparse.", "sys.", "logging.")
 
@@ -55,9 +57,10 @@ class Calls(Expressions):
         super().__init__()
         self.library = library
         self.made = made
-        self.uncertain = 0
         self.branches: tuple[tuple[ast.AST, int], ...] = ()
         self.depth = 0
+        self.lost: list[int] = []
+        """The lines in which something is declared to a value that cannot be read."""
         self.generators: dict[int, bool] = {}
 
     def follow(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
@@ -75,8 +78,10 @@ class Calls(Expressions):
                 return function.call(self, arguments, named, node)
             case BoundMethod(receiver=Model() as model):
                 return model.call_method(self, function.name, arguments, named, node)
-            case BoundMethod():
-                return call_method(function.receiver, function.name, arguments, named)
+            case BoundMethod(receiver=receiver):
+                if changes(receiver, function.name) and self.is_doubtful(receiver):
+                    make_open(receiver)
+                return self.made_here(call_method(receiver, function.name, arguments, named))
             case Made():
                 apply = self.library.get("decorate")
                 return apply(self, [function, *arguments], named, node) if apply else UNKNOWN
@@ -84,6 +89,8 @@ class Calls(Expressions):
                 return self._call_symbol(function, arguments, named, node)
             case _:
                 self._let_go("a function that cannot be read", arguments, named, node)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DECLARES:
+                    self.lost.append(node.lineno)
                 return UNKNOWN
 
     def attribute(self, value: Any, name: str) -> Any:
@@ -182,7 +189,7 @@ class Calls(Expressions):
     def _make(self, kind: ClassValue, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         if kind.members and arguments:
             return next((member for member in kind.members.values() if member.value == arguments[0]), UNKNOWN)
-        instance = InstanceValue(kind)
+        instance = self.made_here(InstanceValue(kind))
         base = next((name for name in self.library if kind.descends_from(name)), None)
         if base is not None:
             instance.names["__library__"] = base
@@ -229,7 +236,7 @@ class Calls(Expressions):
                 return inner
         result = call_foreign(symbol.name, arguments, named)
         if result is not UNKNOWN:
-            return result
+            return self.made_here(result)
         if not symbol.name.startswith(_HARMLESS):
             self._let_go(symbol.name, arguments, named, node)
         return Made(symbol.name, arguments, named, node) if symbol.name.startswith(self.made) else UNKNOWN

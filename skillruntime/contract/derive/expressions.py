@@ -31,6 +31,8 @@ from skillruntime.contract.derive.values import (
     Scope,
     Symbol,
     is_constant,
+    is_open,
+    make_open,
 )
 
 __all__ = ["LITERALS", "Exhausted", "Expressions"]
@@ -51,6 +53,8 @@ class Expressions(Attributes):
 
     def __init__(self) -> None:
         self.steps = MAX_STEPS
+        self.uncertain = 0
+        self.fresh: dict[int, tuple[Any, int]] = {}
 
     def evaluate(self, node: ast.expr | None, scope: Scope) -> Any:
         """Return what *node* comes to in *scope*."""
@@ -85,7 +89,7 @@ class Expressions(Attributes):
         return self.attribute(self.evaluate(node.value, scope), node.attr)
 
     def _list(self, node: ast.List, scope: Scope) -> Any:
-        return self._items(node.elts, scope)
+        return self.made_here(self._items(node.elts, scope))
 
     def _set(self, node: ast.Set, scope: Scope) -> Any:
         items = self._items(node.elts, scope)
@@ -120,7 +124,7 @@ class Expressions(Attributes):
             if key is UNKNOWN or not are_hashable([key]):
                 return UNKNOWN
             made[key] = value
-        return made
+        return self.made_here(made)
 
     def _joinedstr(self, node: ast.JoinedStr, scope: Scope) -> Any:
         text = ""
@@ -222,7 +226,11 @@ class Expressions(Attributes):
         if isinstance(node.slice, ast.Slice):
             part = node.slice
             edges = [self.evaluate(edge, scope) for edge in (part.lower, part.upper, part.step)]
-            if isinstance(value, str | list | tuple) and all(isinstance(edge, int | None) for edge in edges):
+            if (
+                isinstance(value, str | list | tuple)
+                and not is_open(value)
+                and all(isinstance(edge, int | None) for edge in edges)
+            ):
                 return value[slice(*edges)] if edges[2] != 0 else UNKNOWN
             return UNKNOWN
         key = self.evaluate(node.slice, scope)
@@ -232,7 +240,7 @@ class Expressions(Attributes):
             return value.members.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
         if isinstance(value, InstanceValue) and value.is_tuple and isinstance(key, int):
             value = list(value.names.values())
-        if not isinstance(value, str | list | tuple | dict) or key is UNKNOWN:
+        if not isinstance(value, str | list | tuple | dict) or key is UNKNOWN or is_open(value):
             return UNKNOWN
         try:
             return value[key]
@@ -255,7 +263,7 @@ class Expressions(Attributes):
 
     def _listcomp(self, node: ast.ListComp, scope: Scope) -> Any:
         found = self._comprehended(node.generators, Scope(parent=scope))
-        return UNKNOWN if found is None else [self.evaluate(node.elt, inner) for inner in found]
+        return UNKNOWN if found is None else self.made_here([self.evaluate(node.elt, inner) for inner in found])
 
     def _setcomp(self, node: ast.SetComp, scope: Scope) -> Any:
         found = self._comprehended(node.generators, Scope(parent=scope))
@@ -306,7 +314,10 @@ class Expressions(Attributes):
         """Let *target* stand for *value* in *scope*."""
         match target:
             case ast.Name():
-                (scope.module() if target.id in scope.outside else scope).names[target.id] = value
+                if target.id in scope.outside and (outer := scope.module()) is not scope:
+                    outer.names[target.id] = self._kept(value, outer.names.get(target.id, value), self.uncertain > 0)
+                else:
+                    scope.names[target.id] = value
             case ast.Tuple() | ast.List():
                 items = items_of(value) if isinstance(value, list | tuple | str | InstanceValue) else UNKNOWN
                 if items is UNKNOWN or len(items) != len(target.elts):
@@ -316,17 +327,59 @@ class Expressions(Attributes):
             case ast.Starred():
                 self.bind(target.value, UNKNOWN, scope)
             case ast.Attribute():
-                owner = self.evaluate(target.value, scope)
-                if isinstance(owner, InstanceValue | ClassValue):
-                    owner.names[target.attr] = value
-                elif isinstance(owner, Model):
-                    owner.bind(target.attr, value)
+                self._bind_attribute(self.evaluate(target.value, scope), target.attr, value)
             case ast.Subscript():
                 self._bind_item(target, value, scope)
 
+    def _bind_attribute(self, owner: Any, name: str, value: Any) -> None:
+        if isinstance(owner, InstanceValue | ClassValue):
+            owner.names[name] = self._kept(value, owner.names.get(name, UNKNOWN), self.is_doubtful(owner))
+        elif isinstance(owner, Made):  # an action of a parser, whose attributes are what it was asked with
+            owner.named[name] = UNKNOWN if self.uncertain else value
+        elif isinstance(owner, Model):
+            owner.bind(name, value)
+
+    def _kept(self, value: Any, before: Any, is_doubtful: bool) -> Any:
+        """What a name stands for after an assignment: nobody knows, if it may not have been made."""
+        if not is_doubtful or value is before:
+            return value
+        return value if is_constant(value) and is_constant(before) and value == before else UNKNOWN
+
+    def made_here(self, value: Any) -> Any:
+        """Take note under how many conditions *value* is made: under no more than these, changing it is certain."""
+        if self.uncertain:
+            self.fresh[id(value)] = (value, self.uncertain)
+        return value
+
+    def is_doubtful(self, value: Any) -> bool:
+        """Whether a change of *value* may not be made, though *value* itself is there."""
+        return self.uncertain > self.fresh.get(id(value), (None, 0))[1]
+
     def _bind_item(self, target: ast.Subscript, value: Any, scope: Scope) -> None:
         owner = self.evaluate(target.value, scope)
+        if not isinstance(owner, list | dict):
+            return
         key = UNKNOWN if isinstance(target.slice, ast.Slice) else self.evaluate(target.slice, scope)
         fits = isinstance(owner, dict) and is_constant(key) and are_hashable([key]) and len(owner) < MAX_TEXT
-        if fits or (isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner)):
+        fits = fits or (isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner))
+        if fits and not self.is_doubtful(owner) and not is_open(owner):
             owner[key] = value
+        else:
+            make_open(owner)
+
+    def remove(self, target: ast.expr, scope: Scope) -> None:
+        """Follow ``del target``."""
+        if not isinstance(target, ast.Subscript):
+            self.bind(target, UNKNOWN, scope)
+            return
+        owner = self.evaluate(target.value, scope)
+        if not isinstance(owner, list | dict):
+            return
+        key = UNKNOWN if isinstance(target.slice, ast.Slice) else self.evaluate(target.slice, scope)
+        if not is_constant(key) or self.is_doubtful(owner) or is_open(owner):
+            make_open(owner)
+            return
+        try:
+            del owner[key]
+        except (KeyError, IndexError, TypeError):
+            make_open(owner)

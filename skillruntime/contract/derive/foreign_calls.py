@@ -18,9 +18,11 @@ from skillruntime.contract.derive.values import (
     PathText,
     Symbol,
     is_constant,
+    is_open,
+    make_open,
 )
 
-__all__ = ["call_foreign", "call_method", "items_of"]
+__all__ = ["call_foreign", "call_method", "changes", "items_of"]
 
 MAX_ITEMS = 500
 MAX_TEXT = 20_000
@@ -92,9 +94,18 @@ _SET_METHODS: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
 """Methods of sets, which stand here as lists."""
 
 _CHANGING_METHODS: dict[type, frozenset[str]] = {
-    list: frozenset(("append", "extend", "insert", "sort", "reverse", "remove", "add")),
-    dict: frozenset(("update", "setdefault", "pop")),
+    list: frozenset(
+        ("append", "extend", "insert", "sort", "reverse", "remove", "add", "update", "discard", "clear", "pop")
+    ),
+    dict: frozenset(("update", "setdefault", "pop", "clear", "popitem")),
 }
+
+
+def changes(receiver: Any, name: str) -> bool:
+    """Whether the method *name* may change the list or dictionary *receiver*."""
+    return isinstance(receiver, list | dict) and not (
+        name in _READING_METHODS[type(receiver)] or (isinstance(receiver, list) and name in _SET_METHODS)
+    )
 
 
 def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
@@ -133,7 +144,7 @@ def _is_instance(value: Any, kinds: Any) -> Any:
 
 def _may_be_passed(name: str, value: Any) -> bool:
     """Whether *name* can work with *value*: a constant, or a container of which only the outside is looked at."""
-    if value is UNKNOWN:
+    if value is UNKNOWN or (is_open(value) and name not in ("builtins.list", "builtins.tuple", "builtins.dict")):
         return False
     return (
         is_constant(value) or name == "builtins.dict" or (name in _SHALLOW and isinstance(value, list | tuple | dict))
@@ -150,17 +161,51 @@ def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str,
     if kind is str:
         if name not in _TEXT_METHODS or not all(is_constant(each) for each in (*arguments, *named.values())):
             return UNKNOWN
-    elif name not in _READING_METHODS.get(kind, ()) and name not in _CHANGING_METHODS.get(kind, ()):
+    elif changes(receiver, name):
+        return _change(receiver, name, arguments, named)
+    elif name not in _READING_METHODS.get(kind, ()):
         return UNKNOWN
     if (kind is list and len(receiver) > MAX_ITEMS) or _is_costly(receiver, name, arguments):
         return UNKNOWN
+    if is_open(receiver) and name not in ("keys", "values", "items", "copy"):
+        return UNKNOWN
     try:
-        if kind is list and name == "add":
-            name = "append"
         result = getattr(receiver, name)(*arguments, **named)
     except Exception:
         return UNKNOWN
     return _bounded(list(result) if name in ("keys", "values", "items") else result)
+
+
+def _change(receiver: list[Any] | dict[Any, Any], name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
+    """Change *receiver* as the method does; where that cannot be told, nobody can tell what it holds."""
+    given = arguments[0] if arguments else None
+    known = name in _CHANGING_METHODS[type(receiver)] and not is_open(receiver) and len(receiver) <= MAX_ITEMS
+    if name in ("extend", "update"):
+        known = known and (isinstance(given, dict) if isinstance(receiver, dict) else items_of(given) is not UNKNOWN)
+        known = known and not is_open(given)
+    elif name not in ("append", "add"):
+        known = known and all(is_constant(each) for each in arguments[:1])
+    try:
+        if known and isinstance(receiver, list) and name in ("add", "update", "discard"):
+            return _change_set(receiver, name, [given] if name != "update" else items_of(given))
+        if known:
+            return getattr(receiver, name)(*arguments, **named)
+    except (KeyError, IndexError, ValueError):
+        pass  # it would fail there, too: what stands in the script cannot be what is read
+    except Exception:
+        known = False
+    make_open(receiver)
+    return UNKNOWN
+
+
+def _change_set(receiver: list[Any], name: str, items: list[Any]) -> None:
+    """A set stands here as a list."""
+    for item in items:
+        is_there = is_constant(item) and item in receiver
+        if name == "discard" and is_there:
+            receiver.remove(item)
+        elif name != "discard" and not is_there:
+            receiver.append(item)
 
 
 def _combined(receiver: list[Any], name: str, other: Any) -> Any:
@@ -174,6 +219,8 @@ def _combined(receiver: list[Any], name: str, other: Any) -> Any:
 
 def items_of(value: Any) -> Any:
     """Return the items that a loop over *value* would see, as a list, or UNKNOWN."""
+    if is_open(value):
+        return UNKNOWN
     match value:
         case ClassValue() if value.members:
             return list(value.members.values())

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from skillruntime.contract.derive.foreign_calls import MAX_TEXT
-from skillruntime.contract.derive.values import UNKNOWN, BoundMethod, ClassValue, EnumMember, FunctionValue, Symbol
+from skillruntime.contract.derive.values import (
+    UNKNOWN,
+    BoundMethod,
+    ClassValue,
+    EnumMember,
+    FunctionValue,
+    Symbol,
+    is_open,
+)
 
 __all__ = ["ARITHMETIC", "COMPARISONS", "CONVERSIONS", "SETS", "are_hashable", "is_costly", "truth"]
 
@@ -46,7 +54,7 @@ CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 115: st
 
 def truth(value: Any) -> Any:
     """Return whether *value* is true, or UNKNOWN."""
-    if value is UNKNOWN or isinstance(value, Symbol | BoundMethod):
+    if value is UNKNOWN or isinstance(value, Symbol | BoundMethod) or is_open(value):
         return UNKNOWN
     if isinstance(value, str | list | tuple | dict | set | int | float | bytes | range) or value is None:
         return bool(value)

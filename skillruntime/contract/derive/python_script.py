@@ -103,6 +103,7 @@ def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
     command = read_parser(reader, parser, description=first_paragraph(ast.get_docstring(tree)))
     if exhausted:
         command.unread.append(Unread("arguments", "the script is too long to be read to its end"))
+    command.unread += [Unread("arguments", "some are added to what cannot be read", line) for line in reader.lost]
     return Reading(command, "argparse")
 
 

@@ -16,6 +16,7 @@ from skillruntime.contract.derive.foreign_calls import items_of
 from skillruntime.contract.derive.imports import Imports
 from skillruntime.contract.derive.values import (
     UNKNOWN,
+    BoundMethod,
     ClassValue,
     EnumMember,
     FunctionValue,
@@ -76,17 +77,32 @@ class Reader(Imports):
             self.bind(node.target, self.evaluate(node.value, scope), scope)
 
     def _follow_augassign(self, node: ast.AugAssign, scope: Scope) -> None:
-        if isinstance(node.target, ast.Name):
-            left = ast.Name(node.target.id, ast.Load())
-            value = self.evaluate(ast.BinOp(left, node.op, node.value), scope)
-            self.bind(node.target, value, scope)
+        target = (
+            ast.parse(ast.unparse(node.target), mode="eval").body if not isinstance(node.target, ast.Name) else None
+        )
+        left = ast.Name(node.target.id, ast.Load()) if isinstance(node.target, ast.Name) else target
+        before = self.evaluate(left, scope)
+        if isinstance(before, list) and isinstance(node.op, ast.Add):  # it changes the list that others hold, too
+            self.call(BoundMethod(before, "extend"), [self.evaluate(node.value, scope)], {}, node)
+            return
+        value = self.evaluate(ast.BinOp(left or node.value, node.op, node.value), scope)
+        self.bind(node.target, value, scope)
 
     def _follow_delete(self, node: ast.Delete, scope: Scope) -> None:
         for target in node.targets:
-            self.bind(target, UNKNOWN, scope)
+            self.remove(target, scope)
 
     def _follow_global(self, node: ast.Global, scope: Scope) -> None:
         scope.outside |= set(node.names)
+
+    def _follow_nonlocal(self, node: ast.Nonlocal, scope: Scope) -> None:
+        for name in node.names:
+            outer = scope.parent
+            while outer is not None:
+                if name in outer.names:
+                    outer.names[name] = UNKNOWN
+                    break
+                outer = outer.parent
 
     def _follow_return(self, node: ast.Return, scope: Scope) -> None:
         raise Returned(self.evaluate(node.value, scope))
@@ -141,6 +157,14 @@ class Reader(Imports):
             same = other is value or (is_constant(value) and is_constant(other) and other == value)
             scope.names[name] = value if same else UNKNOWN
 
+    def _perhaps(self, statements: list[ast.stmt], scope: Scope) -> None:
+        """Follow *statements*, which may not be reached: a name that they give another value has none that is known."""
+        before = dict(scope.names)
+        self._maybe(statements, scope)
+        for name, value in scope.names.items():
+            if name in before and not isinstance(value, Model | InstanceValue):
+                scope.names[name] = self._kept(value, before[name], True)
+
     def _maybe(self, statements: list[ast.stmt], scope: Scope, branch: tuple[ast.AST, int] | None = None) -> bool:
         """Follow *statements*, which may not be reached; whether they leave the block they stand in."""
         names, branches = scope.names, self.branches
@@ -163,7 +187,7 @@ class Reader(Imports):
         items = items_of(self.evaluate(node.iter, scope))
         if items is UNKNOWN:
             self.bind(node.target, UNKNOWN, scope)
-            self._maybe(node.body, scope)
+            self._perhaps(node.body, scope)
             return
         for item in items:
             self.bind(node.target, item, scope)
@@ -179,7 +203,7 @@ class Reader(Imports):
     def _follow_while(self, node: ast.While, scope: Scope) -> None:
         truth = self.truth(node.test, scope)
         if truth is UNKNOWN or truth:
-            self._maybe(node.body, scope)
+            self._perhaps(node.body, scope)
 
     def _follow_with(self, node: ast.With, scope: Scope) -> None:
         for item in node.items:
@@ -208,7 +232,7 @@ class Reader(Imports):
 
     def _follow_match(self, node: ast.Match, scope: Scope) -> None:
         for case in node.cases:
-            self._maybe(case.body, scope)
+            self._perhaps(case.body, scope)
 
 
 def _members(node: ast.ClassDef, kind: ClassValue) -> dict[str, EnumMember]:

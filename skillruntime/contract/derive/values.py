@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
+    "MORE",
     "UNKNOWN",
     "BoundMethod",
     "ClassValue",
@@ -20,6 +21,8 @@ __all__ = [
     "Scope",
     "Symbol",
     "is_constant",
+    "is_open",
+    "make_open",
 ]
 
 
@@ -40,6 +43,23 @@ class _Unknown:
 
 
 UNKNOWN: Any = _Unknown()
+
+MORE: Any = type("More", (), {"__slots__": (), "__repr__": lambda self: "MORE"})()
+"""Stands in a list, or as a key, for whatever else may be in it: it was changed in a way that reading cannot tell."""
+
+
+def make_open(container: list[Any] | dict[Any, Any]) -> None:
+    """Forget what *container* holds: what was done to it cannot be told."""
+    container.clear()
+    if isinstance(container, list):
+        container.append(MORE)
+    else:
+        container[MORE] = UNKNOWN
+
+
+def is_open(value: Any) -> bool:
+    """Whether nobody can tell what *value* holds."""
+    return isinstance(value, list | tuple | dict) and any(each is MORE for each in value)
 
 
 @dataclass(frozen=True, slots=True)
