@@ -28,10 +28,11 @@ from skillruntime.remote.conversation import (
     cancel,
     converse,
     origin_of,
+    read_error,
     resume,
 )
-from skillruntime.remote.credentials import Credentials
-from skillruntime.remote.descriptor import CapabilityType, SkillDescriptor
+from skillruntime.remote.credentials import Credentials, Shown
+from skillruntime.remote.descriptor import AuthConfig, AuthType, CapabilityType, SkillDescriptor
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.environment import from_environment
 from skillruntime.remote.exchange import Transport, UnreachableError, WireRequest, WireResponse
@@ -48,14 +49,20 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.served import read_descriptor_file
 from skillruntime.remote.tracing import new_traceparent
-from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
+from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode, shortened
 from skillruntime.runtime.reported import read_reported
 from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
 from skillruntime.runtime.runtime import SkillRuntime
 
 __all__ = ["RemoteClient", "RemoteRunner", "attach_remote_skills", "fetch_descriptor", "remote_runners"]
 
-_FAREWELL = 3.0  # seconds for asking the server to stop what was cancelled here
+_FETCHING = {
+    401: WireCode.AUTH_REQUIRED,
+    403: WireCode.PERMISSION_DENIED,
+    404: WireCode.SKILL_NOT_FOUND,
+    410: WireCode.SKILL_NOT_FOUND,
+}
+_FAREWELL = 1.0  # seconds for asking the server to stop what was cancelled here
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,8 @@ class RemoteClient:
 
     *transport* replaces HTTP (a `SkillService.handle`, say); *guard* says where HTTP may connect. *wait_seconds* is how
     long a server that can is asked to hold an answer back until there is news; 0 polls. *patience* is how many seconds
-    a server may be away while an execution is followed.
+    a server may be away while an execution is followed. *grace* is how many seconds after the timeout that was asked of
+    it a server may still take to say how the execution ended.
     """
 
     descriptor: SkillDescriptor
@@ -74,6 +82,7 @@ class RemoteClient:
     caller: Caller = Caller("skillruntime")  # noqa: RUF009 - frozen
     wait_seconds: float = 20.0
     patience: float = 300.0
+    grace: float = 30.0
     jitter: Callable[[], float] = random.random
 
     async def invoke(
@@ -91,7 +100,8 @@ class RemoteClient:
         """Invoke the skill and return the execution that has ended.
 
         *key* is the idempotency key: the same key is the same execution. *timeout*, in seconds, is asked of the
-        server. *on_change* sees the execution at every step: its id is what `resume` takes.
+        server; one that does not keep it is given up after `grace`. *on_change* sees the execution at every step: its
+        id is what `resume` takes.
 
         Raises:
             RemoteError: it was refused, or could not be followed to its end.
@@ -103,7 +113,18 @@ class RemoteClient:
         context = InvocationContext(trace_id, priority, timeout_ms)
         request = InvocationRequest(caller or self.caller, self.descriptor.id, arguments, context)
         plan = self._plan(request, key or secrets.token_hex(16), trace_id, repeatable)
-        return await self._drive(plan, converse(plan), on_change)
+        seen: list[Execution] = []
+
+        def note(execution: Execution) -> None:
+            seen[:] = [execution]
+            if on_change is not None:
+                on_change(execution)
+
+        with anyio.move_on_after(None if timeout is None else timeout + self.grace):
+            return await self._drive(plan, converse(plan), note)
+        message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later"
+        details = {"execution_id": seen[0].execution_id} if seen else None
+        raise RemoteError(ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details), may_have_run=True)
 
     async def resume(self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None) -> Execution:
         """Follow an execution that was begun before, this process's start included, and return it ended."""
@@ -252,7 +273,7 @@ def to_output(execution: Execution) -> Any:
     code = {
         ExecutionStatus.TIMEOUT: WireCode.EXECUTION_TIMEOUT,
         ExecutionStatus.CANCELLED: WireCode.EXECUTION_CANCELLED,
-    }.get(execution.status, WireCode.INTERNAL_ERROR)
+    }.get(execution.status, ErrorCode.TOOL_EXECUTION_FAILED)
     document = execution.error or ErrorDocument(code, f"The execution is {execution.status} and does not say why")
     listed = (document.details or {}).get("errors")
     errors: tuple[SkillError, ...] = ()
@@ -278,9 +299,10 @@ def _violation_error(violation: Mapping[str, Any]) -> SkillError:
         code = ErrorCode(str(violation.get("code")))
     except ValueError:
         code = ErrorCode.INVALID_INPUT
-    message = str(violation.get("message") or f"expected {expected}, got {actual} - at {path}")[:500]
+    said = f"expected {json.dumps(expected)[:100]}, got {json.dumps(actual)[:100]} - at {path[:100]}"
+    message = str(violation.get("message") or said)[:500]
     action = violation.get("suggested_action")
-    details = {"path": path, "expected": expected, "received": actual}
+    details = shortened({"path": path, "expected": expected, "received": actual})
     return SkillError(code, message, True, details, action if isinstance(action, str) else None)
 
 
@@ -335,15 +357,20 @@ def attach_remote_skills(
 
 
 async def fetch_descriptor(
-    url: str, *, transport: Transport | None = None, guard: AddressGuard | None = None
+    url: str,
+    *,
+    credentials: Credentials | None = None,
+    transport: Transport | None = None,
+    guard: AddressGuard | None = None,
 ) -> SkillDescriptor:
-    """Return the descriptor at *url*.
+    """Return the descriptor at *url*; that of a private skill is shown only to *credentials*, as an API key.
 
     Raises:
         RemoteError: it cannot be fetched.
         InvalidSkillError: what is there is none.
     """
-    request = WireRequest("GET", url, {"accept": "application/json"})
+    shown = await credentials(AuthConfig(AuthType.API_KEY), False) if credentials is not None else Shown()
+    request = WireRequest("GET", url, {"accept": "application/json", **shown.headers})
     try:
         if transport is not None:
             response = await transport(request)
@@ -353,8 +380,9 @@ async def fetch_descriptor(
     except UnreachableError as error:
         raise RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(error))) from None
     if response.status != 200:
+        code = _FETCHING.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
         message = f"The address of the descriptor answered {response.status}"
-        raise RemoteError(ErrorDocument(WireCode.SKILL_NOT_FOUND, message))
+        raise RemoteError(read_error(response) or ErrorDocument(code, message))
     try:
         return SkillDescriptor.from_dict(parse_json(response.body))
     except MessageError as error:

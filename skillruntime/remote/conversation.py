@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -28,12 +29,25 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, RetryHint, WireCode
 
-__all__ = ["Conversation", "Pause", "Plan", "Saw", "Send", "cancel", "check_protocol", "converse", "resume"]
+__all__ = [
+    "Conversation",
+    "Pause",
+    "Plan",
+    "Saw",
+    "Send",
+    "cancel",
+    "check_protocol",
+    "converse",
+    "read_error",
+    "resume",
+]
 
 MAX_PAUSE: Final = 30.0
-"""Seconds, at most, that a server's wish or our own backoff makes us pause at once."""
+"""Seconds, at most, that our own backoff, or the interval of polling, makes us pause at once."""
 
 _FIRST_POLL, _LAST_POLL = 0.1, 5.0  # seconds: our own polling, where the server says nothing
+_MOST_ATTEMPTS: Final = 10  # of a call that timed out, whatever the server suggests
+_NEVER: Final = 1e9  # seconds: as good as never
 _RETRIED: Final = frozenset({429, 502, 503, 504})
 _CERTAIN: Final = frozenset({429, 503})  # the server says that it did not take the request
 
@@ -68,7 +82,8 @@ class Plan:
     """What is to be invoked, and how patiently.
 
     ``key`` is the idempotency key; ``repeatable`` says that the skill may run twice without harm; ``jitter`` gives
-    numbers from 0 to 1; ``patience`` is how many seconds of failed polling in a row are borne.
+    numbers from 0 to 1; ``patience`` is how many seconds of failed polling in a row are borne, and for how long a
+    server may ask us to stay away.
     """
 
     descriptor: SkillDescriptor
@@ -128,7 +143,8 @@ def converse(plan: Plan) -> Conversation:
         hint = final.error.retry if final.error is not None else None
         allowed = hint.max_attempts if hint is not None and hint.max_attempts is not None else 0
         attempt += 1
-        if final.status is not ExecutionStatus.TIMEOUT or not plan.repeatable or attempt >= allowed:
+        may_repeat = plan.repeatable and attempt < min(allowed, _MOST_ATTEMPTS) and not _is_too_long(plan, hint)
+        if final.status is not ExecutionStatus.TIMEOUT or not may_repeat:
             return final
         yield Pause(_backoff(plan, attempt - 1, hint))
         plan = replace(plan, key=f"{plan.key}-{attempt}")  # another attempt is another execution
@@ -168,7 +184,7 @@ def _submit(plan: Plan) -> Conversation:
         if failure is None:
             assert isinstance(answer, WireResponse)
             return _read_execution(answer, plan, None)
-        if (unsure and not plan.may_repeat) or attempt == attempts - 1:
+        if (unsure and not plan.may_repeat) or attempt == attempts - 1 or _is_too_long(plan, hint):
             raise RemoteError(failure, may_have_run=unsure and not plan.may_repeat)
         yield Pause(_backoff(plan, attempt, hint))
     raise AssertionError("unreachable")
@@ -183,7 +199,7 @@ def _submission_failure(answer: Answer) -> tuple[ErrorDocument | None, bool, Ret
     assert isinstance(answer, WireResponse)
     if answer.status not in _RETRIED:
         return None, False, None
-    document = _read_error(answer)
+    document = read_error(answer)
     if document is not None and document.code == WireCode.EXECUTION_TIMEOUT and _has_execution(answer):
         return None, False, None  # a synchronous wait that ended in a timeout: the document says all
     hint = (document.retry if document is not None else None) or RetryHint()
@@ -191,7 +207,7 @@ def _submission_failure(answer: Answer) -> tuple[ErrorDocument | None, bool, Ret
     if asked is not None:
         hint = replace(hint, suggested_delay_ms=int(asked * 1000))
     shown = document or ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}")
-    return shown, answer.status not in _CERTAIN, hint
+    return replace(shown, retry=hint if hint != RetryHint() else None), answer.status not in _CERTAIN, hint
 
 
 def _follow(plan: Plan, execution: Execution) -> Conversation:
@@ -234,7 +250,7 @@ def _get(
         pause = _backoff(plan, failures, hint, first=min(plan.retry.backoff_ms / 1000, 0.5) or 0.1)
         if waited + pause > plan.patience:
             if isinstance(answer, WireResponse):
-                raise RemoteError(_read_error(answer) or _nonsense(answer, "").document, may_have_run=True)
+                raise RemoteError(read_error(answer) or _nonsense(answer, "").document, may_have_run=True)
             raise _unreachable(answer, may_have_run=True)
         waited, failures = waited + pause, failures + 1
         yield Pause(pause)
@@ -246,8 +262,14 @@ def _backoff(plan: Plan, attempt: int, hint: RetryHint | None, *, first: float |
     pause: float = min(MAX_PAUSE, base * 2.0 ** min(attempt, 16))
     pause = pause * (0.5 + 0.5 * plan.jitter())
     if hint is not None and hint.suggested_delay_ms is not None:
-        pause = max(pause, min(MAX_PAUSE, hint.suggested_delay_ms / 1000))
+        pause = max(pause, hint.suggested_delay_ms / 1000)
     return pause
+
+
+def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
+    """Whether the server asks us to stay away for longer than we wait: then the caller is told so at once."""
+    delay = hint.suggested_delay_ms if hint is not None else None
+    return delay is not None and delay / 1000 > plan.patience
 
 
 def _wait_header(plan: Plan) -> dict[str, str]:
@@ -260,7 +282,7 @@ def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
     """The pause before the next poll; *asked* is the server's ``Retry-After``, which cannot say less than a second."""
     wished = plan.descriptor.extensions.poll_interval_ms
     if asked is not None and (asked != 1 or wished is None):
-        return asked
+        return max(asked, _FIRST_POLL)  # a server that says "now" each time is still not asked without a pause
     if wished is not None:
         return wished / 1000
     return min(_LAST_POLL, _FIRST_POLL * 1.5 ** min(polls, 20))
@@ -294,7 +316,7 @@ def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Ex
 
 
 def _refusal(response: WireResponse) -> RemoteError:
-    document = _read_error(response)
+    document = read_error(response)
     if document is None:
         if 300 <= response.status < 400:
             return _nonsense(response, "it redirects to where we do not follow; the descriptor should name the target")
@@ -306,7 +328,8 @@ def _nonsense(response: WireResponse, why: str) -> RemoteError:
     """The error for an answer that is not the protocol: says what came, and what was wrong with it."""
     kind = response.headers.get("content-type", "no content type")[:60]
     message = f"The endpoint answered {response.status} ({kind}, {len(response.body)} bytes): {why or 'no answer'}"
-    return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message), may_have_run=response.status < 400)
+    may_have_run = response.status < 400 or response.status >= 500
+    return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message), may_have_run=may_have_run)
 
 
 def _unreachable(answer: Answer, *, may_have_run: bool) -> RemoteError:
@@ -321,7 +344,8 @@ def _read_json(response: WireResponse) -> Any:
         raise _nonsense(response, f"the body is no JSON ({error.violations[0]['actual']}): {start!r}") from None
 
 
-def _read_error(response: WireResponse) -> ErrorDocument | None:
+def read_error(response: WireResponse) -> ErrorDocument | None:
+    """Return the error that *response* carries in the protocol's envelope; None where it carries none."""
     try:
         document = parse_json(response.body)
     except MessageError:
@@ -338,13 +362,17 @@ def _has_execution(response: WireResponse) -> bool:
 
 
 def _retry_after(response: WireResponse) -> float | None:
-    """The seconds that ``Retry-After`` asks for; its form as a date is not read, for our clock is not theirs."""
+    """The seconds that ``Retry-After`` asks for; a date is held against the server's own ``Date``, not our clock."""
     text = response.headers.get("retry-after", "")
     try:
-        seconds = float(text)
-    except ValueError:
+        seconds = float(text) if text[:1].isdigit() else _seconds_between(response.headers.get("date", ""), text)
+    except (ValueError, TypeError):
         return None
-    return min(seconds, 3600.0) if seconds >= 0 else None
+    return seconds if 0 <= seconds < _NEVER else _NEVER if seconds > 0 else None
+
+
+def _seconds_between(now: str, then: str) -> float:
+    return max(0.0, (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds())
 
 
 def origin_of(url: str) -> tuple[str, str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.explanation import explain
@@ -55,6 +56,12 @@ __all__ = [
 ]
 
 
+_URLS = (
+    *(("endpoint", name) for name in ("url", "status_url", "result_url")),
+    *(("auth", "oauth2", name) for name in ("token_url", "authorization_url")),
+    *(("extensions", name) for name in ("events_url", "executions_url")),
+    *(("protocol", "changelog_url"), ("provider", "url"), ("documentation_url",)),
+)
 _WAY = 30.0  # seconds for the way, and for waiting until it runs
 
 
@@ -193,6 +200,7 @@ def find_faults(document: Any) -> list[str]:
                 Version.parse(version)
             except ValueError as error:
                 found.append(f"{error} - at {where}")
+    found += [f"it is no URL - at /{'/'.join(place)}" for place in _URLS if not _is_url(_at(document, place))]
     inputs = document.get("inputs")
     names = [item.get("name") for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
     found += [f"two inputs are called {name!r} - at /inputs" for name in sorted(_twice(names))]
@@ -217,6 +225,20 @@ def _schema_faults(document: Mapping[str, Any]) -> list[str]:
             except InvalidSkillError as error:
                 found.append(str(error))
     return found
+
+
+def _at(document: Any, place: tuple[str, ...]) -> Any:
+    for name in place:
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document
+
+
+def _is_url(value: Any) -> bool:
+    """Whether *value* has the host and port of a URL, which no pattern says; what is no text the schema has told."""
+    try:
+        return not isinstance(value, str) or (bool(urlsplit(value).hostname) and urlsplit(value).port != 0)
+    except ValueError:
+        return False
 
 
 def _twice(names: list[Any]) -> set[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ssl
 from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Final
 from urllib.parse import urljoin, urlsplit
@@ -27,7 +28,7 @@ _REDIRECTS = 3
 _KEPT = frozenset(
     {
         *("content-type", "retry-after", "etag", "location", "preference-applied", "traceparent"),
-        *("allow", "cache-control", "vary", "www-authenticate"),
+        *("allow", "cache-control", "date", "vary", "www-authenticate"),
     }
 )
 
@@ -44,9 +45,14 @@ class HttpTransport:
         self._client: httpx2.AsyncClient | None = None
 
     async def __aenter__(self) -> HttpTransport:
-        # No proxy from the environment: it would resolve the name again, beyond the guard.
+        # No proxy from the environment: it would resolve the name again, beyond the guard. And no cookies: the client
+        # would keep them for the address that was connected to, which may be that of many names.
         self._client = httpx2.AsyncClient(
-            verify=_tls(), trust_env=False, follow_redirects=False, timeout=httpx2.Timeout(30.0, connect=10.0)
+            verify=_tls(),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx2.Timeout(30.0, connect=10.0),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
         return self
 
@@ -80,6 +86,8 @@ class HttpTransport:
                 return await self._send(self._client, request, address)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise UnreachableError(f"The endpoint cannot be reached ({_name(error)})", was_sent=False) from None
+        except httpx2.InvalidURL:
+            raise UnreachableError("The address is no URL", was_sent=False, is_refused=True) from None
         except (httpx2.HTTPError, OSError) as error:
             raise UnreachableError(f"The connection broke off ({_name(error)})", was_sent=True) from None
 
@@ -118,8 +126,11 @@ def _same_origin_target(request: WireRequest, response: WireResponse) -> str | N
     follows = (307, 308) if request.method != "GET" else (301, 302, 303, 307, 308)
     if location is None or response.status not in follows:
         return None
-    target = urljoin(request.url, location)
-    return target if origin_of(target) == origin_of(request.url) else None
+    try:
+        target = urljoin(request.url, location)
+        return target if origin_of(target) == origin_of(request.url) else None
+    except ValueError:  # brackets that do not close, or a port that is none
+        return None
 
 
 @cache

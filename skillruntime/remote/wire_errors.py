@@ -6,6 +6,7 @@ knows a code's HTTP status, and what `ErrorCode` it is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,8 +14,9 @@ from http import HTTPStatus
 from typing import Any
 
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
+from skillruntime.runtime.failure import with_next_step
 
-__all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "to_skill_error"]
+__all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "shortened", "to_skill_error"]
 
 
 class WireCode(StrEnum):
@@ -172,6 +174,8 @@ _ACTIONS: Mapping[str, str] = {
     WireCode.EXECUTION_CANCELLED: "Do not repeat the call unless the user asks for it",
     WireCode.ENDPOINT_UNREACHABLE: "Try again later, or go on without this skill",
 }
+_MOST_DETAILS = 20
+_LONGEST_DETAIL = 1000  # characters of JSON
 _UNSURE = "It may have run and taken effect: check before calling again, or ask the user"
 
 
@@ -183,7 +187,7 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
     ('ACCESS_DENIED', False)
     """
     _, code, recoverable = _TABLE.get(document.code, (500, ErrorCode.TOOL_EXECUTION_FAILED, False))
-    details = dict(document.details) if document.details else {}
+    details = shortened(document.details) if document.details else {}
     if document.code not in _TABLE:
         try:
             code = ErrorCode(document.code)
@@ -201,7 +205,21 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
         action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"
     if may_have_run:
         action, recoverable = _UNSURE, False
-    return SkillError(code, document.message, recoverable, details or None, action if isinstance(action, str) else None)
+    told = action if isinstance(action, str) else None
+    return with_next_step(SkillError(code, document.message, recoverable, details or None, told))
+
+
+def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *details*, cut to what a model can be told: a peer may send any amount.
+
+    >>> shortened({"left": 3, "log": "x" * 5000})
+    {'left': 3, 'log': '(5,002 characters left out)'}
+    """
+    kept: dict[str, Any] = {}
+    for name, value in list(details.items())[:_MOST_DETAILS]:
+        length = len(json.dumps(value, ensure_ascii=False, default=str))
+        kept[name[:100]] = value if length <= _LONGEST_DETAIL else f"({length:,} characters left out)"
+    return kept
 
 
 def _whole(value: Any) -> int | None:

@@ -146,13 +146,63 @@ def test_a_suggested_delay_in_the_envelope_counts_too() -> None:
     assert walk.pauses[0] == 5.0
 
 
-def test_a_hostile_retry_after_cannot_stop_us_for_days() -> None:
-    """A pause is at most half a minute, whatever the server wishes."""
-    busy = answer({}, 503, retry_after="99999999")
+@pytest.mark.parametrize("wish", ["301", "99999999", "1e400"])
+def test_a_server_that_asks_for_more_than_our_patience_is_told_of_at_once(wish: str) -> None:
+    """It is never asked sooner than it wishes, so the caller learns when to try again instead of waiting for it."""
+    error = failure_of(plan(patience=300), answer({}, 503, retry_after=wish))
+
+    assert error.recoverable and not error.may_have_run
+    assert (error.to_errors()[0].suggested_action or "").startswith("Try again in")
+
+
+def test_a_longer_wish_than_our_own_backoff_is_kept() -> None:
+    """RFC 9110, 10.2.3: not before it is over."""
+    walk = Walk(converse(plan()), [answer({}, 503, retry_after="120"), ACCEPTED, COMPLETED])
+
+    assert walk.pauses[0] == 120.0
+
+
+def test_a_date_is_held_against_the_servers_own_clock() -> None:
+    """RFC 9110, 10.2.3 and 5.6.7: ``Retry-After`` may be a date; how long that is, its ``Date`` says."""
+    dates = {"date": "Fri, 31 Dec 1999 23:59:58 GMT", "retry_after": "Sat, 01 Jan 2000 00:00:05 GMT"}
+
+    walk = Walk(converse(plan()), [answer({}, 503, **dates), ACCEPTED, COMPLETED])
+
+    assert walk.pauses[0] == 7.0
+
+
+@pytest.mark.parametrize("wish", ["", "soon", "-5", "nan", "Sat, 99 Foo 2000", "Sat, 01 Jan 2000 00:00:05 -0000"])
+def test_a_wish_that_cannot_be_read_is_none(wish: str) -> None:
+    """Our own backoff stands."""
+    busy = answer({}, 503, retry_after=wish, date="Fri, 31 Dec 1999 23:59:58 GMT")
 
     walk = Walk(converse(plan()), [busy, ACCEPTED, COMPLETED])
 
-    assert walk.pauses[0] == 30.0
+    assert walk.pauses[0] == 1.0
+
+
+@pytest.mark.parametrize("headers", [{"retry_after": "0"}, {"preference_applied": "wait=20"}])
+def test_a_server_that_says_now_each_time_is_not_flooded(headers: dict[str, str]) -> None:
+    """There is a pause between two polls, whatever it says."""
+    walk = Walk(converse(plan()), [ACCEPTED, answer(shown("running"), **headers), RUNNING, COMPLETED])
+
+    assert walk.pauses[1] == 0.1
+
+
+def test_a_server_cannot_have_us_try_for_ever() -> None:
+    """A timeout that suggests a million attempts is tried ten times."""
+    error = {"code": "EXECUTION_TIMEOUT", "message": "late", "retry": {"suggested_delay_ms": 0, "max_attempts": 10**6}}
+
+    walk = Walk(converse(plan(repeatable=True)), [answer(shown("timeout", error=error))] * 12)
+
+    assert len(walk.sent) == 10
+
+
+def test_a_bare_500_may_have_run() -> None:
+    """Nobody knows what failed behind a page of HTML, so a model is not told to try again."""
+    error = failure_of(plan(), WireResponse(500, {"content-type": "text/html"}, b"<html>"))
+
+    assert error.may_have_run and not error.recoverable
 
 
 @pytest.mark.parametrize("status", [502, 504])

@@ -163,6 +163,8 @@ def test_every_required_field_is_required(name: str) -> None:
         (("version",), "two", "no|version"),
         (("protocol", "version"), "1.0.x", "/protocol/version"),
         (("endpoint", "url"), "ftp://example.com", "/endpoint/url"),
+        (("endpoint", "url"), "http://[::1/", "/endpoint/url"),
+        (("endpoint", "status_url"), "http://example.com:99999/", "/endpoint/status_url"),
         (("endpoint", "timeout_ms"), 0, "/endpoint/timeout_ms"),
         (("endpoint", "method"), "GET", "/endpoint/method"),
         (("inputs", 0, "type"), "text", "/inputs/0/type"),

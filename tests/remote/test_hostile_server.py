@@ -245,6 +245,22 @@ async def test_a_redirect_within_the_origin_is_followed() -> None:
     assert server.received[0].partition(b"\r\n\r\n")[2] == server.received[1].partition(b"\r\n\r\n")[2]
 
 
+@pytest.mark.parametrize("location", ["http://[::1/", "http://h:99999/", "//[", "/" + "a" * 70_000])
+async def test_a_redirect_to_what_is_no_url_is_named(location: str) -> None:
+    """The library's own error, not one of a parser."""
+    async with mean(say({}, 307, location=location)) as server:
+        with pytest.raises(RemoteError, match=r"redirects|no URL"):
+            await server.client().invoke({"text": "hi"})
+
+
+async def test_cookies_are_not_kept() -> None:
+    """One address may be that of many names, and what a server wants remembered is in the protocol's documents."""
+    async with mean(say(shown("accepted"), 202, set_cookie="a=1; Path=/"), say(shown("completed", output=1))) as server:
+        await server.client().invoke({"text": "hi"})
+
+    assert not any(b"cookie" in request.lower() for request in server.received)
+
+
 async def test_redirects_in_a_circle_end() -> None:
     """So many, and no more."""
     async with mean(say_bytes(b"", 307, location="/invoke")) as server:
@@ -276,6 +292,17 @@ async def test_what_a_server_says_of_time_does_not_bind_us() -> None:
             await server.client().invoke({"text": "hi"})
 
     assert scope.cancelled_caught
+
+
+async def test_a_server_that_never_ends_is_given_up_after_the_timeout_that_was_asked_of_it() -> None:
+    """With the execution's id, by which it can be followed again; it may have run."""
+    async with mean(say(shown("accepted"), 202), say(shown("running"))) as server:
+        impatient = replace(server.client(), grace=0.05)
+        with pytest.raises(RemoteError, match=r"within 0\.05 s") as raised:
+            await impatient.invoke({"text": "hi"}, timeout=0.05)
+
+    assert raised.value.may_have_run
+    assert raised.value.document.details == {"execution_id": "exec-789-xyz"}
 
 
 # The guard
@@ -385,3 +412,30 @@ async def test_a_descriptor_is_fetched_or_said_why_not() -> None:
             await fetch_descriptor(f"http://127.0.0.1:{server.port}/d", guard=OPEN)
 
     assert fetched == described
+
+
+@pytest.mark.parametrize(
+    ("status", "document", "code"),
+    [
+        (401, {"error": {"code": "AUTH_REQUIRED", "message": "Who are you?"}}, "AUTH_REQUIRED"),
+        (403, {}, "PERMISSION_DENIED"),
+        (410, {}, "SKILL_NOT_FOUND"),
+        (302, {}, "ENDPOINT_UNREACHABLE"),
+        (503, {}, "ENDPOINT_UNREACHABLE"),
+    ],
+)
+async def test_why_a_descriptor_cannot_be_fetched_is_told(status: int, document: Any, code: str) -> None:
+    """A server that is away is not a skill that does not exist."""
+    async with mean(say(document, status)) as server:
+        with pytest.raises(RemoteError) as raised:
+            await fetch_descriptor(f"http://127.0.0.1:{server.port}/d", guard=OPEN)
+
+    assert raised.value.document.code == code
+
+
+async def test_a_private_descriptor_is_fetched_with_a_key() -> None:
+    """Chapter 7: private is visible to authenticated callers alone."""
+    async with mean(say(plain_descriptor().to_dict())) as server:
+        await fetch_descriptor(f"http://127.0.0.1:{server.port}/d", credentials=ApiKey(KEY), guard=OPEN)
+
+    assert f"x-api-key: {KEY}".encode() in server.received[0]

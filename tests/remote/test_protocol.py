@@ -227,6 +227,13 @@ def test_the_codes_of_chapter_9_have_its_http_statuses(code: str, status: int) -
     assert ErrorDocument(code, "").http_status == status
 
 
+def test_a_model_is_told_no_more_than_it_can_read() -> None:
+    """A peer's details may have any length; what is left out is said."""
+    error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0, "log": "x" * 100_000}))
+
+    assert error.details == {"left": 0, "log": "(100,002 characters left out)", "code": "QUOTA_OF_MARS"}
+
+
 def test_a_code_that_nobody_knows_is_kept_in_the_details() -> None:
     """A skill's own code reaches the model, beside one that it can understand."""
     error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0}, RetryHint(1000)))
