@@ -14,7 +14,7 @@ from typing import Any
 from skillruntime.contract.comparison.difference import Bump, Finding, containment, covers, differences, opened
 from skillruntime.contract.comparison.normal_form import NotComparable, closed, normal_form
 from skillruntime.contract.comparison.requirements import requirement_differences
-from skillruntime.contract.comparison.witness import NO_WITNESS, Judge, find_witness
+from skillruntime.contract.comparison.witness import NO_WITNESS, Sides
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration_steps.conversions import same_as
 from skillruntime.contract.pointer import format_pointer
@@ -173,7 +173,7 @@ def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
     change = Change(side, "", "schema-changed", why, bump, bump)
     if bump is Bump.MAJOR:
         finding = Finding((), "schema-changed", why, bump, bump, None, old, new)
-        witness = find_witness(finding, Judge(giver), Judge(taker), is_output=side == "output")
+        witness = Sides(giver, taker, is_output=side == "output").witness_of(finding)
         if witness is not NO_WITNESS:
             return replace(change, witness=witness, witness_reading="both")
         change = replace(change, why=f"{why}; it cannot be proven harmless, which counts as breaking")
@@ -189,16 +189,16 @@ class _Readings:
     def __init__(self, old: Any, new: Any, is_output: bool) -> None:
         self.is_output = is_output
         self._sides = (new, old) if is_output else (old, new)
-        self._judges: dict[str, tuple[Judge, Judge]] = {}
+        self._read: dict[str, Sides] = {}
         self._answers: dict[str, str] = {}
 
-    def judges(self, reading: str) -> tuple[Judge, Judge]:
-        if reading not in self._judges:
+    def sides(self, reading: str) -> Sides:
+        if reading not in self._read:
             giver, taker = self._sides
             if reading == "practical":
                 giver, taker = closed(giver), opened(taker) if self.is_output else closed(taker)
-            self._judges[reading] = (Judge(giver), Judge(taker))
-        return self._judges[reading]
+            self._read[reading] = Sides(giver, taker, is_output=self.is_output)
+        return self._read[reading]
 
     def settled(self, change: Change) -> Change:
         """Return *change* with a witness of what it breaks, or without the claim where the whole proves it wrong."""
@@ -208,12 +208,13 @@ class _Readings:
         for reading, field in _FIELDS.items():
             if getattr(change, field) is not Bump.MAJOR:
                 continue
-            if change.witness is not NO_WITNESS and self._shows(change.witness, reading):
+            if change.witness is not NO_WITNESS and self.sides(reading).shows(change.witness):
                 change = replace(change, witness_reading="both")
                 continue
-            witness = find_witness(finding, *self.judges(reading), is_output=self.is_output)
+            witness = self.sides(reading).witness_of(finding)
             if witness is not NO_WITNESS:
-                both = reading == "practical" and change.set_theory is Bump.MAJOR and self._shows(witness, "set theory")
+                both = reading == "practical" and change.set_theory is Bump.MAJOR
+                both = both and self.sides("set theory").shows(witness)
                 change = replace(change, witness=witness, witness_reading="both" if both else reading)
             elif self._contained(reading) == "yes":
                 harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which harms nothing that fits"}
@@ -243,12 +244,6 @@ class _Readings:
 
     def _contained(self, reading: str) -> str:
         if reading not in self._answers:
-            giver, taker = self.judges(reading)
-            self._answers[reading] = containment(taker.schema, giver.schema)
+            sides = self.sides(reading)
+            self._answers[reading] = containment(sides.taker.schema, sides.giver.schema)
         return self._answers[reading]
-
-    def _shows(self, witness: Any, reading: str) -> bool:
-        giver, taker = self.judges(reading)
-        if not giver.admits(witness) or taker.admits(witness):
-            return False
-        return giver.surely_admits(witness) and not taker.surely_admits(witness)
