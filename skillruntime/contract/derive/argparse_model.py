@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skillruntime.contract.derive.command import Unread
@@ -25,11 +25,13 @@ class Asked:
     line: int
     branches: tuple[tuple[ast.AST, int], ...] = ()
     group: int | None = None
+    doubt: list[bool] = field(default_factory=list)
+    """Holds something where the function that asked may have ended before."""
 
     @property
     def certain(self) -> bool:
         """Whether it is asked for, whatever the conditions come to."""
-        return not self.branches
+        return not self.branches and not self.doubt
 
 
 def on_either_side(asked: list[Asked]) -> list[Asked]:
@@ -74,6 +76,7 @@ class ParserModel(Model):
 
     def __init__(self, reader: Reader, named: dict[str, Any]) -> None:
         self.level = reader.uncertain
+        self.made = reader.tick()
         self.named = named
         self.asked: list[Asked] = []
         self.groups: dict[int, bool] = {}
@@ -107,7 +110,9 @@ class ParserModel(Model):
     ) -> None:
         """Record one ``add_argument``."""
         branches = reader.branches[self.level :]
-        self.asked.append(Asked(arguments, named, getattr(node, "lineno", 0), branches, group))
+        asked = Asked(arguments, named, getattr(node, "lineno", 0), branches, group)
+        reader.doubts.append((reader.tick(), self.made, asked.doubt))
+        self.asked.append(asked)
 
     def call_method(self, reader: Reader, name: str, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Record what the parser is asked; raise `Found` where it parses."""
@@ -132,6 +137,7 @@ class ParserModel(Model):
                 raise Found(self)
             case "parse_known_args" | "parse_known_intermixed_args":
                 self.partial = True
+                reader.doubts.clear()  # whoever comes here was asked for all of it
                 reader.models.append(self)  # the last one that parses is the one that the script is called with
                 return UNKNOWN
             case "register" if len(arguments) == 3 and all(isinstance(each, str | None) for each in arguments[:2]):

@@ -18,10 +18,11 @@ from skillruntime.contract.derive.values import (
     Model,
     Scope,
     Symbol,
+    is_constant,
     make_open,
 )
 
-__all__ = ["Calls", "Left", "Library", "Neighbours", "Returned"]
+__all__ = ["Calls", "Early", "Left", "Library", "Neighbours", "Returned"]
 
 MAX_CALL_DEPTH = 24
 _DECLARES = ("add_argument", "add_parser", "add_argument_group", "add_mutually_exclusive_group", "add_subparsers")
@@ -46,6 +47,20 @@ class Returned(Exception):  # noqa: N818 - control flow
 class Left(Exception):  # noqa: N818 - control flow
     """A loop is left, or its round ended."""
 
+    def __init__(self, is_break: bool) -> None:
+        super().__init__()
+        self.is_break = is_break
+
+
+class Early:
+    """What a function, or a round of a loop, may have ended with before its end, under a condition nobody can tell."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.since = 0
+        self.round = False
+        self.loop = False
+
 
 class Calls(Expressions):
     """Evaluates expressions with their calls; what follows statements is left to the reader.
@@ -59,6 +74,10 @@ class Calls(Expressions):
         self.made = made
         self.branches: tuple[tuple[ast.AST, int], ...] = ()
         self.depth = 0
+        self.early = Early()
+        self.clock = 0
+        self.doubts: list[tuple[int, int, list[bool]]] = []
+        """When each argument was asked for, when its parser was made, and where a doubt about it is noted."""
         self.lost: list[int] = []
         """The lines in which something is declared to a value that cannot be read."""
         self.generators: dict[int, bool] = {}
@@ -81,7 +100,8 @@ class Calls(Expressions):
             case BoundMethod(receiver=receiver):
                 if changes(receiver, function.name) and self.is_doubtful(receiver):
                     make_open(receiver)
-                return self.made_here(call_method(receiver, function.name, arguments, named))
+                result = call_method(receiver, function.name, arguments, named)
+                return result if function.name in ("get", "setdefault", "pop") else self.made_here(result)
             case Made():
                 apply = self.library.get("decorate")
                 return apply(self, [function, *arguments], named, node) if apply else UNKNOWN
@@ -145,17 +165,40 @@ class Calls(Expressions):
         if isinstance(function.node, ast.Lambda):
             return self.evaluate(function.node.body, scope)
         self.depth += 1
-        level, branches = self.uncertain, self.branches
+        level, branches, early = self.uncertain, self.branches, self.early
+        self.early = Early()
         try:
             self.follow(function.node.body, scope)
+            self._doubt_what_followed()
         except Returned as returned:
-            return returned.value
+            self._doubt_what_followed()
+            return self._settled(returned.value)
         except Left:
             return UNKNOWN
         finally:
+            self.early = early
             self.depth -= 1
             self.uncertain, self.branches = level, branches
         return scope.names.get("__maybe__", UNKNOWN if self._is_generator(function.node) else None)
+
+    def tick(self) -> int:
+        """Return the time, of which there is more at each call."""
+        self.clock += 1
+        return self.clock
+
+    def _doubt_what_followed(self) -> None:
+        """A function that may have ended early came to its end: what it asked older parsers for since is in doubt."""
+        if self.early.values:
+            for asked, made, doubt in self.doubts:
+                if asked > self.early.since > made:
+                    doubt.append(True)
+
+    def _settled(self, value: Any) -> Any:
+        """What the function gives, though it may have given something else before: a plain value is told by both."""
+        if isinstance(value, Model | InstanceValue | FunctionValue | ClassValue):
+            return value
+        same = all(each is value or (is_constant(each) and each == value) for each in self.early.values)
+        return value if same else UNKNOWN
 
     def _is_generator(self, node: ast.AST) -> bool:
         if id(node) not in self.generators:

@@ -347,7 +347,7 @@ class Expressions(Attributes):
 
     def made_here(self, value: Any) -> Any:
         """Take note under how many conditions *value* is made: under no more than these, changing it is certain."""
-        if self.uncertain:
+        if self.uncertain and isinstance(value, list | dict | InstanceValue):
             self.fresh[id(value)] = (value, self.uncertain)
         return value
 

@@ -118,6 +118,7 @@ def _follow(reader: Reader, tree: ast.Module) -> Any:
         if (partial := _last_partial(reader)) is not None:
             return partial
         for candidate in _candidates(reader, tree):
+            reader.lost.clear()
             arguments = [UNKNOWN] * (1 if isinstance(candidate, ClassValue) else 0)
             made = reader.call(candidate, arguments, {}, tree)
             if isinstance(made, InstanceValue):

@@ -56,7 +56,13 @@ class Reader(Imports):
 
     def follow(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
         """Follow *statements* in their order."""
-        for statement in statements:
+        pending = list(statements)
+        for index, statement in enumerate(pending):
+            if self.early.round:  # a round of a loop may have ended: what follows in it may not be reached
+                self.early.round = False
+                self._perhaps(pending[index:], scope)
+                self.early.round = True
+                return
             self.steps -= 1
             if self.steps < 0:
                 raise Exhausted
@@ -108,10 +114,10 @@ class Reader(Imports):
         raise Returned(self.evaluate(node.value, scope))
 
     def _follow_break(self, node: ast.Break, scope: Scope) -> None:
-        raise Left
+        raise Left(True)
 
     def _follow_continue(self, node: ast.Continue, scope: Scope) -> None:
-        raise Left
+        raise Left(False)
 
     def _follow_raise(self, node: ast.Raise, scope: Scope) -> None:
         if isinstance(node.exc, ast.Call):
@@ -159,8 +165,9 @@ class Reader(Imports):
 
     def _perhaps(self, statements: list[ast.stmt], scope: Scope) -> None:
         """Follow *statements*, which may not be reached: a name that they give another value has none that is known."""
-        before = dict(scope.names)
+        before, rounds = dict(scope.names), (self.early.round, self.early.loop)
         self._maybe(statements, scope)
+        self.early.round, self.early.loop = rounds[0], rounds[1] or self.early.loop
         for name, value in scope.names.items():
             if name in before and not isinstance(value, Model | InstanceValue):
                 scope.names[name] = self._kept(value, before[name], True)
@@ -175,8 +182,13 @@ class Reader(Imports):
         except Returned as returned:
             if isinstance(returned.value, Model | InstanceValue):
                 names["__maybe__"] = returned.value
+            if not self.early.values:
+                self.early.since = self.tick()
+            self.early.values.append(returned.value)
             return True
-        except Left:
+        except Left as left:
+            self.early.round = True
+            self.early.loop |= left.is_break
             return True
         finally:
             self.uncertain -= 1
@@ -189,13 +201,19 @@ class Reader(Imports):
             self.bind(node.target, UNKNOWN, scope)
             self._perhaps(node.body, scope)
             return
+        outer, self.early.round, self.early.loop = (self.early.round, self.early.loop), False, False
         for item in items:
             self.bind(node.target, item, scope)
             try:
-                self.follow(node.body, scope)
-            except Left:
-                if any(isinstance(each, ast.Break) for each in ast.walk(node)):
+                if self.early.loop:
+                    self._perhaps(node.body, scope)
+                else:
+                    self.follow(node.body, scope)
+            except Left as left:
+                if left.is_break:
                     break
+            self.early.round = False
+        self.early.round, self.early.loop = outer
         self.follow(node.orelse, scope)
 
     _follow_asyncfor = _follow_for
@@ -203,7 +221,9 @@ class Reader(Imports):
     def _follow_while(self, node: ast.While, scope: Scope) -> None:
         truth = self.truth(node.test, scope)
         if truth is UNKNOWN or truth:
+            left = self.early.loop
             self._perhaps(node.body, scope)
+            self.early.loop = left
 
     def _follow_with(self, node: ast.With, scope: Scope) -> None:
         for item in node.items:
@@ -217,6 +237,10 @@ class Reader(Imports):
     def _follow_try(self, node: ast.Try, scope: Scope) -> None:
         before = dict(scope.names)
         self.follow(node.body, scope)
+        if any(not handler.body or not _leaves(handler.body[-1]) for handler in node.handlers):
+            for name, value in scope.names.items():
+                if name in before and not isinstance(value, Model | InstanceValue):
+                    scope.names[name] = self._kept(value, before[name], True)
         for handler in node.handlers:
             inner = Scope(dict(before), scope.parent, scope.outside)
             if any(isinstance(each, ast.Import | ast.ImportFrom | ast.Assign) for each in handler.body):
