@@ -8,7 +8,7 @@ from typing import Any
 
 from skillruntime.contract.derive.command import Unread
 from skillruntime.contract.derive.reader import Found, Library, Reader
-from skillruntime.contract.derive.values import UNKNOWN, BoundMethod, InstanceValue, Made, Model
+from skillruntime.contract.derive.values import UNKNOWN, BoundMethod, ClassValue, InstanceValue, Made, Model, Symbol
 
 __all__ = ["ARGPARSE", "Asked", "ParserModel", "SubparsersModel", "on_either_side"]
 
@@ -68,6 +68,7 @@ def _one_of(one: Asked, other: Asked) -> Asked:
     return replace(one, named=named, branches=one.branches[:-1])
 
 
+_INSIDE = ("_actions", "_option_string_actions", "_group_actions", "_mutually_exclusive_groups", "_defaults")
 _TOLD = ("help", "metavar", "default")
 
 
@@ -77,6 +78,7 @@ class ParserModel(Model):
     def __init__(self, reader: Reader, named: dict[str, Any]) -> None:
         self.level = reader.uncertain
         self.made = reader.tick()
+        self.kind: ClassValue | None = None
         self.named = named
         self.asked: list[Asked] = []
         self.groups: dict[int, bool] = {}
@@ -155,6 +157,9 @@ class ParserModel(Model):
             return GroupModel(self, None)
         if name == "_action_groups":
             return [GroupModel(self, None), GroupModel(self, None)]
+        if name in _INSIDE:
+            self.unread.append(Unread("arguments", f"{name} may be used to change them"))
+            return UNKNOWN
         if name in ("description", "prog", "epilog", "usage"):
             return self.named.get(name)
         return BoundMethod(self, name)
@@ -179,6 +184,13 @@ class GroupModel(Model):
             return GroupModel(self.parser, self.group)
         return self.parser.call_method(reader, name, arguments, named, node)
 
+    def bind(self, name: str, value: Any) -> None:
+        """Take an assignment: whether one of an exclusive group is required may be said late."""
+        if name == "required" and self.group is not None:
+            self.parser.groups[self.group] = value is True
+            if not isinstance(value, bool):
+                self.parser.unread.append(Unread("arguments", "whether one of a group is required is computed"))
+
     def leave(self, name: str, node: ast.AST) -> None:
         """Take note that a function elsewhere may have added arguments."""
         self.parser.leave(name, node)
@@ -198,14 +210,19 @@ class SubparsersModel(Model):
             return UNKNOWN
         word = arguments[0] if arguments else named.get("name", UNKNOWN)
         line = getattr(node, "lineno", None)
-        model = ParserModel(reader, {key: value for key, value in named.items() if key != "name"})
+        given = {key: value for key, value in named.items() if key != "name"}
+        kind = self.named.get("parser_class", self.parser.kind)
+        made = reader.call(kind, [], given, node) if isinstance(kind, ClassValue) else None
+        model = parser_of(made) or ParserModel(reader, given)
+        if kind is not None and parser_of(made) is None and kind != Symbol("argparse.ArgumentParser"):
+            model.unread.append(Unread("arguments", "the class of its parser cannot be read", line))
         if not isinstance(word, str):
             self.parser.unread.append(Unread("a command", "its name is computed", line))
-            return model
+            return made or model
         if reader.uncertain > self.parser.level:
             self.parser.unread.append(Unread(word, "whether the command is there depends on a condition", line))
         self.parsers[word] = model
-        return model
+        return made or model
 
     def bind(self, name: str, value: Any) -> None:
         """Take an assignment to one of its attributes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.contract.derive.values import (
@@ -68,7 +69,7 @@ class Attributes:
             names = {each.id for each in decorators if isinstance(each, ast.Name)}
             if "staticmethod" in names:
                 return found
-            bound = FunctionValue(found.node, found.scope, kind if "classmethod" in names else receiver)
+            bound = replace(found, receiver=kind if "classmethod" in names else receiver, declared=[], stands_for=None)
             return self.call(bound, [], {}, found.node) if names & {"property", "cached_property"} else bound
         return found
 
@@ -85,7 +86,7 @@ class Attributes:
             return kind.name
         found = self.bound(kind, kind, name)
         if isinstance(found, FunctionValue) and found.receiver is kind and not self._is_class_method(found):
-            return FunctionValue(found.node, found.scope)
+            return replace(found, receiver=None)
         return found
 
     def _is_class_method(self, function: FunctionValue) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.contract.derive.expressions import Expressions
@@ -211,16 +212,9 @@ class Calls(Expressions):
         signature = function.node.args
         given = [*([function.receiver] if function.receiver is not None else []), *arguments]
         positional = [*signature.posonlyargs, *signature.args]
-        defaults = dict(zip([each.arg for each in positional][::-1], signature.defaults[::-1], strict=False))
-        defaults |= {
-            each.arg: default
-            for each, default in zip(signature.kwonlyargs, signature.kw_defaults, strict=True)
-            if default is not None
-        }
         names = [each.arg for each in positional]
         for name in [*names, *(each.arg for each in signature.kwonlyargs)]:
-            default = defaults.get(name)
-            scope.names[name] = UNKNOWN if default is None else self.evaluate(default, function.scope)
+            scope.names[name] = function.defaults.get(name, UNKNOWN)
         scope.names |= dict(zip(names, given, strict=False))
         rest = {key: value for key, value in named.items() if key not in scope.names}
         scope.names |= {key: value for key, value in named.items() if key in scope.names}
@@ -241,13 +235,14 @@ class Calls(Expressions):
         except KeyError:
             if base is not None:
                 instance.names["__parser__"] = self.library[base](self, arguments, named, node)
+                instance.names["__parser__"].kind = kind
             elif kind.descends_from("typing.NamedTuple") or (kind.node and kind.node.decorator_list):
                 fields = kind.names.get("_fields") or _annotated_names(kind.node)
                 instance.names |= {name: kind.names.get(name, UNKNOWN) for name in fields}
                 instance.names |= dict(zip(fields, arguments, strict=False)) | named
             return instance
         if isinstance(constructor, FunctionValue):
-            bound = FunctionValue(constructor.node, constructor.scope, instance)
+            bound = replace(constructor, receiver=instance)
             self._call_function(bound, arguments, named)
         return instance
 
@@ -307,6 +302,7 @@ class _Above(Model):
         base = self.receiver.names.get("__library__")
         if name == "__init__" and base is not None:
             self.receiver.names["__parser__"] = reader.library[base](reader, arguments, named, node)
+            self.receiver.names["__parser__"].kind = self.receiver.kind
             return None
         parser = self.receiver.names.get("__parser__")
         return parser.call_method(reader, name, arguments, named, node) if parser is not None else UNKNOWN

@@ -253,7 +253,26 @@ class Expressions(Attributes):
         return value
 
     def _lambda(self, node: ast.Lambda, scope: Scope) -> Any:
-        return FunctionValue(node, scope)
+        return FunctionValue(node, scope, defaults=self.defaults_of(node.args, scope))
+
+    def defaults_of(self, signature: ast.arguments, scope: Scope) -> dict[str, Any]:
+        """Return the defaults of a function's parameters: what they come to where it is defined, once for all calls."""
+        positional = [*signature.posonlyargs, *signature.args]
+        last = positional[len(positional) - len(signature.defaults) :]
+        pairs = [
+            *zip(last, signature.defaults, strict=True),
+            *zip(signature.kwonlyargs, signature.kw_defaults, strict=True),
+        ]
+        return {each.arg: self._default(node, scope) for each, node in pairs if node is not None}
+
+    def _default(self, node: ast.expr, scope: Scope) -> Any:
+        """A name of another module is left as it is: that module may never be needed."""
+        if isinstance(node, ast.Name):
+            try:
+                return scope.find(node.id)
+            except KeyError:
+                pass
+        return self.evaluate(node, scope)
 
     def _starred(self, node: ast.Starred, scope: Scope) -> Any:
         return UNKNOWN
@@ -320,12 +339,11 @@ class Expressions(Attributes):
                     scope.names[target.id] = value
             case ast.Tuple() | ast.List():
                 items = items_of(value) if isinstance(value, list | tuple | str | InstanceValue) else UNKNOWN
-                if items is UNKNOWN or len(items) != len(target.elts):
-                    items = [UNKNOWN] * len(target.elts)
+                items = _gathered(target.elts, items)
                 for each, item in zip(target.elts, items, strict=True):
                     self.bind(each, item, scope)
             case ast.Starred():
-                self.bind(target.value, UNKNOWN, scope)
+                self.bind(target.value, value, scope)
             case ast.Attribute():
                 self._bind_attribute(self.evaluate(target.value, scope), target.attr, value)
             case ast.Subscript():
@@ -383,3 +401,12 @@ class Expressions(Attributes):
             del owner[key]
         except (KeyError, IndexError, TypeError):
             make_open(owner)
+
+
+def _gathered(targets: list[ast.expr], items: Any) -> list[Any]:
+    """One value for each of *targets*; the one with a star has a list of those that are left."""
+    star = next((index for index, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
+    if items is not UNKNOWN and star is not None and len(items) >= len(targets) - 1:
+        end = len(items) - (len(targets) - star - 1)
+        items = [*items[:star], list(items[star:end]), *items[end:]]
+    return items if items is not UNKNOWN and len(items) == len(targets) else [UNKNOWN] * len(targets)

@@ -125,7 +125,7 @@ class Reader(Imports):
                 self.evaluate(each, scope)
 
     def _follow_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
-        value: Any = FunctionValue(node, scope)
+        value: Any = FunctionValue(node, scope, defaults=self.defaults_of(node.args, scope))
         for decorator in reversed(node.decorator_list):
             applied = self.evaluate(decorator, scope)
             if isinstance(applied, Symbol) and applied.name not in self.library:

@@ -116,6 +116,8 @@ class FunctionValue:
     scope: Scope
     receiver: Any = None
     declared: list[Any] = field(default_factory=list)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """The defaults of its parameters, as they were where it was defined."""
     stands_for: FunctionValue | None = None
 
     @property
