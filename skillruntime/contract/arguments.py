@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from skillruntime.contract.mending.reader import Reader, UnreadableError, literal, unique_members
-from skillruntime.contract.plain_json import MAX_DEPTH, find_fault
+from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = ["Parsed", "parse_arguments", "parse_container"]
+__all__ = ["Parsed", "cut_off", "parse_arguments", "parse_container"]
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
@@ -61,7 +61,7 @@ def parse_arguments(
     try:
         parsed = _parse(text, literals=literals, encoded=0)
         if "\\u" in text or not text.isascii():
-            _check_surrogates(parsed.value)
+            _check_unicode(parsed.value)
     except UnreadableError as error:
         _fail(error, quoting)
     return parsed
@@ -132,13 +132,18 @@ _ESCAPED = re.compile(r'[\[{]\s*\\"')
 _LENIENT = json.JSONDecoder(strict=False)
 
 
+def cut_off(where: str) -> TruncatedInputError:
+    """Return the error of arguments that *where* says were cut off: ``end inside a string``."""
+    return TruncatedInputError(
+        f"The arguments {where}",
+        suggested_action="Send the whole call again as one complete JSON object; shorten long values if needed",
+    )
+
+
 def _fail(error: UnreadableError, quoting: bool) -> NoReturn:
     message = str(error) if quoting else error.unquoted
     if error.cut:
-        raise TruncatedInputError(
-            f"The arguments {message}",
-            suggested_action="Send the whole call again as one complete JSON object; shorten long values if needed",
-        ) from None
+        raise cut_off(message) from None
     raise SkillInputError(
         f"The arguments are not one JSON object: {message}",
         suggested_action="Send the arguments again as exactly one JSON object",
@@ -181,11 +186,10 @@ def _decode(text: str, *, literals: bool) -> Any:
     return (_LITERAL_DECODER if literals else _DECODER).decode(text)
 
 
-def _check_surrogates(value: Any) -> None:
+def _check_unicode(value: Any) -> None:
     try:
-        json.dumps(value, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError:
-        raise UnreadableError("a text holds half of a surrogate pair, which is no Unicode character") from None
+        if not is_unicode(value):
+            raise UnreadableError("a text holds half of a surrogate pair, which is no Unicode character")
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
 

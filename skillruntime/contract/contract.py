@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.arguments import Parsed, parse_arguments
+from skillruntime.contract.arguments import Parsed, cut_off, parse_arguments
 from skillruntime.contract.coercion import Coerced, Policy, Repair, coerce, policy_named, without_decimals
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.explanation import explain
@@ -244,6 +244,8 @@ class Contract:
             raise SkillInputError(
                 f"The arguments are no JSON: {fault}", suggested_action="Send the arguments as one plain JSON object"
             )
+        if not policy.mend and "unclosed-object" in parsed.mends:
+            raise cut_off("end inside an object")
         if parsed.mends and not policy.mend and parsed.mends != ("empty-text",):
             raise SkillInputError(
                 f"The arguments are not JSON: {', '.join(parsed.mends)}",

@@ -6,8 +6,8 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.bounds import resolve
-from skillruntime.contract.pointer import Path, value_at
+from skillruntime.contract.mending.declarations import ABSENT, default_at, in_place, property_locations
+from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema
 
 __all__ = ["Defaults"]
@@ -101,39 +101,19 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
     copied: dict[str, Any] = {}
     members: dict[str, _Level] = {}
     items: dict[str, _Level] = {}
-    for name, where in _properties(schema, location, depth).items():
-        document = value_at(schema.document, where)
-        if not isinstance(document, dict):
-            continue
-        target = resolve(schema.document, document.get("$ref"))
-        referred = value_at(schema.document, target) if target is not None else {}
-        holder = document if "default" in document else referred
-        if isinstance(holder, dict) and "default" in holder and schema.fits(holder["default"], where):
-            (copied if isinstance(holder["default"], dict | list) else plain)[name] = holder["default"]
+    document = schema.document
+    for name, places in property_locations(document, [location], choices=False).items():
+        default = default_at(document, places)
+        if default is not ABSENT and all(schema.fits(default, place) for place in places):
+            (copied if isinstance(default, dict | list) else plain)[name] = default
         if depth < MAX_DEPTH:
-            below = _level(schema, where, depth + 1)
+            below = _level(schema, places[0], depth + 1)
             if below:
                 members[name] = below
-            holder = document if "items" in document else referred
-            start = where if "items" in document else target
-            if isinstance(holder, dict) and isinstance(holder.get("items"), dict) and start is not None:
-                below = _level(schema, (*start, "items"), depth + 1)
-                if below:
-                    items[name] = below
+            for place, declared in in_place(document, places[:1], choices=False):
+                if isinstance(declared.get("items"), dict):
+                    below = _level(schema, (*place, "items"), depth + 1)
+                    if below:
+                        items[name] = below
+                    break
     return _Level(plain, copied, members, items)
-
-
-def _properties(schema: Schema, location: Path, depth: int) -> dict[str, Path]:
-    """Return where each property of the subschema at *location* is declared: by itself, by ``$ref`` or ``allOf``."""
-    document = value_at(schema.document, location)
-    if not isinstance(document, dict) or depth > MAX_DEPTH:
-        return {}
-    found: dict[str, Path] = {}
-    target = resolve(schema.document, document.get("$ref"))
-    if target is not None:
-        found |= _properties(schema, target, depth + 1)
-    for index in range(len(document.get("allOf") or ())):
-        found |= _properties(schema, (*location, "allOf", index), depth + 1)
-    properties = document.get("properties")
-    names = properties if isinstance(properties, dict) else {}
-    return found | {name: (*location, "properties", name) for name in names}

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.engines import Violation
-from skillruntime.contract.mending.declarations import declared_properties, in_place, is_hidden
+from skillruntime.contract.mending.declarations import declared_properties, in_place, is_hidden, property_locations
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError
@@ -134,8 +134,9 @@ class _Teller:
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
-        sides = list(in_place(self.document, [properties.get(name)], choices=False))  # itself, and what it refers to
-        declared = next((side for side in sides if _wanted(side)), sides[0] if sides else {})
+        places = property_locations(self.document, _locations(violation)).get(name, [])
+        sides = [side for _, side in in_place(self.document, places, choices=False)] or [properties.get(name, {})]
+        declared = next((side for side in sides if _wanted(side)), sides[0])
         present = violation.value if isinstance(violation.value, dict) else {}
         action = f"Add {_quoted(name)}"
         wanted = _wanted(declared)
@@ -166,13 +167,17 @@ class _Teller:
         """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
         own = violation.schema.get("properties") if isinstance(violation.schema, dict) else None
         declared = own if isinstance(own, dict) else {}
-        locations = [violation.location] if violation.path else [violation.location, ()]
-        return declared or declared_properties(self.document, locations)
+        return declared or declared_properties(self.document, _locations(violation))
 
     def quoted(self, path: Path, value: Any) -> str:
         if self.may_hide and value is not None and is_hidden(self.document, path, value):
             return _SECRET
         return _quoted(value)
+
+
+def _locations(violation: Violation) -> list[Path | None]:
+    """Return where the properties of the object that *violation* is about may be declared."""
+    return [violation.location] if violation.path else [violation.location, ()]
 
 
 _SECRET = "(secret)"

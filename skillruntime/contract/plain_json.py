@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.pointer import Path, format_pointer
 
-__all__ = ["MAX_DEPTH", "find_fault", "is_plain_json"]
+__all__ = ["MAX_DEPTH", "find_fault", "is_plain_json", "is_unicode"]
 
 MAX_DEPTH = 100
 MAX_BITS = 14_000
@@ -37,6 +38,20 @@ def is_plain_json(value: Any, depth: int = MAX_DEPTH) -> bool:
     return type(value) is not dict or all(type(key) is str for key in value)
 
 
+def is_unicode(value: Any) -> bool:
+    """Whether no text in *value*, which is JSON, holds half of a surrogate pair, which is no character of Unicode.
+
+    >>> is_unicode({"a": ["\N{GRINNING FACE}"]}), is_unicode({"a": ["\\ud83d"]})
+    (True, False)
+    """
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | None:
     """Return a sentence on the first thing in *value* that is no JSON, or ``None``.
 
@@ -49,7 +64,7 @@ def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | Non
         case None | bool():
             return None
         case str():
-            return None if value.isascii() or _is_unicode(value) else f"half of a surrogate pair at {_where(path)}"
+            return None if value.isascii() or is_unicode(value) else f"half of a surrogate pair at {_where(path)}"
         case int():
             return None if value.bit_length() <= MAX_BITS else f"a number of thousands of digits at {_where(path)}"
         case float() | Decimal():
@@ -58,7 +73,7 @@ def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | Non
             for key, member in value.items():
                 if not isinstance(key, str):
                     return f"the key {key!r}, which is no text, at {_where(path)}"
-                if not key.isascii() and not _is_unicode(key):
+                if not key.isascii() and not is_unicode(key):
                     return f"half of a surrogate pair in a key at {_where(path)}"
                 fault = find_fault(member, depth, (*path, key))
                 if fault:
@@ -76,11 +91,3 @@ def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | Non
 
 def _where(path: Path) -> str:
     return format_pointer(path) or "the top"
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

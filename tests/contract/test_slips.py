@@ -669,7 +669,10 @@ def test_what_the_provider_says_was_cut_off_is_refused_though_it_is_whole(reason
 POLICIES: list[tuple[Any, Any, Any]] = [
     ("strict", {"city": "Paris", "days": "5"}, REFUSED),
     ("strict", '```\n{"city": "Paris"}\n```', REFUSED),
-    ("strict", '{"city": "Paris"', REFUSED),
+    ("strict", '{"city": "Paris"', CUT_OFF),
+    ("strict", '```json\n{"city": "Paris"\n```', CUT_OFF),
+    ("strict", '"{\\"city\\": \\"Paris\\""', CUT_OFF),
+    ("strict", '{city: "Paris"}', REFUSED),
     ("strict", '{"city": "Par', CUT_OFF),
     ("strict", PARIS, PARIS),
     ("lenient", {**PARIS, "mood": "good"}, PARIS),

@@ -11,7 +11,10 @@ from typing import Any
 from skillruntime.contract.bounds import resolve
 from skillruntime.contract.pointer import Path, value_at
 
-__all__ = ["ABSENT", "declared_default", "declared_properties", "in_place", "is_hidden", "subschemas"]
+__all__ = [
+    *("ABSENT", "declared_default", "declared_properties", "default_at", "in_place", "is_hidden"),
+    *("property_locations", "subschemas"),
+]
 
 ABSENT = object()
 """Stands for a default that is not declared; ``None`` is one that is null."""
@@ -21,78 +24,108 @@ _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties"
 _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contains")
 
 
-def in_place(document: Any, schemas: Iterable[Any], *, choices: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield *schemas* and all that judge the same value: what they refer to, and ``allOf``.
+def in_place(
+    document: Any, locations: Iterable[Path | None], *, choices: bool = True
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the subschemas at *locations* and all that judge the same value, each with where it stands.
 
-    With *choices*, also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
+    That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
+    also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
-    pending, seen = list(schemas), set[int]()
+    pending, seen = list(locations)[::-1], set[Path]()
     while pending:
-        schema = pending.pop()
-        if not isinstance(schema, dict) or id(schema) in seen:
+        location = pending.pop()
+        if location is None or location in seen:
             continue
-        seen.add(id(schema))
-        yield schema
-        for keyword in ("$ref", "$dynamicRef"):
-            target = resolve(document, schema[keyword]) if keyword in schema else None
-            if target is not None:
-                pending.append(value_at(document, target))
-        for keyword in ("allOf", *_CHOICES) if choices else ("allOf",):
-            if keyword in schema:
-                below = schema[keyword]
-                pending += below if isinstance(below, list) else [below]
-        if choices and isinstance(schema.get("dependentSchemas"), dict):
-            pending += schema["dependentSchemas"].values()
+        seen.add(location)
+        try:
+            schema = value_at(document, location)
+        except LookupError:
+            continue
+        if isinstance(schema, dict):
+            yield location, schema
+            pending += list(_beside(document, location, schema, choices))[::-1]
+
+
+def _beside(document: Any, location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
+    """Yield where the subschemas of *schema* stand that judge the value that it judges itself."""
+    for keyword in ("$ref", "$dynamicRef"):
+        target = resolve(document, schema[keyword]) if keyword in schema else None
+        if target is not None:
+            yield target
+    for keyword in ("allOf", *_CHOICES) if choices else ("allOf",):
+        below = schema.get(keyword)
+        if isinstance(below, list):
+            yield from ((*location, keyword, index) for index in range(len(below)))
+        elif below is not None:
+            yield (*location, keyword)
+    if choices and isinstance(schema.get("dependentSchemas"), dict):
+        yield from ((*location, "dependentSchemas", name) for name in schema["dependentSchemas"])
+
+
+def property_locations(
+    document: Any, locations: Iterable[Path | None], *, choices: bool = True
+) -> dict[str, list[Path]]:
+    """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
+    found: dict[str, list[Path]] = {}
+    for location, schema in in_place(document, locations, choices=choices):
+        properties = schema.get("properties")
+        for name in properties if isinstance(properties, dict) else ():
+            found.setdefault(name, []).append((*location, "properties", name))
+    return found
 
 
 def declared_properties(document: Any, locations: Iterable[Path | None], *, choices: bool = True) -> dict[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
-    found: dict[str, Any] = {}
-    for schema in in_place(document, _at(document, locations), choices=choices):
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
-            found |= properties
-    return found
+    found = property_locations(document, locations, choices=choices)
+    return {name: value_at(document, places[0]) for name, places in found.items()}
 
 
-def _at(document: Any, locations: Iterable[Path | None]) -> Iterator[Any]:
-    for location in locations:
-        try:
-            yield value_at(document, location) if location is not None else None
-        except LookupError:
-            pass
-
-
-def declared_default(document: Any, locations: Iterable[Path | None], name: str) -> Any:
-    """Return the default of the property *name*, declared by the subschemas at *locations*, or ``ABSENT``."""
-    properties = declared_properties(document, locations, choices=False)
-    for schema in in_place(document, [properties.get(name)], choices=False):
+def default_at(document: Any, locations: Iterable[Path | None]) -> Any:
+    """Return the default that the subschemas at *locations* declare, or what they refer to, or ``ABSENT``."""
+    for _, schema in in_place(document, locations, choices=False):
         if "default" in schema:
             return schema["default"]
     return ABSENT
 
 
+def declared_default(document: Any, locations: Iterable[Path | None], name: str) -> Any:
+    """Return the default of the property *name*, declared by the subschemas at *locations*, or ``ABSENT``."""
+    return default_at(document, property_locations(document, locations, choices=False).get(name, ()))
+
+
 def subschemas(document: Any, path: Path) -> list[dict[str, Any]]:
     """Return the subschemas that may judge what stands at *path* of a value; none where nothing is declared."""
-    found = list(in_place(document, [document]))
+    return [schema for _, schema in _judging(document, path)]
+
+
+def _judging(document: Any, path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    found = list(in_place(document, [()]))
     for token in path:
-        found = list(in_place(document, (below for schema in found for below in _below(schema, token))))
+        found = list(in_place(document, [below for place, schema in found for below in _below(place, schema, token)]))
     return found
 
 
-def _below(schema: dict[str, Any], token: str | int) -> Iterator[Any]:
+def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
     properties = schema.get("properties")
     if isinstance(properties, dict) and token in properties:
-        yield properties[token]
+        yield (*location, "properties", token)
         return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:
-            items = schema.get(keyword)
-            yield from items if isinstance(items, list) else [items]
+            yield from _each(location, schema, keyword, list)
     if isinstance(token, str):
         for keyword in _MEMBERS:
-            members = schema.get(keyword)
-            yield from members.values() if keyword == "patternProperties" and isinstance(members, dict) else [members]
+            yield from _each(location, schema, keyword, dict if keyword == "patternProperties" else None)
+
+
+def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None) -> Iterator[Path]:
+    """Yield where the subschemas under *keyword* stand: of one that holds several, if it is of *kind*, or itself."""
+    value = schema.get(keyword)
+    if kind is not None and isinstance(value, kind):
+        yield from ((*location, keyword, key) for key in (range(len(value)) if kind is list else value))
+    elif value is not None:
+        yield (*location, keyword)
 
 
 def is_hidden(document: Any, path: Path, value: Any) -> bool:
@@ -106,29 +139,26 @@ def is_hidden(document: Any, path: Path, value: Any) -> bool:
     """
     if not path:
         return True
+    found: list[tuple[Path, dict[str, Any]]] = []
     for length in range(1, len(path) + 1):
-        found = subschemas(document, path[:length])
-        if not found or any(map(_is_secret, found)):
+        found = _judging(document, path[:length])
+        if not found or any(_is_secret(schema) for _, schema in found):
             return True
-    return isinstance(value, dict | list) or any(_holds(document, schema) for schema in found)
+    return isinstance(value, dict | list) or _holds(document, [place for place, _ in found])
 
 
-def _holds(document: Any, schema: dict[str, Any]) -> bool:
-    """Whether *schema* declares a secret for any part of the value."""
-    pending: list[Any] = [schema]
-    seen = set[int]()
+def _holds(document: Any, locations: Iterable[Path]) -> bool:
+    """Whether the subschemas at *locations* declare a secret for any part of the value."""
+    pending, seen = list(locations), set[Path]()
     while pending:
-        for below in in_place(document, [pending.pop()]):
-            if id(below) not in seen:
-                seen.add(id(below))
-                if _is_secret(below):
+        for place, schema in in_place(document, [pending.pop()]):
+            if place not in seen:
+                seen.add(place)
+                if _is_secret(schema):
                     return True
                 for keyword in ("properties", *_MEMBERS, *_ITEMS):
-                    members = below.get(keyword)
-                    if keyword in ("properties", "patternProperties") and isinstance(members, dict):
-                        pending += members.values()
-                    else:
-                        pending += members if isinstance(members, list) else [members]
+                    kind = dict if keyword in ("properties", "patternProperties") else list
+                    pending += _each(place, schema, keyword, kind)
     return False
 
 
