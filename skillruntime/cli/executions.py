@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode
 
 import anyio
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, json_option, print_result
+from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result
+from skillruntime.errors import SkillRuntimeError
+
+if TYPE_CHECKING:
+    from skillruntime.remote.protocol import Execution
 
 __all__ = ["command"]
 
@@ -40,12 +45,16 @@ def list_(url: str, limit: int, everyone: bool, cursor: str | None, as_json: boo
     query = {"limit": limit, **({"all": 1} if everyone else {}), **({"cursor": cursor} if cursor else {})}
     document = _ask(url, "GET", f"/executions?{urlencode(query)}", as_json=as_json)
 
+    listed = _read_list(url, document)
+
     def draw(console: Any) -> None:
-        for each in document["executions"]:
-            stamps = each["timestamps"]
-            console.print(f"{each['execution_id']}  {each['status']:9}  {each['skill_id']}  {stamps['created_at']}")
+        for each in listed:
+            line = f"{each.execution_id}  {each.status:9}  {each.skill_id}  {each.timestamps.created_at}"
+            console.print(line, markup=False)
+        if not listed:
+            console.print("no executions", style="dim")
         if "next_cursor" in document:
-            console.print(f"more: --cursor {document['next_cursor']}", style="dim")
+            console.print(f"more: --cursor {document['next_cursor']}", style="dim", markup=False)
 
     print_result(document, draw, as_json=as_json)
 
@@ -88,20 +97,36 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
     _print(_ask(url, "POST", path, document, as_json=as_json), as_json)
 
 
+def _read_list(url: str, document: Mapping[str, Any]) -> list[Execution]:
+    from skillruntime.remote.protocol import Execution, MessageError
+
+    rows = document.get("executions")
+    try:
+        return [Execution.from_dict(each) for each in (rows if isinstance(rows, list) else [None])]
+    except MessageError:
+        _is_no_skill_server(url, "something that is no list of executions")
+
+
 def _print(document: Any, as_json: bool) -> None:
     print_result(document, lambda console: console.print_json(json.dumps(document)), as_json=as_json)
 
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
     """Ask the server; tell what it refuses, and end with 1."""
+    from skillruntime.remote.conversation import read_error
     from skillruntime.remote.environment import variable_for
     from skillruntime.remote.exchange import UnreachableError, WireRequest, WireResponse
     from skillruntime.remote.guard import AddressGuard
     from skillruntime.remote.http_transport import HttpTransport
+    from skillruntime.remote.protocol import MessageError, parse_json
 
     base = url.rstrip("/")
     headers = {"accept": "application/json", "skill-extensions": "cancelled"}
-    key = os.environ.get(variable_for(base))
+    try:
+        variable = variable_for(base)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    key = os.environ.get(variable)
     if key:
         headers["x-api-key"] = key
     body = b""
@@ -115,18 +140,22 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
 
     try:
         response = anyio.run(send)
-        shown = json.loads(response.body)
+        shown = parse_json(response.body)
     except UnreachableError as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_FAILED)
-    except ValueError:
-        click.echo(f"{base} answered {response.status} without JSON: is it a skill server?", err=True)
-        sys.exit(EXIT_FAILED)
-    if response.status >= 400:
-        told = shown.get("error", {})
-        hint = f"; set {variable_for(base)}" if response.status == 401 else ""
-        click.echo(
-            json.dumps(shown) if as_json else f"{told.get('code')}: {told.get('message')}{hint}", err=not as_json
-        )
-        sys.exit(EXIT_FAILED)
-    return shown
+    except MessageError:
+        _is_no_skill_server(base, f"{response.status} without JSON")
+    if 200 <= response.status < 300 and isinstance(shown, dict):
+        return shown
+    told = read_error(response)
+    if told is None:
+        _is_no_skill_server(base, f"{response.status} without a word of the protocol")
+    hint = f"; set {variable}" if response.status == 401 else ""
+    click.echo(json.dumps(shown) if as_json else f"{told.code}: {told.message}{hint}", err=not as_json)
+    sys.exit(EXIT_FAILED)
+
+
+def _is_no_skill_server(base: str, said: str) -> NoReturn:
+    click.echo(f"{base} answered {said}: is it a skill server?", err=True)
+    sys.exit(EXIT_FAILED)

@@ -89,9 +89,9 @@ async def _invoke(
 
     # Whoever types an address means it, inside addresses too.
     guard = AddressGuard(allow_all=True)
-    descriptor = await _descriptor(source, guard)
     if api_key_env is not None and not os.environ.get(api_key_env):
         raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
+    descriptor = await _descriptor(source, api_key_env, guard)
     if login is not None and descriptor.auth.oauth2 is not None:
         credentials: Credentials = ApiKey((await log_in(descriptor.auth.oauth2, login, guard)).access)
     else:
@@ -114,12 +114,18 @@ async def _invoke(
         return execution, SkillResponse.failed(*error.to_errors(), metadata=metadata)
 
 
-async def _descriptor(source: str, guard: Any) -> SkillDescriptor:
+async def _descriptor(source: str, api_key_env: str | None, guard: Any) -> SkillDescriptor:
+    import os
+
     from skillruntime.remote.client import fetch_descriptor
+    from skillruntime.remote.credentials import ApiKey
     from skillruntime.remote.descriptor import SkillDescriptor
+    from skillruntime.remote.environment import variable_for
 
     if source.startswith(("http://", "https://")):
-        return await fetch_descriptor(source, guard=guard)
+        # A private skill is shown to who may call it alone: the key for its host goes along.
+        key = os.environ.get(api_key_env or variable_for(source))
+        return await fetch_descriptor(source, credentials=ApiKey(key) if key else None, guard=guard)
     try:
         document = json.loads(await anyio.Path(source).read_text("utf-8"))
     except OSError as error:

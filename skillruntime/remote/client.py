@@ -122,7 +122,8 @@ class RemoteClient:
 
         with anyio.move_on_after(None if timeout is None else timeout + self.grace):
             return await self._drive(plan, converse(plan), note)
-        message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later"
+        begun = f"; the execution is {seen[0].execution_id}" if seen else ""
+        message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
         details = {"execution_id": seen[0].execution_id} if seen else None
         raise RemoteError(ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details), may_have_run=True)
 

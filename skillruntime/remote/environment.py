@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.credentials import ApiKey, Credentials, NoCredentials, Shown
 from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
 from skillruntime.remote.oauth import ClientCredentials
@@ -25,13 +26,19 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
     'SKILLRUNTIME_API_KEY_API_MY__EXAMPLE_COM'
     >>> variable_for("http://127.0.0.1:8400/x", "CLIENT_SECRET")
     'SKILLRUNTIME_CLIENT_SECRET_127_0_0_1_PORT_8400'
+
+    Raises:
+        InvalidSkillError: *url* is no URL.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = f"_PORT_{parts.port}" if parts.port else ""
+    except ValueError:
+        raise InvalidSkillError(f"{url[:200]!r} is no URL") from None
     # A dash is told from a dot, so that api-example.com never gets the key of api.example.com.
     host = "".join(
         c if c.isalnum() else "__" if c == "-" else "_" if c in ".:" else f"_X{ord(c):X}_" for c in parts.hostname or ""
     )
-    port = f"_PORT_{parts.port}" if parts.port else ""
     return f"SKILLRUNTIME_{kind}_{host.upper()}{port}"
 
 

@@ -140,8 +140,8 @@ class ErrorDocument:
             return None
         details = document.get("details")
         return cls(
-            document["code"][:100],
-            str(document.get("message") or "")[:2000],
+            _printable(document["code"][:100]),
+            _printable(str(document.get("message") or "")[:2000]),
             details if isinstance(details, Mapping) else None,
             RetryHint.from_dict(document.get("retry")),
         )
@@ -220,6 +220,11 @@ def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
         length = len(json.dumps(value, ensure_ascii=False, default=str))
         kept[name[:100]] = value if length <= _LONGEST_DETAIL else f"({length:,} characters left out)"
     return kept
+
+
+def _printable(text: str) -> str:
+    """*text* without what would steer a terminal: a peer's words are printed as they are."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _whole(value: Any) -> int | None:

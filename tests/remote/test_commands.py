@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
+import anyio.to_thread
 import httpx2
 import pytest
 
@@ -60,17 +61,22 @@ class Running:
 
     def __init__(self, directory: Path) -> None:
         self.skills, self.data = directory / "skills", directory / "data"
-        for name, kind in (("echo", "api"), ("chore", "task")):
+        for name, changes in (
+            ("echo", {}),
+            ("chore", {"capability_type": "task"}),
+            ("secret", {"access": "private", "auth": {"type": "api_key"}}),
+        ):
             folder = self.skills / name / "scripts"
             folder.mkdir(parents=True)
             (folder / "echo.py").write_text(SCRIPT)
             (folder.parent / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Says it again\n---\nCall it.\n")
             (folder.parent / "contract.json").write_text(json.dumps(CONTRACT))
-            if kind == "task":
-                written = json.loads(self.run("describe", "chore", "-s", str(self.skills), "--json").stdout)
-                (folder.parent / "descriptor.json").write_text(json.dumps({**written, "capability_type": "task"}))
+            if changes:
+                written = json.loads(self.run("describe", name, "-s", str(self.skills), "--json").stdout)
+                (folder.parent / "descriptor.json").write_text(json.dumps({**written, **changes}))
         self.key = self.run("serve", "--data", str(self.data), "--new-key", "op", "--operator").stdout.strip()
-        options = ["-s", str(self.skills), "--trust", "--data", str(self.data), "--port", "0", "--log", "echo", "chore"]
+        options = ["-s", str(self.skills), "--trust", "--data", str(self.data), "--port", "0", "--log"]
+        options += ["echo", "chore", "secret"]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "skillruntime.cli", "serve", *options], stderr=subprocess.PIPE, text=True
         )
@@ -107,7 +113,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def test_serve_says_what_and_where(running: Running) -> None:
     """On stderr: each skill with its access, then the address."""
     assert "echo 1.4.0 (public)" in running.said
-    assert running.said[-1].startswith("serving 2 skills at http://127.0.0.1:")
+    assert running.said[-1].startswith("serving 3 skills at http://127.0.0.1:")
 
 
 def test_describe_prints_what_a_server_would_publish(running: Running) -> None:
@@ -188,6 +194,41 @@ def test_a_stranger_lists_nothing(running: Running) -> None:
 
     assert result.returncode == 1
     assert "AUTH_REQUIRED" in result.stderr and variable_for(running.url) in result.stderr
+
+
+def test_a_private_skill_is_invoked_with_the_key_for_its_host(running: Running) -> None:
+    """Chapter 7: without it, there is no such skill."""
+    url = f"{running.url}/skills/secret"
+    stranger = running.run("invoke", url, "text=x", "--json")
+    known = running.run("invoke", url, "text=x", "--json", **{variable_for(running.url): running.key})
+
+    assert json.loads(stranger.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
+    assert json.loads(known.stdout)["data"] == {"said": "x"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("document", "status"),
+    [([], 200), (None, 200), ({}, 200), ({"executions": [5]}, 200), ([1], 404), ({"error": "x"}, 500), ({}, 302)],
+)
+async def test_what_is_no_skill_server_is_told_so(document: Any, status: int) -> None:
+    """One line, whatever it answers."""
+    async with mean(say(document, status)) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        result = await anyio.to_thread.run_sync(command, "executions", "list", "--url", url)
+
+    assert result.returncode == 1
+    assert "is it a skill server?" in result.stderr
+
+
+def test_an_address_that_is_no_url_is_told() -> None:
+    """Before anything is asked."""
+    listed, invoked = (
+        command(*words) for words in (("executions", "list", "--url", "http://[::1"), ("invoke", "http://["))
+    )
+
+    assert "is no URL" in listed.stderr and "is no URL" in invoked.stderr
+    assert (listed.returncode, invoked.returncode) == (1, 1)
 
 
 def test_schema_prints_the_descriptors_schema() -> None:

@@ -234,6 +234,13 @@ def test_a_model_is_told_no_more_than_it_can_read() -> None:
     assert error.details == {"left": 0, "log": "(100,002 characters left out)", "code": "QUOTA_OF_MARS"}
 
 
+def test_a_peers_words_steer_no_terminal() -> None:
+    """They are printed and shown to a model as they are."""
+    error = ErrorDocument.from_dict({"code": "X\x1b[31m", "message": "a\x1b[2Jb\nc"})
+
+    assert error == ErrorDocument("X\ufffd[31m", "a\ufffd[2Jb\nc")
+
+
 def test_a_code_that_nobody_knows_is_kept_in_the_details() -> None:
     """A skill's own code reaches the model, beside one that it can understand."""
     error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0}, RetryHint(1000)))
