@@ -136,7 +136,8 @@ class _Composer:
         if isinstance(closed.container, dict) and isinstance(closed.container.get("<<"), dict):
             merged = closed.container.pop("<<")
             for key, value in merged.items():
-                closed.container.setdefault(key, value)
+                if closed.container.setdefault(key, value) is value:
+                    self._place_merged((*closed.path, key), (*closed.path, "<<"))
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
@@ -174,6 +175,12 @@ class _Composer:
                 (self.document.plain.add if is_plain else self.document.plain.discard)(path)
             parent.container[parent.key] = value
             parent.key = None
+
+    def _place_merged(self, path: tuple[str, ...], merge: tuple[str, ...]) -> None:
+        """Let what a merge brought in stand where the merge stands."""
+        for marks in (self.document.keys, self.document.values):
+            if merge in marks:
+                marks.setdefault(path, marks[merge])
 
     def _note_oddities(self, event: Any) -> None:
         if event.anchor:

@@ -85,3 +85,12 @@ def test_tokens_are_counted_where_there_is_a_counter() -> None:
 def test_where_the_reference_crashes_there_is_an_error(data: bytes) -> None:
     """It raises UnicodeDecodeError and AttributeError; we say what is wrong."""
     assert not is_valid(lint(data, "pdf"))
+
+
+def test_what_a_merge_brought_to_the_top_has_its_place() -> None:
+    """It stands where the merge stands."""
+    text = b"---\nx: &x\n  metadata: {a: one}\n  name: PDF\n<<: *x\ndescription: Use when asked.\n---\nbody"
+
+    found = lint(text, "pdf")
+
+    assert [(each.line, each.column) for each in found if each.rule == "name-form"] == [(5, 5)]
