@@ -17,6 +17,7 @@ UNREADABLE = {
     "a32_conditional.py": ["--windows"],
     "a46_unknown_loop.py": ["an argument"],
     "a88_platform.py": ["--registry", "--owner"],
+    "a110_behind_its_back.py": ["arguments"],
 }
 
 

@@ -1,0 +1,11 @@
+import argparse
+base = argparse.ArgumentParser(add_help=False)
+g = base.add_argument_group("g")
+m = g.add_mutually_exclusive_group(required=True)
+m.add_argument("--a")
+m.add_argument("--b", action="store_true")
+p = argparse.ArgumentParser(parents=[base])
+s = p.add_subparsers(dest="c")
+q = s.add_parser("q", parents=[base])
+q.set_defaults(a="z")
+p.parse_args()

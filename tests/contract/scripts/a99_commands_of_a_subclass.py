@@ -1,0 +1,11 @@
+# Every command has what the class of its parser asks for.
+import argparse
+class P(argparse.ArgumentParser):
+    def __init__(self, *a, **k):
+        super().__init__(*a, **k)
+        self.add_argument("--log", default="x")
+p = P()
+s = p.add_subparsers(dest="c", required=True)
+a = s.add_parser("a")
+a.add_argument("--y")
+p.parse_args()
