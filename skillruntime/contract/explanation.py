@@ -1,12 +1,13 @@
 """What is wrong with the arguments, told so that a model can mend it: one error for each offending parameter.
 
-The law: an error costs a model about 80 tokens at most, and never shows what may be a secret.
+The law: an error costs a model 80 tokens at most, but where names or values are of odd signs, and never shows what may be a secret.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
@@ -23,12 +24,13 @@ AMBIGUOUS = "ambiguous"
 """A keyword of our own: the value could mean several things, which the schema of the violation lists under it."""
 
 MAX_ERRORS = 12
+MAX_TOKENS = 74
 MAX_QUOTED = 40
 MAX_NAME = 60
 MAX_ITEMS = 5
 MAX_LISTED = 72
 MAX_SCHEMA = 48
-MAX_POINTER = 120
+MAX_POINTER = 80
 MAX_COMPARED = 200
 
 _RANGE = {
@@ -184,8 +186,23 @@ _SECRET = "(secret)"
 
 
 def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: Any, action: str | None) -> SkillError:
+    """Return the error; what its message and its next step say already is left out of the details of a long one."""
     details = {"path": _shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
-    return SkillError(code, message, True, {k: v for k, v in details.items() if v is not None}, action)
+    kept = {key: value for key, value in details.items() if value is not None}
+    for key in ("expected", "received"):
+        error = SkillError(code, message, True, dict(kept), action)
+        if _tokens(error) <= MAX_TOKENS:
+            return error
+        kept.pop(key, None)
+    return SkillError(code, message, True, kept, action)
+
+
+_TOKENS = re.compile(r" ?[A-Za-z]{1,9}|[^\W\d_A-Za-z]|\d{1,3}|_|[^\w\s]{1,3}|\s{2,}")
+
+
+def _tokens(error: SkillError) -> int:
+    """Return about how many tokens *error* costs: as many as there are short words, groups of digits and signs."""
+    return len(_TOKENS.findall(json.dumps(error.to_dict(), ensure_ascii=False, separators=(",", ":"), default=str)))
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:
@@ -246,6 +263,8 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
     examples = schema.get("examples")
     if isinstance(examples, list) and examples:
         return f"Send a value like {_quoted(examples[0])}"
+    if keyword == "pattern":
+        return "Send a string that matches it"
     wanted = _wanted(schema)
     return f"Send {wanted}" if wanted else None
 
@@ -277,7 +296,8 @@ def _wanted(schema: Any) -> str:
         if few in schema and many in schema:
             words += f", {schema[few]} to {schema[many]} {unit}"
         elif few in schema or many in schema:
-            words += f", at {'least' if few in schema else 'most'} {schema.get(few, schema.get(many))} {unit}"
+            bound = schema.get(few, schema.get(many))
+            words += f", at {'least' if few in schema else 'most'} {bound} {unit if bound != 1 else unit[:-1]}"
     if "pattern" in schema:
         words += f" that matches {_shortened(str(schema['pattern']))}"
     if "format" in schema:
