@@ -1,6 +1,6 @@
 """What is wrong with the arguments, told so that a model can mend it: one error for each offending parameter.
 
-The law: an error costs a model 80 tokens at most, but where names or values are of odd signs, and never shows what may be a secret.
+The law: an error costs a model 80 tokens at most, and never shows what may be a secret.
 """
 
 from __future__ import annotations
