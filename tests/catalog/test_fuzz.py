@@ -1,6 +1,7 @@
 """Any bytes give a skill or a diagnostic: the readers, the linter and the fixer are thrown whatever can be thought of.
 
-``SKILLRUNTIME_FUZZ=100000`` throws that many. The files in ``seeds`` are what is varied.
+``SKILLRUNTIME_FUZZ=100000`` throws that many. The files in ``seeds`` are what is varied. `tests.catalog.fuzz` throws
+for as long as one likes, guided by which code is reached.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skillruntime.catalog.fixing import Fixed, fix
-from skillruntime.catalog.frontmatter import read_frontmatter
-from skillruntime.catalog.lint import is_valid, lint
-from skillruntime.catalog.reading import summary_of
-from skillruntime.catalog.summary import scan, summarize
-from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
-from skillruntime.diagnostic import Diagnostic
+from tests.catalog.any_bytes import (
+    can_be_linted_and_fixed,
+    gives_a_skill_or_a_diagnostic,
+    is_read_alike_by_both_readers,
+)
 
 EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", "150"))
 SEEDS = [path.read_bytes() for path in sorted((Path(__file__).parent / "seeds").glob("*.md"))]
@@ -60,47 +59,26 @@ frontmatter_blocks = st.lists(
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.one_of(skill_files(), st.binary(max_size=300)), is_whole=st.booleans())
 def test_any_bytes_give_a_skill_or_a_diagnostic(data: bytes, is_whole: bool) -> None:
-    """Nothing raises; where there is no skill there is a diagnostic; a name is always one that can be called."""
-    found: list[Diagnostic] = []
-
-    summary = summary_of(data, "pdf/SKILL.md", "pdf", found, is_whole=is_whole)
-
-    assert summary is not None or any(each.severity == "error" for each in found)
-    if summary is not None:
-        assert summary.name.isprintable()
-        assert "/" not in summary.name
-        assert summary.description.strip()
-        (summary.name + summary.description + (summary.version or "")).encode()
-        assert "\0" not in summary.name + summary.description + (summary.version or "")
+    """Whole files, and their beginnings."""
+    gives_a_skill_or_a_diagnostic(data, is_whole=is_whole)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.one_of(skill_files(), st.binary(max_size=300)))
 def test_any_bytes_can_be_linted_and_fixed(data: bytes) -> None:
-    """Nothing raises; fixing keeps the body and the validity, and has nothing left to do the second time."""
-    fixed = fix(data, "pdf")
-
-    again = fix(fixed.data, "pdf")
-
-    before, after = lint(data, "pdf"), lint(fixed.data, "pdf")
-    assert again == Fixed(fixed.data)
-    assert is_valid(after) or not is_valid(before)
-    assert read_frontmatter(fixed.data).body == read_frontmatter(data).body
-    for diagnostic in (*before, *after):
-        assert diagnostic.line is None or diagnostic.line >= 1
+    """Twice gives the same as once."""
+    can_be_linted_and_fixed(data)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(block=frontmatter_blocks)
 def test_the_plain_reader_agrees_with_yaml(block: str) -> None:
-    """Wherever the plain reader answers and the text is YAML, YAML says the same of every field of the catalog."""
-    summary = scan(block)
+    """Else a skill would be another one, depending on which of them read it."""
+    is_read_alike_by_both_readers(block)
 
-    try:
-        fields = read_yaml(block).value
-    except YamlFault:
-        return
-    if summary is not None:
-        assert isinstance(fields, dict)
-        expected = summarize(fields, "SKILL.md", [])
-        assert [str(each).strip() for each in summary] == [str(each).strip() for each in expected]
+
+def test_every_seed_keeps_the_laws() -> None:
+    """Among them what a fuzzer once found."""
+    for data in SEEDS:
+        gives_a_skill_or_a_diagnostic(data)
+        can_be_linted_and_fixed(data)

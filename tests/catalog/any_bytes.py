@@ -1,0 +1,54 @@
+"""What holds for any bytes: the laws that the fuzzers try to break."""
+
+from __future__ import annotations
+
+from skillruntime.catalog.fixing import Fixed, fix
+from skillruntime.catalog.frontmatter import read_frontmatter
+from skillruntime.catalog.lint import is_valid, lint
+from skillruntime.catalog.reading import summary_of
+from skillruntime.catalog.summary import scan, summarize
+from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+from skillruntime.diagnostic import Diagnostic
+
+
+def gives_a_skill_or_a_diagnostic(data: bytes, *, is_whole: bool = True) -> None:
+    """Nothing raises; where there is no skill there is a diagnostic; a name is always one that can be called."""
+    found: list[Diagnostic] = []
+
+    summary = summary_of(data, "pdf/SKILL.md", "pdf", found, is_whole=is_whole)
+
+    assert summary is not None or any(each.severity == "error" for each in found)
+    if summary is not None:
+        assert summary.name.isprintable()
+        assert "/" not in summary.name
+        assert summary.description.strip()
+        (summary.name + summary.description + (summary.version or "")).encode()
+        assert "\0" not in summary.name + summary.description + (summary.version or "")
+
+
+def can_be_linted_and_fixed(data: bytes) -> None:
+    """Nothing raises; fixing keeps the body and the validity, and has nothing left to do the second time."""
+    fixed = fix(data, "pdf")
+
+    again = fix(fixed.data, "pdf")
+
+    before, after = lint(data, "pdf"), lint(fixed.data, "pdf")
+    assert again == Fixed(fixed.data)
+    assert is_valid(after) or not is_valid(before)
+    assert read_frontmatter(fixed.data).body == read_frontmatter(data).body
+    for diagnostic in (*before, *after):
+        assert diagnostic.line is None or diagnostic.line >= 1
+
+
+def is_read_alike_by_both_readers(block: str) -> None:
+    """Wherever the plain reader answers and the text is YAML, YAML says the same of every field of the catalog."""
+    summary = scan(block)
+
+    try:
+        fields = read_yaml(block).value
+    except YamlFault:
+        return
+    if summary is not None:
+        assert isinstance(fields, dict)
+        expected = summarize(fields, "SKILL.md", [])
+        assert [str(each).strip() for each in summary] == [str(each).strip() for each in expected]
