@@ -145,7 +145,7 @@ class ParserModel(Model):
             case "register" if len(arguments) == 3 and all(isinstance(each, str | None) for each in arguments[:2]):
                 self.registered[arguments[0], arguments[1]] = arguments[2]
                 return None
-            case "_add_action" | "register" | "add_arguments" | "_add_container_actions":
+            case "register" | "add_arguments":
                 self.unread.append(Unread("arguments", f"added by {name}", getattr(node, "lineno", None)))
         if name.startswith("_"):
             self.unread.append(Unread("arguments", f"changed by {name}", getattr(node, "lineno", None)))

@@ -15,6 +15,7 @@ from skillruntime.contract.derive.values import (
     ClassValue,
     FunctionValue,
     InstanceValue,
+    Later,
     Made,
     Model,
     Scope,
@@ -214,7 +215,9 @@ class Calls(Expressions):
         positional = [*signature.posonlyargs, *signature.args]
         names = [each.arg for each in positional]
         for name in [*names, *(each.arg for each in signature.kwonlyargs)]:
-            scope.names[name] = function.defaults.get(name, UNKNOWN)
+            default = function.defaults.get(name, UNKNOWN)
+            is_later = isinstance(default, Later) and name not in names[: len(given)] and name not in named
+            scope.names[name] = self.evaluate(default.node, function.scope) if is_later else default
         scope.names |= dict(zip(names, given, strict=False))
         rest = {key: value for key, value in named.items() if key not in scope.names}
         scope.names |= {key: value for key, value in named.items() if key in scope.names}

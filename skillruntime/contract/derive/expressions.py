@@ -25,6 +25,7 @@ from skillruntime.contract.derive.values import (
     FunctionValue,
     Imported,
     InstanceValue,
+    Later,
     Made,
     Model,
     PathText,
@@ -266,12 +267,9 @@ class Expressions(Attributes):
         return {each.arg: self._default(node, scope) for each, node in pairs if node is not None}
 
     def _default(self, node: ast.expr, scope: Scope) -> Any:
-        """A name of another module is left as it is: that module may never be needed."""
-        if isinstance(node, ast.Name):
-            try:
-                return scope.find(node.id)
-            except KeyError:
-                pass
+        """What is made of names of other modules waits until it is needed: those modules may never be."""
+        if any(isinstance(each, ast.Name) and _is_imported(each.id, scope) for each in ast.walk(node)):
+            return Later(node)
         return self.evaluate(node, scope)
 
     def _starred(self, node: ast.Starred, scope: Scope) -> Any:
@@ -401,6 +399,13 @@ class Expressions(Attributes):
             del owner[key]
         except (KeyError, IndexError, TypeError):
             make_open(owner)
+
+
+def _is_imported(name: str, scope: Scope) -> bool:
+    try:
+        return isinstance(scope.find(name), Imported)
+    except KeyError:
+        return False
 
 
 def _gathered(targets: list[ast.expr], items: Any) -> list[Any]:

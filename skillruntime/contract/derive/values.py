@@ -15,6 +15,7 @@ __all__ = [
     "FunctionValue",
     "Imported",
     "InstanceValue",
+    "Later",
     "Made",
     "Model",
     "PathText",
@@ -75,6 +76,13 @@ class Imported:
 
     module: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The default of a parameter that is made of imported names: it is evaluated where it is needed."""
+
+    node: ast.expr
 
 
 class PathText(str):
