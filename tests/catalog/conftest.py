@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+collect_ignore = ["fuzz.py"]  # run by hand, with what it asks for
 CORPUS = Path(__file__).parents[2] / "../shared/data/skills_corpus/skills_corpus.tar.gz"
 
 WriteSkill = Callable[..., Path]
