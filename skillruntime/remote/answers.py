@@ -12,7 +12,7 @@ from skillruntime.remote.descriptor import AuthType, SkillDescriptor
 from skillruntime.remote.exchange import WireRequest, WireResponse
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 
-__all__ = ["RefusedError", "answer_json", "refuse_login", "refuse_rate", "without_content"]
+__all__ = ["RefusedError", "answer_json", "refuse_for_now", "refuse_login", "refuse_rate", "without_content"]
 
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "x-content-type-options": "nosniff",
@@ -65,6 +65,12 @@ def refuse_rate(seconds: float, message: str = "Too many requests") -> RefusedEr
     """Return the 429, with when to come again."""
     hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
     return RefusedError(ErrorDocument(WireCode.RATE_LIMIT_EXCEEDED, message, None, hint))
+
+
+def refuse_for_now(seconds: float, message: str) -> RefusedError:
+    """Return the 503 of a server that cannot, with when to come again."""
+    hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
+    return RefusedError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, None, hint))
 
 
 def answer_json(

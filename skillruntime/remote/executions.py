@@ -99,9 +99,12 @@ CANCELLED = Outcome(
 
 
 def timed_out(ticket: Ticket) -> Outcome:
-    """Return the outcome of a run past its deadline: chapter 6.6's document, word for word."""
+    """Return the outcome of a run past its deadline: chapter 6.6's document, word for word.
+
+    It always says how often to try: once, in all, where the skill must not run twice.
+    """
     message = f"Skill execution exceeded the configured timeout of {ticket.timeout * 1000:.0f}ms"
-    retry = RetryHint(5000, 3) if ticket.repeatable else None
+    retry = RetryHint(5000, 3 if ticket.repeatable else 1)
     details = {"recoverable": True} if ticket.repeatable else {}
     return Outcome(
         ExecutionStatus.TIMEOUT, error=ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details or None, retry)

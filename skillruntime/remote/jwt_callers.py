@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -14,6 +15,7 @@ from joserfc.jwk import KeySet
 
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.access import BadCredentialsError, Principal, bearer_token
+from skillruntime.remote.answers import refuse_for_now
 from skillruntime.remote.exchange import UnreachableError, WireRequest
 from skillruntime.remote.guard import AddressGuard
 from skillruntime.remote.http_transport import HttpTransport
@@ -21,7 +23,9 @@ from skillruntime.remote.http_transport import HttpTransport
 __all__ = ["JwtCallers", "keys_from"]
 
 _ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA")  # asymmetric alone: a public key signs nothing
+_log = logging.getLogger("skillruntime.remote")
 _REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
+_AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
 _LONGEST: Final = 8192
 
 
@@ -57,7 +61,12 @@ class JwtCallers:
         )
 
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
-        """Return the caller whose token *request* carries; None where it carries no JWT."""
+        """Return the caller whose token *request* carries; None where it carries no JWT.
+
+        Raises:
+            BadCredentialsError: the token is not good.
+            RefusedError: 503, for the issuer's keys cannot be had now.
+        """
         token = bearer_token(request)
         if token is None or token.count(".") != 2:
             return None
@@ -84,10 +93,15 @@ class JwtCallers:
 
     async def _current(self, *, is_unknown: bool) -> KeySet:
         """The issuer's keys; fetched again where one is missing, but not by every stranger's made-up token."""
-        is_due = self._clock() - self._fetched_at >= _REFRESH
-        if self._keys is None or (is_unknown and is_due):
+        passed = self._clock() - self._fetched_at
+        if (self._keys is None and passed >= _AGAIN) or (is_unknown and passed >= _REFRESH):
             self._fetched_at = self._clock()
-            self._keys = KeySet.import_key_set({"keys": list((await self._fetch()).get("keys", []))})
+            try:
+                self._keys = KeySet.import_key_set({"keys": list((await self._fetch()).get("keys", []))})
+            except (InvalidSkillError, JoseError, ValueError) as error:
+                _log.warning("the issuer's keys cannot be had: %s", error)
+        if self._keys is None:
+            raise refuse_for_now(_AGAIN, "Tokens cannot be checked now")
         return self._keys
 
 

@@ -6,7 +6,7 @@ A token is fetched once, however many calls wait for it, and again shortly befor
 from __future__ import annotations
 
 import base64
-import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -22,10 +22,12 @@ from skillruntime.remote.descriptor import AuthConfig, OAuth2Config
 from skillruntime.remote.exchange import Transport, UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.guard import AddressGuard
 from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.protocol import MessageError, parse_json
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
 __all__ = ["AuthorizationCode", "ClientCredentials", "Token"]
 
+_TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6749, appendix A.12, without the space: it goes into a header
 _EARLY = 30.0  # seconds before its end that a token counts as expired
 
 
@@ -190,25 +192,26 @@ async def _send(request: WireRequest, transport: Transport | None, guard: Addres
 
 def _read_token(response: WireResponse, now: float) -> Token:
     try:
-        document: Any = json.loads(response.body)
-    except ValueError:
+        document: Any = parse_json(response.body)
+    except MessageError:
         document = None
     if not isinstance(document, dict):
         raise _refused(f"the token endpoint answered {response.status} without JSON")
     access = document.get("access_token")
     kind = str(document.get("token_type", "bearer")).lower()
-    if response.status != 200 or not isinstance(access, str) or not access.isascii() or kind != "bearer":
+    if response.status != 200 or not isinstance(access, str) or not _TOKEN.fullmatch(access) or kind != "bearer":
         code = document.get("error")
-        raise _refused(
-            f"the token endpoint answered {response.status}: {str(code)[:60] if code else 'no bearer token'}"
-        )
-    lasts = document.get("expires_in")
+        said = code[:60] if isinstance(code, str) and code.isprintable() else "no bearer token"
+        raise _refused(f"the token endpoint answered {response.status}: {said or 'no bearer token'}")
     refresh = document.get("refresh_token")
-    return Token(
-        access,
-        now + lasts if isinstance(lasts, int | float) and not isinstance(lasts, bool) else None,
-        refresh if isinstance(refresh, str) else None,
-    )
+    return Token(access, _end(document.get("expires_in"), now), refresh if isinstance(refresh, str) else None)
+
+
+def _end(lasts: Any, now: float) -> float | None:
+    """When a token ends that lasts so many seconds; some endpoints write the number as a text."""
+    if isinstance(lasts, str) and lasts.isdecimal():
+        lasts = int(lasts[:12])
+    return now + lasts if isinstance(lasts, int | float) and not isinstance(lasts, bool) else None
 
 
 def _config(auth: AuthConfig) -> OAuth2Config:

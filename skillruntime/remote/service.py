@@ -25,6 +25,7 @@ from skillruntime.remote.answers import (
     RefusedError,
     answer_json,
     refuse,
+    refuse_for_now,
     refuse_login,
     refuse_rate,
     without_content,
@@ -257,7 +258,7 @@ class SkillService:
         if wait:
             raise refuse_rate(wait)
         if not self.is_ready:
-            raise refuse_rate(2, "The server is stopping")
+            raise refuse_for_now(2, "The server is stopping")
         ticket = make_ticket(
             request,
             served,

@@ -51,7 +51,7 @@ _TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
     WireCode.PERMISSION_DENIED: (403, ErrorCode.ACCESS_DENIED, False),
     WireCode.SKILL_NOT_FOUND: (404, ErrorCode.SKILL_NOT_FOUND, False),
     WireCode.EXECUTION_TIMEOUT: (504, ErrorCode.EXECUTION_TIMEOUT, True),
-    WireCode.ENDPOINT_UNREACHABLE: (502, ErrorCode.TOOL_NOT_AVAILABLE, True),
+    WireCode.ENDPOINT_UNREACHABLE: (503, ErrorCode.TOOL_NOT_AVAILABLE, True),
     WireCode.VERSION_INCOMPATIBLE: (422, ErrorCode.UNSUPPORTED_VERSION, False),
     WireCode.EXECUTION_NOT_FOUND: (404, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.EXECUTION_EXPIRED: (410, ErrorCode.TOOL_EXECUTION_FAILED, False),
@@ -199,7 +199,8 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
     if isinstance(details.get("recoverable"), bool):
         recoverable = details.pop("recoverable")
     elif document.code == WireCode.EXECUTION_TIMEOUT:
-        recoverable = document.retry is not None  # 6.6: the server says whether trying again is worth it
+        # 6.6: the server says whether trying again is worth it, and one attempt in all is the one that was made.
+        recoverable = document.retry is not None and document.retry.max_attempts not in (0, 1)
     action = details.pop("suggested_action", None) or _ACTIONS.get(document.code)
     if document.retry is not None and document.retry.suggested_delay_ms is not None and recoverable:
         action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"

@@ -13,6 +13,7 @@ import pytest
 
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.access import BadCredentialsError, KeyRing, Principal, any_of, hash_key, new_key
+from skillruntime.remote.answers import RefusedError
 from skillruntime.remote.credentials import CustomCredentials
 from skillruntime.remote.descriptor import AuthConfig, AuthType, OAuth2Config
 from skillruntime.remote.exchange import WireRequest, WireResponse
@@ -154,6 +155,30 @@ async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_stran
     assert asked_meanwhile == 1 and issuer.asked == 2
 
 
+async def test_an_issuer_that_is_away_is_asked_now_and_then() -> None:
+    """Who shows a token meanwhile is answered 503; one stranger's flood is not passed on to the issuer."""
+    from skillruntime.remote.jwt_callers import JwtCallers
+
+    issuer, now = Issuer(), [1000.0]
+    tried: list[float] = []
+
+    async def away() -> dict[str, Any]:
+        tried.append(now[0])
+        if len(tried) > 1:
+            return await issuer.fetch()
+        raise InvalidSkillError("The issuer's keys cannot be read")
+
+    callers = JwtCallers(ISSUER, AUDIENCE, away, clock=lambda: now[0])
+    for _ in range(3):
+        with pytest.raises(RefusedError) as raised:
+            await callers(bearer(issuer.token()), None)
+    now[0] += 6
+
+    assert raised.value.document.http_status == 503
+    assert (await callers(bearer(issuer.token()), None)).id.endswith("ann")
+    assert tried == [1000.0, 1006.0]
+
+
 async def test_an_issuers_keys_are_read_from_a_file(tmp_path: Path) -> None:
     """What cannot be read, or is no JWKS, is said so."""
     from skillruntime.remote.jwt_callers import keys_from
@@ -252,6 +277,9 @@ async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() ->
         ({"error": "invalid_client", "error_description": "your secret s3cr3t"}, 401, "invalid_client"),
         ({"token_type": "bearer"}, 200, "no bearer token"),
         ({"access_token": "x", "token_type": "mac"}, 200, "no bearer token"),
+        ({"access_token": ""}, 200, "no bearer token"),
+        ({"access_token": "x\r\nEvil: 1"}, 200, "no bearer token"),
+        ({"error": "\x1b[31m"}, 400, "no bearer token"),
         ([], 200, "without JSON"),
     ],
 )

@@ -17,7 +17,7 @@ from skillruntime.remote.memory_executions import MemoryExecutions
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.served import SkillWork
 from skillruntime.remote.service import SkillService
-from skillruntime.remote.wire_errors import RemoteError
+from skillruntime.remote.wire_errors import RemoteError, RetryHint
 from tests.remote.serving import (
     KEY,
     NARROW_KEY,
@@ -120,6 +120,7 @@ async def test_a_run_past_its_deadline_is_the_chapters_timeout(serving: Serving)
     assert execution.error is not None
     assert execution.error.code == "EXECUTION_TIMEOUT"
     assert execution.error.message == "Skill execution exceeded the configured timeout of 50ms"
+    assert execution.error.retry == RetryHint(5000, 1)  # the skill must not run twice
 
 
 async def test_who_waits_for_a_timeout_is_answered_504(serving: Serving) -> None:
@@ -610,7 +611,7 @@ async def test_health_readiness_and_metrics(serving: Serving) -> None:
         ready = await served.ask("GET", "/ready")
         late = await served.invoke("echo")
 
-    assert (health.status, refused.status, ready.status, late.status) == (200, 401, 503, 429)
+    assert (health.status, refused.status, ready.status, late.status) == (200, 401, 503, 503)
     assert b'skillruntime_executions_accepted_total{skill="echo"} 1' in metrics.body
 
 

@@ -217,6 +217,7 @@ def test_every_code_has_an_http_status_and_a_meaning_for_a_model(code: WireCode)
         ("PERMISSION_DENIED", 403),
         ("SKILL_NOT_FOUND", 404),
         ("EXECUTION_TIMEOUT", 504),
+        ("ENDPOINT_UNREACHABLE", 503),
         ("VERSION_INCOMPATIBLE", 422),
         ("EXECUTION_EXPIRED", 410),
         ("EXECUTION_NOT_FOUND", 404),
