@@ -18,7 +18,7 @@ __all__ = ["Imports"]
 MAX_MODULES = 12
 """Modules beside a script that are read for it."""
 
-MAX_TEXT_BESIDE = 80_000
+MAX_TEXT_BESIDE = 60_000
 """Characters of all of them together."""
 
 MAX_LOOKUPS = 100
