@@ -195,6 +195,8 @@ def _check_unicode(value: Any) -> None:
 
 
 _FRAGMENT = re.compile(r"""["']\s*:?$|["'\d\]}]\s*,$""")
+_MARK = re.compile(r"\[/?[^\W\d][\w -]*\]")
+"""A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: no array, for no JSON is written so."""
 _OPERATOR = re.compile(r"""[-+*/%|&=?(\["']|\.\S""")
 
 
@@ -210,7 +212,7 @@ def _mend(text: str, encoded: int) -> tuple[Any, tuple[str, ...]]:
     if escaped is not None:
         inner = _parse(escaped, literals=True, encoded=encoded + 1)
         return inner.value, ("double-encoding", *inner.mends)
-    if text[0] in "[\"'" and not text.startswith("'''"):
+    if text[0] in "[\"'" and not text.startswith("'''") and not _MARK.match(text):
         reader = Reader(text)
         value = reader.value(0)
         reader.space()
@@ -240,8 +242,10 @@ def _mend_object(text: str, start: int) -> tuple[Any, tuple[str, ...]]:
             return value, (*reader.mends, "stray-bracket")
     if "{" in after:
         raise UnreadableError("there is more than one object")
-    is_fragment = _FRAGMENT.search(before) or "[" in before or after[:1] in (",", ":") or set(after) & set("[]}")
-    if is_fragment or ("\n" not in text[end : reader.position] and _OPERATOR.match(after)):
+    left, right = _MARK.sub("", before), _MARK.sub("", after).lstrip()
+    is_fragment = _FRAGMENT.search(left) or "[" in left or right[:1] in (",", ":") or set(right) & set("[]}")
+    is_apart = text[end : end + 1].isspace()  # what follows at once in brackets is an index, not a mark
+    if is_fragment or ("\n" not in text[end : reader.position] and _OPERATOR.match(right if is_apart else after)):
         raise UnreadableError("around the object stands {}", before[-100:] + " " + after[:100])
     if before or after:
         reader.mended("markdown-fence" if "```" in before and "```" in after else "text-around")

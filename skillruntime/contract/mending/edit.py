@@ -17,8 +17,11 @@ class Edit:
         self._own: dict[int, Any] = {}
 
     def put(self, where: Path, value: Any) -> None:
-        """Let *value* stand at *where*."""
-        self._parent(where)[where[-1]] = value
+        """Let *value* stand at *where*; the whole is at no steps."""
+        if where:
+            self._parent(where)[where[-1]] = value
+        else:
+            self.value = value
 
     def leave_out(self, where: Path) -> None:
         """Take away the member at *where*."""

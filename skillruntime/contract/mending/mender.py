@@ -129,6 +129,8 @@ class Mender:
         if self.steps < 0:
             return ()
         whole = (*path, *where)
+        if isinstance(where[-1], int) and self.are_rows(value_at(edit.value, where[:-1]), same):
+            return () if where[-1] else self.rows(edit, where[:-1], location, whole[:-1], depth)
         if part is same[0].value and not isinstance(part, dict | list):
             self.steps -= 1
             mended = self.whole(part, same, location, whole, depth + 1)  # what mend would find out once more
@@ -142,6 +144,34 @@ class Mender:
             edit.leave_out(where)
             return (Repair(format_pointer(whole), "null-optional", part, None),)
         return ()
+
+    def are_rows(self, items: list[Any], same: list[Violation]) -> bool:
+        """Whether each of several *items* should be an array, by the violations *same* of one, and none is."""
+        is_wanted = any(each.keyword == "type" and "array" in _types(each) for each in same)
+        return is_wanted and len(items) > 1 and not any(isinstance(item, list) for item in items)
+
+    def rows(self, edit: Edit, where: Path, location: Path, path: Path, depth: int) -> tuple[Repair, ...]:
+        """Mend the array at *where*, whose items the subschema at *location* refuses.
+
+        ``[1, 2]`` for an array of arrays is ``[[1], [2]]`` or ``[[1, 2]]``; which, only bounds of the schema can say.
+        Where both fit, or the array around them cannot be judged, neither is made.
+        """
+        items = value_at(edit.value, where)
+        each = [self.mend(item, location, (*path, index), depth + 1) for index, item in enumerate(items)]
+        found = []
+        if all(mended is not None for mended in each):
+            repairs = [repair for mended in each if mended is not None for repair in mended.repairs]
+            found.append(Mended([mended.value for mended in each if mended is not None], tuple(repairs)))
+        around = location[:-1] if location[-1:] == ("items",) else None
+        wrapped = self.mend([items], around, path, depth + 1) if around is not None else None
+        if wrapped is not None:
+            repair = Repair(format_pointer(path), "scalar-for-array", items, [items])
+            found.append(Mended(wrapped.value, (repair, *wrapped.repairs)))
+        if len(found) != 1 or around is None:
+            self.unclear[path] = [mended.value for mended in found]
+            return ()
+        edit.put(where, found[0].value)
+        return found[0].repairs
 
     def is_property(self, path: Path) -> bool:
         """Whether *path* leads to a declared property: not to an item, or a key that is itself something said."""

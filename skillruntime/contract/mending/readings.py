@@ -31,7 +31,12 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _CODE = re.compile(r"[+-]?0[0-9].+")
 _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
-_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=[^\W_])|(?<=\d)[\s_\-]+(?=[^\W\d_])")
+_BETWEEN_WORDS = re.compile(
+    r"(?<=[^\W\d_])[\s_\-]+(?=[^\W_])|(?<=\d)[\s_\-]+(?=[^\W\d_])"
+    r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^])|(?<=[^\w\s+\-*<>=~^])[\s_]+(?=[^\W_])"
+    r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
+)
+"""Separators between words, and beside what stands between words; a sign before a number is none."""
 
 
 def is_nothing(value: Any, *, more_words: bool = False) -> bool:
@@ -128,8 +133,8 @@ def pieces(text: str) -> list[str]:
 def fold(text: str) -> str:
     """Return *text* without what models get wrong in values of an enum: letter case, separators, full width.
 
-    Separators count only between words: ``A-`` is not ``A``. Between digits one may stand for another, but is never
-    left out: ``1-2`` is not ``12``.
+    Separators say nothing only between words: ``A-`` is not ``A``. Between digits one may stand for another, but is
+    never left out: ``1-2`` is not ``12``.
 
     >>> fold("This week") == fold("this_week") == fold("thisWeek")
     True
@@ -186,7 +191,7 @@ def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:
             return (
                 _alike(value, texts, str.strip)
                 or _other_types(value.strip(), options) + _alike(value, texts, lambda text: text.strip().casefold())
-                or _alike(value, texts, fold)
+                or _folded(value, texts)
             )
     return []
 
@@ -194,6 +199,12 @@ def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:
 def _alike(text: str, options: list[str], reading: Callable[[str], str]) -> list[Any]:
     wanted = reading(text)
     return [option for option in options if reading(option) == wanted]
+
+
+def _folded(text: str, options: list[str]) -> list[Any]:
+    """Return the *options* that fold to what *text* folds to, and the one that only a plus tells from such a one."""
+    found = _alike(text, options, fold)
+    return found and _alike(text, options, lambda each: fold(each.replace("+", "-")))
 
 
 def _other_types(text: str, options: list[Any]) -> list[Any]:
