@@ -1,17 +1,21 @@
 """OpenTelemetry spans of what skills do, by the GenAI conventions: an observer for ``SkillRuntime(on_call=...)``.
 
-A span is written when the thing is over, with its own start and end, as a child of the span that is current there.
+The span of a call is current while the skill runs, so that what the skill does (another call, a request) is its child;
+that of a skill loaded or a resource read is written when it is over. Each is a child of the span that is current there.
 Arguments and results are in it only where ``content=True`` says so: they may hold secrets.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 import skillruntime
 from skillruntime.runtime.record import CallRecord, Observer, Operation
@@ -49,22 +53,51 @@ def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
     *tracer* is by default the global provider's; with *content* arguments and results are written too.
     """
     own = tracer or trace.get_tracer("skillruntime", skillruntime.__version__)
-    table = {**ATTRIBUTES, **(CONTENT if content else {})}
+    return _Spans(own, {**ATTRIBUTES, **(CONTENT if content else {})})
 
-    def observe(record: CallRecord) -> None:
-        attributes = {name: value for name, read in table.items() if (value := read(record)) is not None}
-        span = own.start_span(
-            f"{record.operation.value} {record.name}",
-            kind=SpanKind.INTERNAL,
-            attributes=attributes,
-            start_time=record.started,
-        )
+
+class _Spans:
+    """Begins the span of a call before it and ends it with its record; the other operations have only a record."""
+
+    def __init__(self, tracer: Tracer, table: Mapping[str, Callable[[CallRecord], Any]]) -> None:
+        self._tracer = tracer
+        self._table = table
+
+    @contextmanager
+    def around(self, name: str) -> Iterator[None]:
+        """Let the span of the call be current; one that is cancelled, and so has no record, says so."""
+        span = self._tracer.start_span(f"{Operation.CALL.value} {name}", kind=SpanKind.INTERNAL)
+        before = _CALLS.set({**_CALLS.get(), self: span})
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                yield
+        except BaseException as error:
+            span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+            raise
+        finally:
+            _CALLS.reset(before)
+            span.end()
+
+    def __call__(self, record: CallRecord) -> None:
+        """Write what *record* says into its span."""
+        current = _CALLS.get().get(self) if record.operation is Operation.CALL else None
+        if current is not None:
+            self._describe(current, record)
+            return
+        name = f"{record.operation.value} {record.name}"
+        span = self._tracer.start_span(name, kind=SpanKind.INTERNAL, start_time=record.started)
+        self._describe(span, record)
+        span.end(end_time=record.started + record.duration_ns)
+
+    def _describe(self, span: Span, record: CallRecord) -> None:
+        span.set_attributes({name: value for name, read in self._table.items() if (value := read(record)) is not None})
         if record.status == "failed":
             errors = record.response.errors or []
             span.set_status(Status(StatusCode.ERROR, errors[0].code.value if errors else None))
-        span.end(end_time=record.started + record.duration_ns)
 
-    return observe
+
+_CALLS: ContextVar[Mapping[_Spans, Span]] = ContextVar("skillruntime-spans", default=MappingProxyType({}))
+"""The span of the call that runs here, for each observer: a host may have several."""
 
 
 def _json(value: Any) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillRuntimeError
 
-__all__ = ["CallRecord", "Observer", "Operation", "is_logging", "notify", "record_of", "start"]
+__all__ = ["CallRecord", "Observer", "Operation", "around", "is_logging", "notify", "record_of", "start"]
 
 _log = logging.getLogger("skillruntime.runtime")
 
@@ -67,7 +68,43 @@ class CallRecord:
 
 
 Observer = Callable[[CallRecord], object]
-"""Is told of each record, in the thread and context of the call; what it returns or raises changes nothing."""
+"""Is told of each record, in the thread and context of the call; what it returns or raises changes nothing.
+
+One that also has a method ``around(name)`` is there while a skill runs: the context manager that it returns is entered
+before the call and left after its record was told, so that what it sets (a current span) is set for the skill too.
+"""
+
+_NOBODY: Final[AbstractContextManager[object]] = nullcontext()
+
+
+def around(observers: tuple[Observer, ...], name: str) -> AbstractContextManager[object]:
+    """Return what is to be entered while *name* is called; an observer that fails there harms nobody."""
+    surrounding = [enter for each in observers if (enter := getattr(each, "around", None)) is not None]
+    return _entered(surrounding, name) if surrounding else _NOBODY
+
+
+@contextmanager
+def _entered(surrounding: list[Callable[[str], AbstractContextManager[object]]], name: str) -> Iterator[None]:
+    stack = ExitStack()
+    for enter in surrounding:
+        try:
+            stack.enter_context(enter(name))
+        except Exception:
+            _log.exception("An observer failed before %r was called", name)
+    try:
+        yield
+    except BaseException as error:  # a cancellation: what was entered is told of it
+        _leave(stack, name, error)
+        raise
+    else:
+        _leave(stack, name, None)
+
+
+def _leave(stack: ExitStack, name: str, error: BaseException | None) -> None:
+    try:
+        stack.__exit__(None if error is None else type(error), error, None if error is None else error.__traceback__)
+    except Exception:
+        _log.exception("An observer failed after %r was called", name)
 
 
 def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:

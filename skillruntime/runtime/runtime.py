@@ -39,7 +39,7 @@ from skillruntime.runtime.call import Call, Target
 from skillruntime.runtime.failure import to_errors, unwrapped
 from skillruntime.runtime.options import CallOptions
 from skillruntime.runtime.paths import with_resolved_paths
-from skillruntime.runtime.record import CallRecord, Observer, Operation, is_logging, notify
+from skillruntime.runtime.record import CallRecord, Observer, Operation, around, is_logging, notify
 from skillruntime.runtime.reported import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.scripts import ScriptRunner, environment_asked
@@ -185,14 +185,15 @@ class SkillRuntime:
         *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation passes.
         """
         call = Call(name, arguments, session, options)
-        try:
-            self.prepare(call)
-            await self._ask_approval(call)
-            output = await _run_within_deadline(call)
-            response = self.finish(call, output)
-        except Exception as error:
-            response = self._failed(call, error)
-        return self._told(call, response)
+        with around(self._observers, name):
+            try:
+                self.prepare(call)
+                await self._ask_approval(call)
+                output = await _run_within_deadline(call)
+                response = self.finish(call, output)
+            except Exception as error:
+                response = self._failed(call, error)
+            return self._told(call, response)
 
     def call_blocking(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
@@ -203,18 +204,19 @@ class SkillRuntime:
         of its own until it is done.
         """
         call = Call(name, arguments, session, options)
-        try:
-            self.prepare(call)
-            if isinstance(call.target.runner, FunctionRunner) and not call.target.runner.is_async:
-                output = call.target.runner.run_here(call.arguments, call.context(None))
-                output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
-            else:
-                run_to_end(self._ask_approval, call)
-                output = run_to_end(_run_within_deadline, call)
-            response = self.finish(call, output)
-        except Exception as error:
-            response = self._failed(call, error)
-        return self._told(call, response)
+        with around(self._observers, name):
+            try:
+                self.prepare(call)
+                if isinstance(call.target.runner, FunctionRunner) and not call.target.runner.is_async:
+                    output = call.target.runner.run_here(call.arguments, call.context(None))
+                    output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
+                else:
+                    run_to_end(self._ask_approval, call)
+                    output = run_to_end(_run_within_deadline, call)
+                response = self.finish(call, output)
+            except Exception as error:
+                response = self._failed(call, error)
+            return self._told(call, response)
 
     def prepare(self, call: Call) -> None:
         """Decide everything that can be decided without waiting: which contract, which arguments, which runner.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import pytest
 
 pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed")
@@ -16,6 +19,8 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from skillruntime.adapters.telemetry import ATTRIBUTES, CONTENT, spans
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.contract.contract import Contract
+from skillruntime.runtime.record import CallRecord
 from skillruntime.runtime.runtime import SkillRuntime
 
 
@@ -51,6 +56,101 @@ def test_each_thing_is_a_span_within_the_hosts(counting: SkillCatalog) -> None:
     assert good.end_time > good.start_time
     assert read.attributes["skillruntime.resource.path"] == "references/rules.md"
     assert (bad.attributes["error.type"], bad.status.status_code.name) == ("MISSING_REQUIRED_PARAM", "ERROR")
+
+
+def told_of(*observers: Any) -> tuple[SkillRuntime, Any]:
+    """Return a runtime with ``outer``, which opens a span of its own and calls ``inner``; and what is exported."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("test")
+    runtime = SkillRuntime(on_call=(spans(tracer), *observers))
+    contract = Contract.from_dict({"version": "1.0.0", "input": {"type": "object"}})
+
+    @runtime.implements("inner", contract=contract)
+    def inner(arguments: dict[str, Any]) -> int:
+        return 1
+
+    @runtime.implements("outer", contract=contract)
+    async def outer(arguments: dict[str, Any]) -> int:
+        with tracer.start_as_current_span("request"):
+            await runtime.call("inner", {})
+        if arguments:
+            await anyio.sleep_forever()
+        return 2
+
+    return runtime, exporter
+
+
+@pytest.mark.parametrize("is_blocking", [False, True])
+def test_what_a_skill_does_is_within_its_span(is_blocking: bool) -> None:
+    """Its own spans, and other skills that it calls: in this thread, in another one, in a loop of its own."""
+    runtime, exporter = told_of()
+
+    if is_blocking:
+        runtime.call_blocking("outer", {})
+    else:
+        anyio.run(runtime.call, "outer", {})
+
+    inner, request, outer = exporter.get_finished_spans()
+    assert [span.name for span in (inner, request, outer)] == ["execute_tool inner", "request", "execute_tool outer"]
+    assert (inner.parent.span_id, request.parent.span_id) == (request.context.span_id, outer.context.span_id)
+    assert outer.parent is None
+    assert {span.attributes["gen_ai.tool.name"] for span in (inner, outer)} == {"inner", "outer"}
+
+
+def test_a_call_that_is_cancelled_ends_its_span() -> None:
+    """There is no record of it, and an error is said."""
+    runtime, exporter = told_of()
+
+    async def give_up() -> None:
+        with anyio.move_on_after(0.01):
+            await runtime.call("outer", {"wait": True}, timeout=60)
+
+    anyio.run(give_up)
+
+    (outer,) = [span for span in exporter.get_finished_spans() if span.name == "execute_tool outer"]
+    assert outer.status.status_code.name == "ERROR"
+
+
+def test_two_observers_each_have_their_own_span() -> None:
+    """A host may send them to two places."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    runtime, first = told_of(spans(provider.get_tracer("second")))
+
+    runtime.call_blocking("inner", {})
+
+    for finished in (first.get_finished_spans(), exporter.get_finished_spans()):
+        assert [span.attributes["gen_ai.tool.name"] for span in finished] == ["inner"]
+
+
+def test_an_observer_that_fails_around_a_call_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither before nor after: the log has it."""
+
+    class Failing:
+        def __init__(self, *, when: str) -> None:
+            self.when = when
+
+        @contextmanager
+        def around(self, name: str) -> Iterator[None]:
+            if self.when == "before":
+                raise ZeroDivisionError
+            yield
+            raise ZeroDivisionError
+
+        def __call__(self, record: CallRecord) -> None:
+            """Be told, and say nothing."""
+
+    runtime, exporter = told_of(Failing(when="before"), Failing(when="after"))
+
+    assert runtime.call_blocking("inner", {}).data == 1
+    assert len(exporter.get_finished_spans()) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "An observer failed before 'inner' was called",
+        "An observer failed after 'inner' was called",
+    ]
 
 
 def test_arguments_and_results_are_written_only_when_opted_in(counting: SkillCatalog) -> None:
