@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.explanation import explain
@@ -33,6 +32,7 @@ from skillruntime.remote.descriptor_parts import (
     ProtocolVersion,
     Provider,
     RetryPolicy,
+    is_address,
 )
 from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA
 
@@ -200,7 +200,7 @@ def find_faults(document: Any) -> list[str]:
                 Version.parse(version)
             except ValueError as error:
                 found.append(f"{error} - at {where}")
-    found += [f"it is no URL - at /{'/'.join(place)}" for place in _URLS if not _is_url(_at(document, place))]
+    found += [f"it is no URL - at /{'/'.join(place)}" for place in _URLS if _is_no_address(_at(document, place))]
     inputs = document.get("inputs")
     names = [item.get("name") for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
     found += [f"two inputs are called {name!r} - at /inputs" for name in sorted(_twice(names))]
@@ -233,12 +233,9 @@ def _at(document: Any, place: tuple[str, ...]) -> Any:
     return document
 
 
-def _is_url(value: Any) -> bool:
-    """Whether *value* has the host and port of a URL, which no pattern says; what is no text the schema has told."""
-    try:
-        return not isinstance(value, str) or (bool(urlsplit(value).hostname) and urlsplit(value).port != 0)
-    except ValueError:
-        return False
+def _is_no_address(value: Any) -> bool:
+    """Whether *value* is a text that only looks like a URL; what does not even look like one, the schema tells."""
+    return isinstance(value, str) and value.startswith(("http://", "https://")) and not is_address(value)
 
 
 def _twice(names: list[Any]) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 __all__ = [
     "ABSENT",
@@ -23,6 +24,7 @@ __all__ = [
     "Provider",
     "RetryPolicy",
     "fill_url",
+    "is_address",
 ]
 
 PROTOCOL_VERSION: Final = "1.0.0"
@@ -213,6 +215,19 @@ def fill_url(template: str, execution_id: str) -> str:
     if "{execution_id}" in template:
         return template.replace("{execution_id}", safe)
     return f"{template.rstrip('/')}/{safe}"
+
+
+def is_address(url: str) -> bool:
+    """Whether *url* is http or https, with a host, and a port that there is.
+
+    >>> [is_address(url) for url in ("https://a.example/x", "http://[::1]:80", "a.example", "http://[::1", "http://a:99999")]
+    [True, True, False, False, False]
+    """
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _admits_null(schema: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ from skillruntime.remote.descriptor import (
     SkillDescriptor,
     inputs_from_schema,
 )
+from skillruntime.remote.descriptor_parts import is_address
 from skillruntime.remote.executions import Outcome, Report, Ticket, withdrawn
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
@@ -141,7 +142,13 @@ def serve_catalog(
     """Return what can be served of the runtime's catalog: every callable, and instructions as knowledge.
 
     *names* limits it to these skills or callables.
+
+    Raises:
+        InvalidSkillError: *base_url* is no http address, or a descriptor.json is faulty.
+        SkillNotFoundError: there is nothing under one of *names*.
     """
+    if not is_address(base_url):
+        raise InvalidSkillError(f"The base URL {base_url!r} is no address such as https://skills.example.com")
     wanted = set(names)
     served: list[ServedSkill] = []
     for skill_name in runtime.catalog:

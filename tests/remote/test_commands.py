@@ -221,6 +221,15 @@ async def test_what_is_no_skill_server_is_told_so(document: Any, status: int) ->
     assert "is it a skill server?" in result.stderr
 
 
+@pytest.mark.parametrize("base", ["nonsense", "ftp://example.com", "http://[::1", "http://example.com:99999"])
+def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None:
+    """Before a descriptor is published that nobody could read."""
+    result = running.run("describe", "echo", "-s", str(running.skills), "--base-url", base, "--json")
+
+    assert result.returncode == 1
+    assert "base URL" in json.loads(result.stdout)["errors"][0]["message"]
+
+
 def test_an_address_that_is_no_url_is_told() -> None:
     """Before anything is asked."""
     listed, invoked = (
