@@ -135,6 +135,9 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (TEXT, {"type": "USD", "value": "a"}, REFUSED),
     (TEXT, {"unit": "USD", "value": "a"}, REFUSED),
     (DATE, "'2024-05-01'", "2024-05-01"),
+    ({"type": "string", "pattern": "^[A-Z]{3}$"}, "'ABC'", "ABC"),
+    ({"type": "string", "pattern": "^[A-Z]{3}$"}, "abc", REFUSED),
+    ({"type": "string", "pattern": "^[A-Z]{3}$"}, " ABC ", REFUSED),
     (DATE, 20240501, REFUSED),
     (DATE, "01.05.2024", REFUSED),
     # one of a list
@@ -378,6 +381,7 @@ def test_a_key_is_renamed_if_it_can_mean_one_absent_property_only(schema: Any, v
 
 PERSON = closed("age", age=INTEGER, city=TEXT)
 NAMED = closed("name", name=TEXT, age=INTEGER)
+TYPED = closed("type", type={"enum": ["a", "b"]})
 WRAPPERS: list[tuple[Any, Any, Any]] = [
     *((PERSON, {name: {"age": 5}}, {"age": 5}) for name in ("input", "arguments", "args", "kwargs", "parameters")),
     *((PERSON, {name: {"age": 5}}, {"age": 5}) for name in ("params", "properties", "data", "Input", "tool_input")),
@@ -412,6 +416,9 @@ WRAPPERS: list[tuple[Any, Any, Any]] = [
     (NAMED, {"name": "save", "arguments": {"name": "Bob", "age": 5}}, {"name": "Bob", "age": 5}),
     (NAMED, {"name": "save", "parameters": '{"name": "Bob", "age": "5"}'}, {"name": "Bob", "age": 5}),
     (NAMED, {"type": "tool_use", "id": "c1", "name": "save", "input": {"name": "Bob"}}, {"name": "Bob"}),
+    (NAMED, {"type": "function", "function": {"name": "save", "arguments": '{"name": "Bob"}'}}, {"name": "Bob"}),
+    (TYPED, {"type": "function", "function": {"name": "save", "arguments": '{"type": "a"}'}}, {"type": "a"}),
+    (TYPED, {"type": "function", "function": {"name": "save", "arguments": "{}"}}, REFUSED),
     (NAMED, {"name": "save", "arguments": {"age": 5}}, REFUSED),
     (NAMED, {"age": 5, "arguments": {"name": "Bob", "age": 6}}, REFUSED),
     (

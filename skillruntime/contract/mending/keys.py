@@ -69,11 +69,18 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bo
         return False
     inside = wrapped(value[name])
     held = inside if isinstance(inside, dict) else {}
-    if any(key in declared and key not in held for key in value):
+    said = held.keys() | _wrapped_keys(held)
+    if any(key in declared and key not in said for key in value):
         return False
     if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
         return False
     return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
+
+
+def _wrapped_keys(value: dict[str, Any]) -> set[str]:
+    """Return the keys of what a call inside *value* has for arguments: ``{"name": ..., "arguments": {...}}``."""
+    calls = [wrapped(inside) for name, inside in value.items() if is_call_wrapper(name)]
+    return {key for arguments in calls if isinstance(arguments, dict) for key in arguments}
 
 
 def wrapped(inside: Any) -> Any:

@@ -31,7 +31,7 @@ MISSPELT = 0.75
 
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 _NEEDED = ("required", "dependentRequired", "dependencies")
-_UNQUOTED = ("type", "enum", "const", "format")
+_UNQUOTED = ("type", "enum", "const", "format", "pattern")
 
 
 class Mender:
