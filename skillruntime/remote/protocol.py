@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
-from skillruntime.remote.wire_errors import ErrorDocument, WireCode
+from skillruntime.remote.wire_errors import ErrorDocument, WireCode, printable
 
 __all__ = [
     "FINAL",
@@ -361,7 +361,7 @@ class _Reading:
 
     def loose_text(self, name: str) -> str | None:
         value = self._document.get(name)
-        return value[:MAX_ID] if isinstance(value, str) else None
+        return printable(value[:MAX_ID]) if isinstance(value, str) else None
 
     def choice(self, name: str, among: tuple[str, ...], default: str | None) -> str:
         value = self._document.get(name)

@@ -16,7 +16,7 @@ from typing import Any
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.failure import with_next_step
 
-__all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "shortened", "to_skill_error"]
+__all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "printable", "shortened", "to_skill_error"]
 
 
 class WireCode(StrEnum):
@@ -140,8 +140,8 @@ class ErrorDocument:
             return None
         details = document.get("details")
         return cls(
-            _printable(document["code"][:100]),
-            _printable(str(document.get("message") or "")[:2000]),
+            printable(document["code"][:100]),
+            printable(str(document.get("message") or "")[:2000]),
             details if isinstance(details, Mapping) else None,
             RetryHint.from_dict(document.get("retry")),
         )
@@ -223,8 +223,8 @@ def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _printable(text: str) -> str:
-    """*text* without what would steer a terminal: a peer's words are printed as they are."""
+def printable(text: str) -> str:
+    """Return *text* without what would steer a terminal: a peer's words are printed as they are."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

@@ -15,6 +15,7 @@ from skillruntime.remote.protocol import (
     ExecutionStatus,
     InvocationRequest,
     MessageError,
+    Progress,
     can_follow,
     can_reach,
 )
@@ -239,7 +240,12 @@ def test_a_peers_words_steer_no_terminal() -> None:
     """They are printed and shown to a model as they are."""
     error = ErrorDocument.from_dict({"code": "X\x1b[31m", "message": "a\x1b[2Jb\nc"})
 
+    execution = Execution.from_dict(
+        {"execution_id": "e", "status": "running", "progress": {"done": 1, "message": "half\x1b[2J"}}
+    )
+
     assert error == ErrorDocument("X\ufffd[31m", "a\ufffd[2Jb\nc")
+    assert execution.progress == Progress(1, None, "half\ufffd[2J")
 
 
 def test_a_code_that_nobody_knows_is_kept_in_the_details() -> None:
