@@ -291,7 +291,7 @@ def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
 def _read_execution(response: WireResponse, plan: Plan, execution_id: str | None) -> Execution:
     """Read the execution that *response* shows, or raise what it says, or what is wrong with it."""
     if not (200 <= response.status < 300 or (response.status == 504 and _has_execution(response))):
-        raise _refusal(response)
+        raise _refusal(response, may_have_run=execution_id is not None and not plan.repeatable)
     try:
         execution = Execution.from_dict(_read_json(response))
     except MessageError as error:
@@ -315,13 +315,14 @@ def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Ex
     return result
 
 
-def _refusal(response: WireResponse) -> RemoteError:
+def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
+    """The error for a refusal; of an execution that was accepted nobody knows then how far it came."""
     document = read_error(response)
     if document is None:
         if 300 <= response.status < 400:
             return _nonsense(response, "it redirects to where we do not follow; the descriptor should name the target")
         return _nonsense(response, "it carries no error of the protocol")
-    return RemoteError(document)
+    return RemoteError(document, may_have_run=may_have_run)
 
 
 def _nonsense(response: WireResponse, why: str) -> RemoteError:

@@ -367,6 +367,7 @@ def test_an_execution_that_is_gone_is_told() -> None:
     error = failure_of(plan(), ACCEPTED, gone)
 
     assert error.document.code == WireCode.EXECUTION_EXPIRED
+    assert error.may_have_run  # it was accepted, so nobody should call again without looking
 
 
 def test_prefer_wait_is_sent_only_where_it_is_understood() -> None:
