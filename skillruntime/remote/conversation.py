@@ -138,8 +138,8 @@ def converse(plan: Plan) -> Conversation:
     check_protocol(plan.descriptor)
     attempt = 0
     while True:
-        execution = yield from _submit(plan)
-        final = yield from _follow(plan, execution)
+        execution, asked = yield from _submit(plan)
+        final = yield from _follow(plan, execution, asked)
         hint = final.error.retry if final.error is not None else None
         allowed = hint.max_attempts if hint is not None and hint.max_attempts is not None else 0
         attempt += 1
@@ -155,7 +155,7 @@ def resume(plan: Plan, execution_id: str) -> Conversation:
     check_protocol(plan.descriptor)
     response = yield from _get(plan, plan.descriptor.endpoint.status_of(execution_id))
     execution = _read_execution(response, plan, execution_id)
-    return (yield from _follow(plan, execution))
+    return (yield from _follow(plan, execution, _asked(response)))
 
 
 def cancel(plan: Plan, execution_id: str) -> Conversation:
@@ -167,8 +167,8 @@ def cancel(plan: Plan, execution_id: str) -> Conversation:
     return _read_execution(answer, plan, execution_id)
 
 
-def _submit(plan: Plan) -> Conversation:
-    """POST until it is taken, refused, or no longer safe to send again."""
+def _submit(plan: Plan) -> Generator[Send | Pause | Saw, Answer, tuple[Execution, float | None]]:
+    """POST until it is taken, refused, or no longer safe to send again; return also when to come back."""
     headers = {**plan.headers, "content-type": plan.descriptor.endpoint.content_type, "accept": "application/json"}
     if plan.descriptor.extensions.idempotency_key:
         headers["idempotency-key"] = plan.key
@@ -183,7 +183,7 @@ def _submit(plan: Plan) -> Conversation:
         unsure = unsure or may_have_run
         if failure is None:
             assert isinstance(answer, WireResponse)
-            return _read_execution(answer, plan, None)
+            return _read_execution(answer, plan, None), _asked(answer)
         if (unsure and not plan.may_repeat) or attempt == attempts - 1 or _is_too_long(plan, hint):
             raise RemoteError(failure, may_have_run=unsure and not plan.may_repeat)
         yield Pause(_backoff(plan, attempt, hint))
@@ -210,11 +210,10 @@ def _submission_failure(answer: Answer) -> tuple[ErrorDocument | None, bool, Ret
     return replace(shown, retry=hint if hint != RetryHint() else None), answer.status not in _CERTAIN, hint
 
 
-def _follow(plan: Plan, execution: Execution) -> Conversation:
+def _follow(plan: Plan, execution: Execution, asked: float | None) -> Conversation:
     """Poll until the end, then fetch the result where the status did not bring it."""
     endpoint = plan.descriptor.endpoint
     polls = 0
-    asked: float | None = None
     while True:
         yield Saw(execution)
         if execution.status is ExecutionStatus.COMPLETED and not execution.has_output:
@@ -226,7 +225,7 @@ def _follow(plan: Plan, execution: Execution) -> Conversation:
             return execution
         yield Pause(min(MAX_PAUSE, _poll_interval(plan, polls, asked)))
         response = yield from _get(plan, endpoint.status_of(execution.execution_id), _wait_header(plan))
-        asked = 0.0 if "preference-applied" in response.headers else _retry_after(response)
+        asked = _asked(response)
         seen = _read_execution(response, plan, execution.execution_id)
         if not can_reach(execution.status, seen.status):
             raise _nonsense(response, f"an execution cannot become {seen.status} once it was {execution.status}")
@@ -360,6 +359,11 @@ def _has_execution(response: WireResponse) -> bool:
     except MessageError:
         return False
     return isinstance(document, dict) and "execution_id" in document and "status" in document
+
+
+def _asked(response: WireResponse) -> float | None:
+    """When the server wants to be asked again: at once where it has just waited for news, as it was asked to."""
+    return 0.0 if "preference-applied" in response.headers else _retry_after(response)
 
 
 def _retry_after(response: WireResponse) -> float | None:

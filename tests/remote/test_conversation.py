@@ -238,6 +238,13 @@ def test_the_servers_interval_is_kept() -> None:
     assert walk.pauses == [0.25, 3.0]
 
 
+def test_the_202_itself_says_when_to_come_back() -> None:
+    """RFC 9110, 10.2.3: a plain server's only way to say it."""
+    walk = Walk(converse(plan()), [answer(shown("accepted"), 202, retry_after="4"), COMPLETED])
+
+    assert walk.pauses == [4.0]
+
+
 def test_our_own_interval_grows() -> None:
     """Where the server says nothing, polling starts at a tenth of a second and grows by half."""
     walk = Walk(converse(plan()), [ACCEPTED, RUNNING, RUNNING, COMPLETED])
