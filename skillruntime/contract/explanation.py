@@ -189,20 +189,24 @@ def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: A
     """Return the error; what its message and its next step say already is left out of the details of a long one."""
     details = {"path": _shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
     kept = {key: value for key, value in details.items() if value is not None}
+    over = _tokens([message, action, *kept.values()]) + _FRAME - MAX_TOKENS
     for key in ("expected", "received"):
-        error = SkillError(code, message, True, dict(kept), action)
-        if _tokens(error) <= MAX_TOKENS:
-            return error
-        kept.pop(key, None)
+        if over > 0 and key in kept:
+            over -= _tokens(kept.pop(key)) + 3
     return SkillError(code, message, True, kept, action)
 
 
+_FRAME = 28
+"""The tokens of an error about nothing: the names of its members, its code and its signs."""
 _TOKENS = re.compile(r" ?[A-Za-z]{1,9}|[^\W\d_A-Za-z]|\d{1,3}|_|[^\w\s]{1,3}|\s{2,}")
 
 
-def _tokens(error: SkillError) -> int:
-    """Return about how many tokens *error* costs: as many as there are short words, groups of digits and signs."""
-    return len(_TOKENS.findall(json.dumps(error.to_dict(), ensure_ascii=False, separators=(",", ":"), default=str)))
+def _tokens(value: Any) -> int:
+    """Return about how many tokens *value* costs: as many as there are short words, groups of digits and signs."""
+    return len(_TOKENS.findall(_written(value)))
+
+
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:

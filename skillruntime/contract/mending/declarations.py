@@ -77,8 +77,12 @@ def property_locations(
 
 def declared_properties(document: Any, locations: Iterable[Path | None], *, choices: bool = True) -> dict[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
-    found = property_locations(document, locations, choices=choices)
-    return {name: value_at(document, places[0]) for name, places in found.items()}
+    found: dict[str, Any] = {}
+    for _, schema in in_place(document, locations, choices=choices):
+        properties = schema.get("properties")
+        if isinstance(properties, dict):
+            found = {**properties, **found}
+    return found
 
 
 def default_at(document: Any, locations: Iterable[Path | None]) -> Any:

@@ -64,7 +64,7 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bo
     >>> is_wrapper({"name": "Bob", "arguments": {"age": 5}}, "arguments", {"name", "age"})
     False
     """
-    folded = fold_name(name)
+    folded = _plain(name)
     if folded not in _WRAPPERS:
         return False
     inside = wrapped(value[name])
@@ -95,7 +95,12 @@ def wrapped(inside: Any) -> Any:
 
 def is_call_wrapper(name: str) -> bool:
     """Whether *name* is what the arguments of a call are wrapped in."""
-    return fold_name(name) in _CALL
+    return _plain(name) in _CALL
+
+
+def _plain(name: str) -> str:
+    """Return *name* without case and separators: less than `fold_name`, and quick."""
+    return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
 
 
 def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
@@ -109,7 +114,7 @@ def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
             return wrapper in _SCHEMA and isinstance(beside, str)
         case "required" | "additionalProperties":
             return wrapper in _SCHEMA and isinstance(beside, list | bool)
-    return fold_name(key) in _WRAPPERS and beside in ("", None, {}, [])
+    return _plain(key) in _WRAPPERS and beside in ("", None, {}, [])
 
 
 def _is_schema(value: Any) -> bool:

@@ -199,9 +199,10 @@ class Mender:
             elif self.may_drop(value, name, declared):
                 edit.leave_out((name,))
                 yield Repair(format_pointer((*path, name)), "unknown-key", value[name], None)
-        if any(is_wrapper(value, name, declared) for name in value):
-            return
-        for name in sorted(missing - edit.value.keys()):
+        absent = sorted(missing - edit.value.keys())
+        if not absent or any(is_wrapper(value, name, declared) for name in value):
+            return  # what is wrapped may hold what is absent
+        for name in absent:
             default = declared_default(self.document, locations, name)
             if default is not ABSENT:
                 edit.put((name,), default)

@@ -79,18 +79,18 @@ class Reader:
                 return
 
     def peek(self, inside: str) -> str:
-        """Return the next character that is neither space nor comment; the end of the text is a cut.
-
-        A colon or comma of full width, as Chinese and Japanese are typed, is a plain one.
-        """
+        """Return the next character that is neither space nor comment; the end of the text is a cut."""
         self.space()
         if self.position >= len(self.text):
             raise UnreadableError(f"end {inside}", cut=True)
-        character = self.text[self.position]
-        if character in _WIDE:
+        return self.text[self.position]
+
+    def is_wide(self, mark: str) -> bool:
+        """Whether a colon or comma of full width stands here, as Chinese and Japanese are typed, for the plain one."""
+        found = _WIDE.get(self.text[self.position]) == mark
+        if found:
             self.mended("full-width-punctuation")
-            return _WIDE[character]
-        return character
+        return found
 
     def value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
@@ -103,7 +103,7 @@ class Reader:
             case "(":
                 self.mended("python-literal")
                 return self.array(depth, ")")
-            case character if character in _PLAIN:
+            case '"' | "'" | "\u201c" | "\u2018":
                 return self.string()
             case _:
                 return self.scalar()
@@ -118,7 +118,7 @@ class Reader:
                     self.mended("trailing-comma")
                 break
             key = self.string() if character in _PLAIN else self.bare_key()
-            if self.peek("after a key") != ":":
+            if self.peek("after a key") != ":" and not self.is_wide(":"):
                 raise UnreadableError("a colon should stand where {} stands", self.rest())
             self.position += 1
             value = self.value(depth + 1)
@@ -130,7 +130,7 @@ class Reader:
             character = self.peek("inside an object")
             if character == "}":
                 break
-            if character != ",":
+            if character != "," and not self.is_wide(","):
                 raise UnreadableError("a comma should stand where {} stands", self.rest())
             self.left_object = self.left_object or isinstance(value, dict)
             self.position += 1
@@ -151,7 +151,7 @@ class Reader:
                 break
             items.append(self.value(depth + 1))
             character = self.peek("between the items of an array")
-            comma = character == ","
+            comma = character == "," or self.is_wide(",")
             if comma:
                 self.position += 1
             elif character != closing:
