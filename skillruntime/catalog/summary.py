@@ -293,7 +293,8 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         return None
     name = name.strip()
     if name == directory and _is_well_formed(name) and len(description) <= MAX_DESCRIPTION:
-        return summary if description is summary.description else Summary(name, description, version, flags)
+        same = name is summary.name and description is summary.description
+        return summary if same else Summary(name, description, version, flags)
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name)
     if not is_usable(name):

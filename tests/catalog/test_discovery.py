@@ -55,6 +55,7 @@ def test_metadata_are_read_and_the_rest_when_asked_for(tmp_path: Path, write_ski
         ("---\nname: ../../pdf\ndescription: Reads\n---\n", "pdf", "name-form"),
         ("---\nname: ..\ndescription: Reads\n---\n", "pdf", "name-form"),
         ("---\nname: [a]\ndescription: Reads\n---\n", "pdf", "name-missing"),
+        ('---\nname: "pdf \\n"\ndescription: Reads\n---\n', "pdf", None),
         ("---\nname: true\ndescription: Reads\n---\n", "true", "name-mismatch"),
         ("---\ndescription: Reads\n---\n", "pdf", "name-missing"),
         ("---\nname: \uff50\uff44\uff46\ndescription: Reads\n---\n", "pdf", None),
