@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.comparison.difference import Bump, Finding, containment, covers, differences, opened
+from skillruntime.contract.comparison.difference import Bump, Finding, covers, differences, opened
 from skillruntime.contract.comparison.normal_form import NotComparable, closed, normal_form
 from skillruntime.contract.comparison.requirements import requirement_differences
 from skillruntime.contract.comparison.witness import NO_WITNESS, Sides
@@ -244,6 +244,5 @@ class _Readings:
 
     def _contained(self, reading: str) -> str:
         if reading not in self._answers:
-            sides = self.sides(reading)
-            self._answers[reading] = containment(sides.taker.schema, sides.giver.schema)
+            self._answers[reading] = self.sides(reading).containment()
         return self._answers[reading]

@@ -8,7 +8,7 @@ from typing import Any
 
 from skillruntime.contract.comparison.sampling import samples
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "is_by_members"]
 
 _BY_MEMBERS = frozenset(
     {
@@ -54,7 +54,7 @@ class Judge:
     def _by_members(self, schema: Any, value: Any) -> bool:
         key = (id(schema), id(value))
         if key not in self._known:
-            if isinstance(value, dict) and isinstance(schema, dict) and _is_by_members(schema):
+            if isinstance(value, dict) and is_by_members(schema):
                 answer = _shell(schema)(value) and all(
                     self._by_members(child, value[name])
                     for name, child in schema.get("properties", {}).items()
@@ -66,7 +66,10 @@ class Judge:
         return self._known[key][2]
 
 
-def _is_by_members(schema: dict[str, Any]) -> bool:
+def is_by_members(schema: Any) -> bool:
+    """Whether *schema* is of an object whose declared members are judged each by its own schema alone."""
+    if not isinstance(schema, dict):
+        return False
     return schema.keys() <= _BY_MEMBERS and isinstance(schema.get("additionalProperties", True), bool)
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from skillruntime.contract.comparison.difference import Finding
-from skillruntime.contract.comparison.judge import Judge
+from skillruntime.contract.comparison.difference import Finding, containment
+from skillruntime.contract.comparison.judge import Judge, is_by_members
 from skillruntime.contract.comparison.normal_form import BRANCHES
 from skillruntime.contract.comparison.sampling import samples
+from skillruntime.contract.migration_steps.conversions import same_as
 
 __all__ = ["NO_WITNESS", "Sides"]
 
 NO_WITNESS = object()
 _CANDIDATES = 40
 _OF_THE_WHOLE = 12
+MANY_MEMBERS = 50
+_COUNTED = frozenset({"minProperties", "maxProperties"})
 _TAKEN_OUT = {"required-parameter-added", "now-required", "no-longer-required", "field-removed"}
 _AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-renamed"}
 
@@ -37,12 +41,34 @@ class Sides:
     def witness_of(self, finding: Finding) -> Any:
         """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_WITNESS``."""
         witness = self._first(_candidates(finding, self.giver, self.is_output), _CANDIDATES)
-        if witness is NO_WITNESS:
+        if witness is NO_WITNESS and not self._is_many_members:
             if self._of_the_whole is None:  # the same for every finding
                 rest = samples(_difference(self.giver.schema, self.taker.schema), _OF_THE_WHOLE)
                 self._of_the_whole = self._first(iter(rest), _OF_THE_WHOLE)
             witness = self._of_the_whole
         return witness
+
+    def containment(self) -> str:
+        """Return ``yes``, ``no`` or ``unknown``: whether the taker admits all that the giver does.
+
+        The engine compares every member with every other; of an object with many, each is compared by itself.
+        """
+        giver, taker = self.giver.schema, self.taker.schema
+        if not self._is_many_members:
+            return containment(taker, giver)
+        needed = {*giver.get("required", ()), *taker.get("required", ())}
+        answers = {containment(_shell(taker, needed), _shell(giver, needed))}
+        for name in {**giver["properties"], **taker["properties"]}:
+            given, taken = (_member(node, name) for node in (giver, taker))
+            if given is not False and same_as(given) != same_as(taken):
+                answers.add(containment(taken, given))
+        return next((answer for answer in ("no", "unknown") if answer in answers), "yes")
+
+    @cached_property
+    def _is_many_members(self) -> bool:
+        schemas = (self.giver.schema, self.taker.schema)
+        are_plain = all(is_by_members(each) and _COUNTED.isdisjoint(each) for each in schemas)
+        return are_plain and all(len(each.get("properties", ())) > MANY_MEMBERS for each in schemas)
 
     def _first(self, candidates: Iterator[Any], most: int) -> Any:
         for candidate in islice(candidates, most):
@@ -52,6 +78,11 @@ class Sides:
             except Exception:
                 continue
         return NO_WITNESS
+
+
+def _shell(schema: Any, names: set[str]) -> Any:
+    """Return the object schema *schema* without what it says of its members, but which of *names* it forbids."""
+    return {**schema, "properties": {name: _member(schema, name) is not False for name in sorted(names)}}
 
 
 def _candidates(finding: Finding, giver: Judge, is_output: bool) -> Iterator[Any]:
