@@ -1,4 +1,4 @@
-"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are in test_slips.py."""
+"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are in test_slips_of_text.py."""
 
 from __future__ import annotations
 

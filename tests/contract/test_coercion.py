@@ -1,4 +1,4 @@
-"""Coercion as a whole: `contract/coercion.py`. The slips themselves are in test_slips.py, the laws in test_laws.py."""
+"""Coercion as a whole: `contract/coercion.py`. The slips themselves are in test_slips*.py, the laws in test_laws.py."""
 
 from __future__ import annotations
 

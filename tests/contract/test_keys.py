@@ -1,4 +1,4 @@
-"""Keys against declared properties: `contract/keys.py`. The slips themselves are in test_slips.py."""
+"""Keys against declared properties: `contract/keys.py`. The slips themselves are in test_slips_of_keys.py."""
 
 from __future__ import annotations
 
