@@ -106,6 +106,7 @@ def command(
             port,
             base_url,
             None if memory else data,
+            data / "keys.json",
             AccessPolicy(access),
             names,
             capacity=capacity,

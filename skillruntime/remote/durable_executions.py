@@ -13,7 +13,6 @@ import asyncio
 import contextvars
 import logging
 import os
-import re
 import secrets
 import sqlite3
 import time
@@ -43,6 +42,7 @@ from skillruntime.remote.executions import (
     Work,
     broken,
     interrupted,
+    page_start,
     waited_too_long,
 )
 from skillruntime.remote.protocol import Execution, ExecutionStatus, to_timestamp
@@ -61,7 +61,6 @@ _ENGINE_VERSION: Final = "skillruntime-executions-1"
 # From Python 3.12 on, the engine's tables ask SQLite for unixepoch('subsec'), which an older SQLite answers with NULL.
 _SUBSECONDS: Final = (3, 42, 0)
 _LEAVING: Final = 10.0  # seconds, at most, for what is cancelled at the end to stop
-_CURSOR: Final = re.compile(r"([0-9]{13})\.([0-9]{1,9})")
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 
 
@@ -212,21 +211,16 @@ class DurableExecutions:
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first.
 
-        The cursor holds the moment of the first page, so that what comes later moves nothing.
-
         Raises:
             ValueError: the cursor is none of ours.
         """
-        match = _CURSOR.fullmatch(cursor) if cursor is not None else None
-        if cursor is not None and match is None:
-            raise ValueError("no cursor of this list")
-        until, skipped = match.groups() if match is not None else (str(int(time.time() * 1000) + 1), "0")
-        end = datetime.fromtimestamp(int(until) / 1000, UTC).isoformat(timespec="milliseconds")
+        until, skipped = page_start(cursor)
+        end = datetime.fromtimestamp(until / 1000, UTC).isoformat(timespec="milliseconds")
         rows = await DBOS.list_workflows_async(
-            name=_WORKFLOW, user=owner, end_time=end, sort_desc=True, limit=limit + 1, offset=int(skipped)
+            name=_WORKFLOW, user=owner, end_time=end, sort_desc=True, limit=limit + 1, offset=skipped
         )
         shown = [(await self._read(row))[1] for row in rows[:limit]]
-        return Page(tuple(shown), f"{until}.{int(skipped) + limit}" if len(rows) > limit else None)
+        return Page(tuple(shown), f"{until}.{skipped + limit}" if len(rows) > limit else None)
 
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""

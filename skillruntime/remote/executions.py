@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, from_timestamp, to_timestamp
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
@@ -26,6 +28,8 @@ __all__ = [
     "Ticket",
     "Work",
 ]
+
+_CURSOR: Final = re.compile(r"([0-9]{13})\.([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,11 @@ class Executions(Protocol):
         ...
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
-        """Return a page of the executions of *owner*, or of everyone where it is None."""
+        """Return a page of the executions of *owner*, or of everyone where it is None.
+
+        Raises:
+            ValueError: the cursor is none of ours.
+        """
         ...
 
     async def delete(self, *, ended_before: float) -> int:
@@ -225,6 +233,25 @@ class Executions(Protocol):
     def counts(self) -> Mapping[str, int]:
         """Return how many wait (``accepted``) and how many run (``running``) in this process."""
         ...
+
+
+def page_start(cursor: str | None) -> tuple[int, int]:
+    """Return where a page begins: the moment of the first page (ms since the epoch), and how many came before.
+
+    The moment stays that of the first page, so that what comes later moves nothing.
+
+    >>> page_start("1742481000500.50")
+    (1742481000500, 50)
+
+    Raises:
+        ValueError: the cursor is none of ours.
+    """
+    if cursor is None:
+        return int(time.time() * 1000) + 1, 0
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise ValueError("no cursor of this list")
+    return int(match[1]), int(match[2])
 
 
 def fingerprint_of(value: Any) -> str:

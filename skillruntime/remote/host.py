@@ -37,7 +37,8 @@ class Hosting:
     """How to serve.
 
     *base_url* is what callers reach the server by; by default its own address. *data* is the directory of executions
-    and keys; None keeps executions in memory. *access* is that of skills without a descriptor.json of their own.
+    and keys; None keeps executions in memory. *keys* is the file of keys, where it lies elsewhere. *access* is that of
+    skills without a descriptor.json of their own.
     *authenticate* knows callers beside those of the key file. *webhooks* lets known callers name an address that is
     told of an end.
     *kept_for* is for how many seconds results are kept; once they may be fetched no more, the server still knows for
@@ -48,6 +49,7 @@ class Hosting:
     port: int = 8400
     base_url: str | None = None
     data: Path | None = None
+    keys: Path | None = None
     access: AccessPolicy = AccessPolicy.PUBLIC
     names: tuple[str, ...] = ()
     provider: Provider | None = None
@@ -61,7 +63,7 @@ class Hosting:
     @property
     def keys_path(self) -> Path | None:
         """The file that holds the callers' keys, hashed."""
-        return None if self.data is None else self.data / "keys.json"
+        return self.keys or (None if self.data is None else self.data / "keys.json")
 
 
 async def host_skills(

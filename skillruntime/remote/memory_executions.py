@@ -21,6 +21,7 @@ from skillruntime.remote.executions import (
     Submitted,
     Ticket,
     Work,
+    page_start,
     waited_too_long,
 )
 from skillruntime.remote.protocol import Execution, from_timestamp
@@ -117,12 +118,14 @@ class MemoryExecutions:
         """Return a page of the executions of *owner*, the newest first."""
         everything = [*self._ended.values(), *((live.ticket, live.execution) for live in self._desk.everything())]
         everything.sort(key=lambda pair: (pair[0].created_at, pair[0].execution_id), reverse=True)
-        mine = [pair for pair in everything if owner is None or pair[0].owner == owner]
-        if cursor is not None:
-            mine = [pair for pair in mine if _place(pair[0]) < cursor]
-        page = mine[:limit]
-        more = _place(page[-1][0]) if len(mine) > limit else None
-        return Page(tuple(execution for _, execution in page), more)
+        until, skipped = page_start(cursor)
+        mine = [
+            execution
+            for ticket, execution in everything
+            if (owner is None or ticket.owner == owner) and ticket.created_at * 1000 <= until
+        ]
+        more = f"{until}.{skipped + limit}" if len(mine) > skipped + limit else None
+        return Page(tuple(mine[skipped : skipped + limit]), more)
 
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
@@ -197,7 +200,3 @@ class _Completion:
 
 async def _nothing() -> None:
     return None
-
-
-def _place(ticket: Ticket) -> str:
-    return f"{ticket.created_at:017.6f}-{ticket.execution_id}"

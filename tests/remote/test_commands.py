@@ -221,6 +221,25 @@ async def test_what_is_no_skill_server_is_told_so(document: Any, status: int) ->
     assert "is it a skill server?" in result.stderr
 
 
+def test_a_server_in_memory_knows_the_same_keys(running: Running) -> None:
+    """``--memory`` is about executions; who may call is as it was."""
+    options = ["-s", str(running.skills), "--trust", "--data", str(running.data), "--port", "0", "--memory", "echo"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skillruntime.cli", "serve", *options], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        url = next(line for line in process.stderr if line.startswith("serving")).strip().rpartition(" ")[2]
+        listed = command("executions", "list", "--url", url, "--json", **{variable_for(url): running.key})
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        process.wait(15)
+        process.stderr.close()
+
+    assert json.loads(listed.stdout) == {"executions": []}
+
+
 @pytest.mark.parametrize("base", ["nonsense", "ftp://example.com", "http://[::1", "http://example.com:99999"])
 def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None:
     """Before a descriptor is published that nobody could read."""

@@ -433,12 +433,13 @@ async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> N
             path = f"/executions?limit=2&cursor={page['next_cursor']}" if "next_cursor" in page else None
         everyone = read(await served.ask("GET", "/executions?all=1", key=OPERATOR_KEY))
         anonymous = await served.ask("GET", "/executions")
-        bad = await served.ask("GET", "/executions?limit=0", key=KEY)
+        queries = ("limit=0", "limit=%EF%BC%91", "cursor=zz", "cursor=9999999999999.9999999999")
+        bad = [(await served.ask("GET", f"/executions?{query}", key=KEY)).status for query in queries]
 
     assert [len(page) for page in pages] == [2, 2, 1]
     assert [each for page in pages for each in page] == ids[::-1]
     assert len(everyone["executions"]) == 6
-    assert (anonymous.status, bad.status) == (401, 400)
+    assert (anonymous.status, bad) == (401, [400] * 4)
 
 
 # What the wire looks like
