@@ -116,8 +116,9 @@ def check_protocol(descriptor: SkillDescriptor) -> None:
     ours = Version.parse(PROTOCOL_VERSION).major
     if Version.parse(stated).major != ours:
         details = {"descriptor_version": stated, "consumer_supported_range": f">={ours}.0.0,<{ours + 1}.0.0"}
-        if descriptor.protocol.changelog_url:
-            details["upgrade_url"] = descriptor.protocol.changelog_url
+        upgrade_url = descriptor.protocol.changelog_url or descriptor.documentation_url or descriptor.provider.url
+        if upgrade_url:
+            details["upgrade_url"] = upgrade_url
         raise RemoteError(version_incompatible(details))
 
 

@@ -292,6 +292,18 @@ def test_another_major_of_the_protocol_is_refused_before_any_post() -> None:
     }
 
 
+def test_where_to_upgrade_is_told_also_without_a_changelog() -> None:
+    """Chapter 8's ``upgrade_url``: else the documentation, else the provider."""
+    other = plan()
+    documented = replace(
+        other.descriptor, protocol=ProtocolVersion("2.0.0"), documentation_url="https://docs.example.com/translate"
+    )
+
+    error = failure_of(replace(other, descriptor=documented))
+
+    assert (error.document.details or {})["upgrade_url"] == "https://docs.example.com/translate"
+
+
 def test_a_newer_minor_of_the_protocol_is_spoken_to() -> None:
     """Chapter 8: a MINOR is compatible."""
     other = plan()
