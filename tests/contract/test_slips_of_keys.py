@@ -46,6 +46,11 @@ KEYS: list[tuple[Any, Any, Any]] = [
     ({"properties": {"max_n": array(TEXT)}, "additionalProperties": TEXT}, {"maxN": ["a", "b"]}, {"max_n": ["a", "b"]}),
     ({"properties": {"max_n": array(TEXT)}, "additionalProperties": TEXT}, {"maxN": ["a"]}, REFUSED),
     ({"properties": {"max_n": array(TEXT)}, "additionalProperties": TEXT}, {"maxN": "a"}, {"maxN": "a"}),
+    (
+        {"properties": {"max_n": array(array(TEXT))}, "additionalProperties": array(array(INTEGER))},
+        {"maxN": ["a", "b"]},
+        REFUSED,
+    ),
     ({"properties": {"max_n": array(TEXT)}, "additionalProperties": TEXT}, {"limit": 5}, {"limit": "5"}),
     ({"properties": {"max_n": array(TEXT)}, "additionalProperties": TEXT}, {"limit": [5, 6]}, REFUSED),
     (

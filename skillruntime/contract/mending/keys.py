@@ -67,12 +67,12 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bo
     folded = _plain(name)
     if folded not in _WRAPPERS:
         return False
+    if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
+        return False
     inside = wrapped(value[name])
     held = inside if isinstance(inside, dict) else {}
     said = held.keys() | _wrapped_keys(held)
     if any(key in declared and key not in said for key in value):
-        return False
-    if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
         return False
     return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
 

@@ -91,8 +91,14 @@ class Mender:
             astray = self.astray(value, violations, location)
             kept = {name for name in astray if self.fits_as_it_is_called(value, name, refusals, path, depth)}
             repairs += self.keys(edit, here, location, path, astray - kept)
+        rows: set[Path] = set()
         for (where, refuser), same in refusals.items():
-            if where[0] not in kept:
+            if where[0] in kept or where[:-1] in rows:
+                continue
+            if where[-1] == 0 and self.are_rows(edit, where[:-1], same):
+                rows.add(where[:-1])
+                repairs += self.rows(edit, where[:-1], refuser, (*path, *where[:-1]), depth)
+            else:
                 repairs += self.member(edit, where, refuser, same, path, depth)
         return Mended(edit.value, tuple(repairs)) if repairs else None
 
@@ -129,8 +135,6 @@ class Mender:
         if self.steps < 0:
             return ()
         whole = (*path, *where)
-        if isinstance(where[-1], int) and self.are_rows(value_at(edit.value, where[:-1]), same):
-            return () if where[-1] else self.rows(edit, where[:-1], location, whole[:-1], depth)
         if part is same[0].value and not isinstance(part, dict | list):
             self.steps -= 1
             mended = self.whole(part, same, location, whole, depth + 1)  # what mend would find out once more
@@ -145,10 +149,15 @@ class Mender:
             return (Repair(format_pointer(whole), "null-optional", part, None),)
         return ()
 
-    def are_rows(self, items: list[Any], same: list[Violation]) -> bool:
-        """Whether each of several *items* should be an array, by the violations *same* of one, and none is."""
-        is_wanted = any(each.keyword == "type" and "array" in _types(each) for each in same)
-        return is_wanted and len(items) > 1 and not any(isinstance(item, list) for item in items)
+    def are_rows(self, edit: Edit, where: Path, same: list[Violation]) -> bool:
+        """Whether each of several items at *where* should be an array, by the violations *same* of one, and none is."""
+        if not any(each.keyword == "type" and "array" in _types(each) for each in same):
+            return False
+        try:
+            items = value_at(edit.value, where)
+        except LookupError:
+            return False  # left out or renamed by an earlier mend
+        return isinstance(items, list) and len(items) > 1 and not any(isinstance(item, list) for item in items)
 
     def rows(self, edit: Edit, where: Path, location: Path, path: Path, depth: int) -> tuple[Repair, ...]:
         """Mend the array at *where*, whose items the subschema at *location* refuses.
