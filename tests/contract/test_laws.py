@@ -41,6 +41,9 @@ LEAVES: list[dict[str, Any]] = [
     {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
     {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     {"oneOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "boolean"}}]},
+    {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+    {"type": "object", "properties": {"x_y": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
+    {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]},
     {"$ref": "#/$defs/point"},
 ]
 DEFINITIONS = {
@@ -195,7 +198,10 @@ def test_what_was_sent_is_never_changed(data: st.DataObject) -> None:
 @given(data=st.data())
 @FEW
 def test_a_text_that_was_cut_is_refused(data: st.DataObject) -> None:
-    """Every proper beginning of a call is refused, but where only the last brace is missing."""
+    """Every proper beginning of a call is refused, but one that ends after a value that closed itself.
+
+    Nobody can tell that from a call whose last brace is missing.
+    """
     schema = data.draw(tools())
     value = data.draw(from_schema(resolved(schema)))
     text = json.dumps(value)
@@ -206,5 +212,5 @@ def test_a_text_that_was_cut_is_refused(data: st.DataObject) -> None:
     except SkillInputError:
         return
 
-    assert not text[cut:].strip("} "), text[:cut]
-    assert same(accepted.arguments, value)
+    assert text[:cut].rstrip()[-1] in '"]}el', text[:cut]
+    assert all(same(value[name], member) for name, member in accepted.arguments.items())
