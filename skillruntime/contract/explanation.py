@@ -351,12 +351,18 @@ def _quoted(value: Any) -> str:
     match value:
         case dict():
             return "{" + _shortened(", ".join(map(str, value))) + "}"
-        case list() if len(value) > MAX_ITEMS or not all(isinstance(item, str | int | float | None) for item in value):
+        case list() if not _is_short(value):
             return f"an array of {len(value)}"
         case Decimal():
             return str(value)
         case _:
             return _shortened(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _is_short(items: list[Any]) -> bool:
+    """Whether *items* are few, and each a scalar or an array of few scalars."""
+    parts = [part for item in items for part in (item if isinstance(item, list) else [item])]
+    return len(items) <= MAX_ITEMS >= len(parts) and all(isinstance(part, str | int | float | None) for part in parts)
 
 
 def _shortened(text: str, limit: int = MAX_QUOTED) -> str:

@@ -26,6 +26,7 @@ SCHEMA: dict[str, Any] = {
         "language": {"type": "string", "pattern": "^(auto|[a-z]{2})$", "examples": ["en"]},
         "limit": {"anyOf": [{"type": "integer", "maximum": 10}, {"type": "null"}]},
         "flag": {"type": ["integer", "boolean"]},
+        "rows": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
         "tags": {"type": "array", "items": {"type": "string", "minLength": 2}, "maxItems": 3, "uniqueItems": True},
         "filter": {
             "oneOf": [
@@ -103,6 +104,12 @@ TOLD: list[tuple[dict[str, Any], str, str, str]] = [
     ({"limit": 50}, "PARAM_OUT_OF_RANGE", "/limit: 50 is more than the maximum 10", "Send an integer, at most 10"),
     ({"limit": "many"}, "INVALID_INPUT", '/limit: "many" is not an integer', "Send an integer, at most 10"),
     ({"flag": "1"}, "INVALID_INPUT", '/flag: "1" could mean 1 or true', "Send one of them, in its own type"),
+    (
+        {"rows": "[1, 2]"},
+        "INVALID_INPUT",
+        '/rows: "[1, 2]" could mean [[1], [2]] or [[1, 2]]',
+        "Send one of them, in its own type",
+    ),
     (
         {"tags": "a1, b2"},
         "INVALID_INPUT",
