@@ -15,6 +15,7 @@ from typing import Any
 from skillruntime.contract.arguments import Parsed, cut_off, parse_arguments
 from skillruntime.contract.coercion import Coerced, Policy, Repair, coerce, policy_named, without_decimals
 from skillruntime.contract.defaults import Defaults
+from skillruntime.contract.document import document_faults
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration import Migration, chain, link
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_plain_json
@@ -64,7 +65,7 @@ class Contract:
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
-        faults = _faults(document)
+        faults = document_faults(document)
         if faults:
             raise InvalidSkillError(f"contract {name or '?'}: {faults[0]}", details={"faults": faults})
         self._document = document
@@ -76,7 +77,7 @@ class Contract:
         self.requires: Mapping[str, Any] = document.get("requires", {})
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
-        self.policy = policy_named(_policy(document.get("policy", "safe")))
+        self.policy = policy_named(document.get("policy", "safe"))
         self._defaults = Defaults.of(self.input)
         self._depth = self.input.value_depth or MAX_DEPTH
         properties = _declared(self.input.document)
@@ -363,55 +364,10 @@ def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...
     return tuple(Repair("", rule, excerpt, None, secret) for rule in parsed.mends)
 
 
-def _faults(document: Mapping[str, Any]) -> list[str]:
-    """Return all that is wrong with the form of a contract document, in sentences."""
-    shapes = {
-        "name": str,
-        "title": str,
-        "description": str,
-        "version": str,
-        "requires": dict,
-        "run": dict,
-        "annotations": dict,
-        "migrations": list,
-        "definitions": dict,
-        "$defs": dict,
-        "$schema": str,
-    }
-    faults = [
-        f"{key} is {type(document[key]).__name__}, not {shape.__name__}"
-        for key, shape in shapes.items()
-        if key in document and not isinstance(document[key], shape)
-    ]
-    if "input" not in document and "properties" in document:
-        faults.append("this is a plain JSON Schema; a contract holds it under 'input'")
-    if isinstance(document.get("version"), str):
-        try:
-            Version.parse(document["version"])
-        except ValueError as error:
-            faults.append(f"version {document['version']!r} is no semantic version: {error}")
-    run = document.get("run")
-    if isinstance(run, dict):
-        seconds = run.get("timeout_seconds")
-        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
-            faults.append(f"run.timeout_seconds is {seconds!r}, not a number of seconds above 0")
-        if "script" in run and not isinstance(run["script"], str):
-            faults.append("run.script is not the path of a script")
-    try:
-        policy_named(_policy(document.get("policy", "safe")))
-    except (TypeError, ValueError) as error:
-        faults.append(str(error))
-    return faults
-
-
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     """Read the declared migrations; a schema they accept may refer to the contract's own definitions."""
     declared = document.get("migrations", [])
     return [Migration.from_dict(each, where=f"migrations/{index}") for index, each in enumerate(declared)]
-
-
-def _policy(policy: Any) -> str | Policy:
-    return Policy(**policy) if isinstance(policy, dict) else policy
 
 
 def _same_line(current: Version, stated: Version) -> bool:

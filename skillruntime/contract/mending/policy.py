@@ -50,6 +50,6 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
         except TypeError:
             switches = ", ".join(each.name for each in fields(Policy))
             raise ValueError(f"policy has the switches {', '.join(map(str, policy))}; known are {switches}") from None
-    if policy not in _POLICIES:
+    if not isinstance(policy, str) or policy not in _POLICIES:
         raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches")
     return _POLICIES[policy]

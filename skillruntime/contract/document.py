@@ -1,0 +1,56 @@
+"""The form of a contract document, as `contract.json` holds it: which members it has, and of which types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skillruntime.contract.mending.policy import policy_named
+from skillruntime.contract.versions import Version
+
+__all__ = ["document_faults"]
+
+
+def document_faults(document: Mapping[str, Any]) -> list[str]:
+    """Return all that is wrong with the form of the contract *document*, in sentences; its schemas are not looked at.
+
+    >>> document_faults({"name": "weather", "run": []})
+    ['run is list, not dict']
+    """
+    shapes = {
+        "name": str,
+        "title": str,
+        "description": str,
+        "version": str,
+        "requires": dict,
+        "run": dict,
+        "annotations": dict,
+        "migrations": list,
+        "definitions": dict,
+        "$defs": dict,
+        "$schema": str,
+    }
+    faults = [
+        f"{key} is {type(document[key]).__name__}, not {shape.__name__}"
+        for key, shape in shapes.items()
+        if key in document and not isinstance(document[key], shape)
+    ]
+    if "input" not in document and "properties" in document:
+        faults.append("this is a plain JSON Schema; a contract holds it under 'input'")
+    if isinstance(document.get("version"), str):
+        try:
+            Version.parse(document["version"])
+        except ValueError as error:
+            faults.append(f"version {document['version']!r} is no semantic version: {error}")
+    run = document.get("run")
+    if isinstance(run, dict):
+        seconds = run.get("timeout_seconds")
+        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
+            faults.append(f"run.timeout_seconds is {seconds!r}, not a number of seconds above 0")
+        if "script" in run and not isinstance(run["script"], str):
+            faults.append("run.script is not the path of a script")
+    try:
+        policy_named(document.get("policy", "safe"))
+    except (TypeError, ValueError) as error:
+        faults.append(str(error))
+    return faults
