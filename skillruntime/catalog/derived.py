@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ MAX_SCRIPTS = 64
 MAX_SCRIPT_BYTES = 400_000
 """Bytes of a script that is read; a longer one is data, or generated."""
 
+_log = logging.getLogger("skillruntime.catalog")
 _SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
 _ASIDE = re.compile(
     r"(^|/)(__init__|__main__|setup|conftest|test_[^/]*|[^/]*_test)\.\w+$|(^|/)(tests?|lib|node_modules)/"
@@ -41,7 +43,11 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
             source = read(resource.path)
         except ResourceNotFoundError:
             continue
-        derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path, source))
+        try:
+            derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path, source))
+        except Exception:  # whatever a stranger wrote costs this tool at most, never the skill
+            _log.exception("%s could not be read", resource.path)
+            continue
         if derivation is None:
             continue
         name, number = tool_name(resource.path), 2

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from skillruntime.catalog import derived
 from skillruntime.catalog.derived import derive_scripts
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.skill import Skill
@@ -36,6 +40,25 @@ def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
         "make-it": "scripts/make_it.py",
         "make-it-2": "scripts/sub/make-it.py",
     }
+
+
+def test_a_script_that_breaks_the_reader_costs_its_own_tool_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged; the skill and its other scripts are there."""
+    script = PARSER.format(head="", choices="['a']")
+    skill = skill_with(tmp_path, {"scripts/bad.py": script, "scripts/good.py": script + "# good\n"})
+    real = derived.derive
+
+    def breaking(source: bytes, **options: Any) -> Any:
+        if b"good" not in source:
+            raise TypeError("a fault of the reader")
+        return real(source, **options)
+
+    monkeypatch.setattr(derived, "derive", breaking)
+
+    assert list(skill.contracts) == ["tool-box/good"]
+    assert "scripts/bad.py could not be read" in caplog.text
 
 
 def test_constants_of_a_module_beside_the_script_are_read(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class TyperModel(Model):
 
     def __init__(self, named: dict[str, Any]) -> None:
         self.named = named
-        self.name = named.get("name") or ""
+        self.name = "" if named.get("name") is None else named["name"]
         self.commands: dict[str, tuple[Any, dict[str, Any]]] = {}
         self.callback: FunctionValue | None = None
         self.callback_named: dict[str, Any] = {}
@@ -76,7 +76,9 @@ class TyperModel(Model):
                 return Made(f"typer.{name}", arguments, named, node, self)
             case "add_typer":
                 below = arguments[0] if arguments else named.get("typer_instance")
-                word = named.get("name") or (below.name if isinstance(below, TyperModel) else None)
+                word = named.get("name", "")
+                if word in ("", None) and isinstance(below, TyperModel):
+                    word = below.name
                 if isinstance(below, TyperModel) and isinstance(word, str) and word and reader.uncertain == 0:
                     self.commands[word] = (below, named)
                 else:

@@ -21,6 +21,7 @@ from skillruntime.contract.derive.values import (
     FunctionValue,
     Made,
     Symbol,
+    if_known,
     is_constant,
 )
 from skillruntime.contract.derive.wording import first_paragraph, flattened
@@ -46,7 +47,7 @@ def read_click(reader: Reader, model: ClickCommandModel, description: str = "") 
     """Return the command that *model* stands for, with its commands below it."""
     function = model.function.stands_for or model.function if model.function else None
     documented = ast.get_docstring(function.node) if function and not isinstance(function.node, ast.Lambda) else None
-    told = model.named.get("help") or model.named.get("short_help") or documented
+    told = if_known(model.named.get("help")) or if_known(model.named.get("short_help")) or documented
     command = Command("click", first_paragraph(_before_form_feed(told)) or description)
     used = {each.name for each in command.arguments}
     for made in model.declared:
@@ -153,6 +154,8 @@ def _read_option(
     if named.get("count") is True:
         return replace(argument, takes="count", default=default if isinstance(default, int) else 0)
     is_flag = named.get("is_flag")
+    if is_flag is UNKNOWN:
+        return Unread(flags[0], "whether it takes a value is computed", line)
     if is_flag is None:
         is_flag = (
             off is not None or ("flag_value" in named and kind is None) or (isinstance(default, bool) and kind is None)

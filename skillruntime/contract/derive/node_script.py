@@ -10,7 +10,7 @@ from skillruntime.contract.command_line import ABSENT
 from skillruntime.contract.derive.command import TEXT, Argument, Command, Unread, ValueType
 from skillruntime.contract.derive.javascript import read_arguments, read_literal, without_comments
 from skillruntime.contract.derive.reading import Reading
-from skillruntime.contract.derive.values import UNKNOWN
+from skillruntime.contract.derive.values import UNKNOWN, if_known
 from skillruntime.contract.derive.wording import flattened
 
 __all__ = ["read_node"]
@@ -158,7 +158,8 @@ def _yargs_option(name: str, option: dict[str, Any]) -> Argument | None:
     kind = option.get("type")
     if UNKNOWN in (kind, option.get("choices"), option.get("demandOption")):
         return None
-    text = flattened(option.get("describe") or option.get("description") or option.get("desc"))
+    told = (if_known(option.get(key)) for key in ("describe", "description", "desc"))
+    text = flattened(next(filter(None, told), None))
     plain = re.sub(r"\W+", "_", name)
     required = option.get("demandOption") is True or option.get("demand") is True
     flags = (f"--{name}",)

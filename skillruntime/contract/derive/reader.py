@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from skillruntime.contract.derive.calls import Left, Library, Neighbours, Returned
@@ -52,7 +53,8 @@ class Reader(Imports):
     def read(self, tree: ast.Module) -> None:
         """Follow the module from its top; raises `Found` where its command line is parsed."""
         self.module.names["__doc__"] = ast.get_docstring(tree, clean=False)
-        self.follow(tree.body, self.module)
+        with suppress(Returned):  # outside a function, where Python itself refuses it
+            self.follow(tree.body, self.module)
 
     def follow(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
         """Follow *statements* in their order."""

@@ -12,7 +12,7 @@ from skillruntime.contract.derive.click_model import TyperModel
 from skillruntime.contract.derive.click_reader import fitting_default, split_flags
 from skillruntime.contract.derive.command import Argument, Command, Unread, ValueType
 from skillruntime.contract.derive.reader import Reader
-from skillruntime.contract.derive.values import UNKNOWN, EnumMember, FunctionValue, Made
+from skillruntime.contract.derive.values import UNKNOWN, EnumMember, FunctionValue, Made, if_known
 from skillruntime.contract.derive.wording import first_paragraph, flattened
 
 __all__ = ["read_typer"]
@@ -46,7 +46,7 @@ def read_typer(reader: Reader, model: TyperModel, description: str = "", *, top:
 
 def _read_command(reader: Reader, function: FunctionValue, named: dict[str, Any], command: Command) -> Command:
     documented = None if isinstance(function.node, ast.Lambda) else ast.get_docstring(function.node)
-    command.description = first_paragraph(named.get("help") or documented) or command.description
+    command.description = first_paragraph(if_known(named.get("help")) or documented) or command.description
     _read_signature(reader, function, command)
     return command
 

@@ -21,6 +21,7 @@ __all__ = [
     "PathText",
     "Scope",
     "Symbol",
+    "if_known",
     "is_constant",
     "is_open",
     "make_open",
@@ -44,6 +45,12 @@ class _Unknown:
 
 
 UNKNOWN: Any = _Unknown()
+
+
+def if_known(value: Any) -> Any:
+    """Return *value*, or ``None`` where reading cannot tell it."""
+    return None if value is UNKNOWN else value
+
 
 MORE: Any = type("More", (), {"__slots__": (), "__repr__": lambda self: "MORE"})()
 """Stands in a list, or as a key, for whatever else may be in it: it was changed in a way that reading cannot tell."""
