@@ -253,13 +253,16 @@ def test_a_usage_line_and_numbered_places_are_read_together() -> None:
     assert derivation.document["input"]["properties"] == {
         "input": {"type": "string"},
         "size": {"type": "integer"},
-        "prefix": {"type": "string"},
+        "prefix": {"type": "string", "default": "part"},
     }
     assert derivation.document["input"]["required"] == ["input", "size"]
     assert (derivation.framework, derivation.confidence) == ("sys.argv", "low")
 
 
-@pytest.mark.parametrize("script", ["s04_by_hand.py", "b04_by_hand.sh"])
+BY_HAND = ["s04_by_hand.py", "s27_loop_by_hand.py", "s30_key_and_value.py", "b04_by_hand.sh"]
+
+
+@pytest.mark.parametrize("script", BY_HAND)
 def test_words_that_are_taken_apart_by_hand_stay_unread(script: str) -> None:
     """Skip rather than guess."""
     derivation = derived(script)

@@ -1,0 +1,4 @@
+import sys
+
+_, target, *sources = sys.argv
+print(target, sources)

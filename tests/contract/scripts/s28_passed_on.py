@@ -1,0 +1,4 @@
+import subprocess
+import sys
+
+subprocess.run(["git", "log", *sys.argv[1:]], check=True)

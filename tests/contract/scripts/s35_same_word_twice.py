@@ -1,0 +1,11 @@
+import sys
+
+sources = sys.argv[1:]
+
+
+def main():
+    for source in sources:
+        print(source)
+
+
+main()
