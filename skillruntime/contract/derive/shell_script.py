@@ -5,47 +5,119 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from skillruntime.contract.command_line import ABSENT
-from skillruntime.contract.derive.command import Argument, Command, Unread
+from skillruntime.contract.command_line import Takes
+from skillruntime.contract.derive.command import TEXT, Argument, Command, Unread, ValueType
 from skillruntime.contract.derive.reading import Reading
+from skillruntime.contract.derive.shell_places import Places, read_places
+from skillruntime.contract.derive.shell_source import loops_of, main_code, refuses
 from skillruntime.contract.derive.usage import find_usages, read_usage
 from skillruntime.contract.derive.wording import flattened
 
 __all__ = ["read_shell"]
 
+LENGTH_LIMIT = 100_000
+"""Characters of a script that is read; a longer one is a program, or generated."""
+
 _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
-_ARM = re.compile(r"^\s*\(?((?:-{1,2}[A-Za-z0-9][\w-]*(?:\s*\|\s*)?)+)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_ASSIGNED = re.compile(
-    r"^\s*(?:local\s+|export\s+|readonly\s+|declare\s+)?(\w+)=[\"']?\$(?:\{(\d)(?::?([-?])([^}]*))?\}|(\d))",
-    re.MULTILINE,
-)
+_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_CASE = re.compile(r"\bcase\s+\"?\$\{?\w+\}?\"?\s+in\b")
+_ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
+_PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
+_QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
+_UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
 
 
 def read_shell(text: str, neighbours: object = None) -> Reading | None:
     """Return what the shell script *text* takes; None where it takes nothing that can be told."""
-    code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     command = Command("words", _description(text))
-    getopts = _GETOPTS.search(code)
-    if getopts:
+    if len(text) > LENGTH_LIMIT:
+        if re.search(r"\$\{?[1-9#@*]", text):
+            command.unread.append(Unread("arguments", "the script is too long to be followed"))
+        return Reading(command, "shell", "low")
+    code = main_code(text)
+    loops = [code[start:end] for start, end in loops_of(code)]
+    if (getopts := _GETOPTS.search(code)) is not None:
         command.parser = "getopts"
         command.arguments = _letters(getopts[1], code, text)
-    arms = [] if getopts else list(_ARM.finditer(code))
-    for arm in arms:
-        if (argument := _from_arm(arm[1], arm[2], text)) is not None:
-            command.arguments.append(argument)
-    has_options = bool(command.arguments)
-    places = [] if has_options and "shift" not in code else _places(code, has_options)
-    usages = [read for line in find_usages(text) if (read := read_usage(line)) is not None]
-    plain = [each for each in usages[0] if not each.flags] if len(usages) == 1 else []
-    if plain and len(plain) >= len(places):
-        places = plain
-    elif re.search(r'"?\$[@*]"?', _without_loops(code)) and not places and not getopts:
-        command.unread.append(Unread("arguments", "the script passes its words on"))
-    command.arguments += [each for each in places if each.name not in {known.name for known in command.arguments}]
-    if not command.arguments and not command.unread and re.search(r"\$\{?[1-9#@*]", code):
-        command.unread.append(Unread("arguments", "the script takes its words apart by hand"))
+        places = read_places(_behind(code, loops, "getopts"))
+    elif (loop := next(filter(_reads_options, loops), None)) is not None:
+        places = _read_loop(loop, command, text)
+        if re.search(r"\bbreak\b", loop) and not places.arguments:
+            places = read_places(_behind(code, [loop], ""))
+        if re.search(r"\$(?:\{[1-9]|[1-9])|\bshift\b", code[: code.index(loop)]):
+            command.unread.append(Unread("arguments", "the script takes its words apart by hand"))
+    else:
+        places = read_places(code)
+    command.unread += places.unread
+    _add_places(command, places, text)
+    if command.unread and not command.arguments:
+        command.unread = command.unread[:1]
     return Reading(command, "shell", "low")
+
+
+def _reads_options(loop: str) -> bool:
+    """Whether it takes the words one by one and tells them apart by a ``case``."""
+    each = re.match(r"\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;|\n|do\b)", loop)
+    name = each[1] if each else "1"
+    return re.search(rf"\bcase\s+\"?\$(?:\{{{name}[^}}]*\}}|{name}\b)\"?\s+in\b", loop) is not None
+
+
+def _behind(code: str, loops: list[str], mark: str) -> str:
+    """What stands behind the loop that reads the options, where the words that it took are gone."""
+    loop = next((each for each in loops if mark in each), "")
+    behind = code[code.index(loop) + len(loop) :] if loop else code
+    return _PAST_OPTIONS.sub("", behind, count=1)
+
+
+def _read_loop(loop: str, command: Command, text: str) -> Places:
+    """Read the arms of a loop over the words: its flags go to *command*; what takes the others is returned."""
+    places = Places()
+    arms = [([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(loop + "\n;;\n")]
+    flags = {word for names, _ in arms for word in names}
+    for names, body in arms:
+        plain = [name for name in names if _FLAG.fullmatch(name)]
+        if plain and len(plain) == len(names):
+            if re.search(r"\$\{?3\b|\bshift\s+[3-9]", body):
+                command.unread.append(Unread(plain[0], "it takes more than one word"))
+            elif (argument := _from_arm(plain, body, text)) is not None:
+                command.arguments.append(argument)
+        elif any(name.endswith(("=*", "*=*")) for name in names):
+            others = [name.partition("=")[0] for name in names]
+            command.unread += [
+                Unread(name, "its value is taken apart by hand")
+                for name in others
+                if name not in flags and "*" not in name
+            ]
+        elif not (refuses(body) or re.search(r"\bbreak\b", body) or names in (["--"], [""])):
+            _take_word(names, body, places)
+    return places
+
+
+def _take_word(names: list[str], body: str, places: Places) -> None:
+    """Read the arm that takes the words which are no flags."""
+    variable = r"\"?\$\{?\w+\}?\"?"
+    if names == ["*"] and (one := re.search(rf"(\w+)={variable}\s*(?:;|$)", body, re.MULTILINE)):
+        places.arguments.append(Argument(one[1].lower().strip("_")))
+    elif names == ["*"] and (many := re.search(rf"(\w+)\+=\(\s*{variable}\s*\)", body)):
+        places.arguments.append(Argument(many[1].lower().strip("_"), (), "values"))
+    elif re.sub(r"\bshift\b|[\s;]", "", body):
+        places.unread.append(Unread("arguments", "the script takes its words apart by hand"))
+
+
+def _add_places(command: Command, places: Places, text: str) -> None:
+    """Add *places*, named as the script's usage line names them, and told apart from its flags."""
+    usages = [read for line in find_usages(_QUOTE_BEHIND.sub("", text)) if (read := read_usage(line)) is not None]
+    told = [each for each in usages[0] if not each.flags] if len(usages) == 1 else []
+    flags = {each.name for each in command.arguments}
+    beside_flags = bool(command.arguments) and command.parser == "words"
+    named = len(told) == len(places.arguments)
+    for index, each in enumerate(places.arguments):
+        value = _UNDASHED if beside_flags and each.value == TEXT else each.value
+        name = told[index].name if named else each.name
+        name = name if name not in flags else f"argument_{index + 1}"
+        command.arguments.append(replace(each, name=name, value=value))
 
 
 def _description(text: str) -> str:
@@ -78,15 +150,16 @@ def _letters(letters: str, code: str, text: str) -> list[Argument]:
     return found
 
 
-def _from_arm(pattern: str, body: str, text: str) -> Argument | None:
-    flags = tuple(flag.strip() for flag in pattern.split("|") if flag.strip())
+def _from_arm(flags: list[str], body: str, text: str) -> Argument | None:
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     if long in ("-h", "--help", "-V", "--version", "--"):
         return None
-    takes = "value" if re.search(r"\$\{?2\b", body) else "nothing"
+    takes_value = re.search(r"\$(?:\{2\b|2\b)", body) is not None
+    many = takes_value and re.search(r"\w\+=\(\s*\"?\$(?:\{2|2)", body) is not None
     name = long.lstrip("-").replace("-", "_")
     ordered = (long, *(flag for flag in flags if flag != long))
-    return Argument(name, ordered, takes, description=_told(text, long))  # type: ignore[arg-type]  # one of two
+    takes: Takes = "value" if takes_value else "nothing"
+    return Argument(name, ordered, takes, description=_told(text, long), repeat=many)
 
 
 def _told(text: str, flag: str) -> str:
@@ -102,30 +175,5 @@ def _told(text: str, flag: str) -> str:
     return ""
 
 
-def _places(code: str, after_options: bool) -> list[Argument]:
-    main = re.sub(r"^\s*(?:function\s+)?\w+\s*\(\)\s*\{.{0,8000}?^\}", "", code, flags=re.MULTILINE | re.DOTALL)
-    if after_options:
-        main = _without_loops(main)
-    found: dict[int, Argument] = {}
-    enough = re.search(r"\$#\"?\s*(?:-(lt|ne|eq)|(==|!=|<))\s*\"?(\d)", main)
-    least = int(enough[3]) if enough and enough[1] != "eq" and enough[2] != "==" else None
-    for match in _ASSIGNED.finditer(main):
-        index = int(match[2] or match[5])
-        if index == 0 or index in found:
-            continue
-        default = match[4] if match[3] == "-" and match[4] and "$" not in match[4] else ABSENT
-        required = match[3] != "-" and (least is None or index <= least)
-        default = default.strip("\"'") if isinstance(default, str) else default
-        found[index] = Argument(match[1].lower(), (), required=required, default=default)
-    if sorted(found) != list(range(1, len(found) + 1)):
-        return []
-    ordered = [found[index] for index in sorted(found)]
-    last = max((index for index, each in enumerate(ordered) if each.required), default=-1)
-    return [
-        replace(each, required=index <= last, default=ABSENT if index <= last else each.default)
-        for index, each in enumerate(ordered)
-    ]
-
-
-def _without_loops(code: str) -> str:
-    return re.sub(r"^\s*while\b.{0,8000}?^\s*done", "", code, flags=re.MULTILINE | re.DOTALL)
+def _unquoted(word: str) -> str:
+    return word.strip().strip("\"'")
