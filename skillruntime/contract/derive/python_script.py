@@ -29,12 +29,13 @@ UNDECLARED_LIMIT = 100_000
 
 _UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
+_PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
 def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | None:
     """Return what the Python script *text* takes, or None where it cannot be read or takes nothing."""
-    may_parse = "argparse" in text or (neighbours is not None and "parse_args(" in text)
+    may_parse = _PARSES_WORDS.search(text) is not None or (neighbours is not None and "parse_args(" in text)
     is_declared = may_parse or _DECORATED.search(text) is not None
     is_foreign = any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES)
     if not is_declared and (is_foreign or len(text) > UNDECLARED_LIMIT):

@@ -8,13 +8,13 @@ followed one way; of another both ways are, and what differs between them is not
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from skillruntime.contract.derive.rehearsed_calls import Calls, Left, tells_usage
-from skillruntime.contract.derive.rehearsed_expressions import Frame, Function, Raised, TooLongError
+from skillruntime.contract.derive.rehearsed_calls import Calls, Left
+from skillruntime.contract.derive.rehearsed_complaints import gives_up, only_complains
 from skillruntime.contract.derive.rehearsed_source import RehearsedSource, dotted
+from skillruntime.contract.derive.rehearsed_stage import Frame, Function, Raised, TooLongError
 from skillruntime.contract.derive.rehearsed_words import Outcome, Word, Words
 from skillruntime.contract.derive.values import UNKNOWN
 
@@ -23,10 +23,6 @@ __all__ = ["TooLongError", "rehearse"]
 ROUNDS = 40
 """Rounds of a loop that are followed."""
 
-_SAYS = ("print", "write", "error", "log", "warning")
-_COMPLAINT = re.compile(
-    r"(?i)unknown|invalid|unrecogni[sz]ed|unsupported|not supported|please|missing|must be|expected|required"
-)
 _LOOKS_UP = ("IndexError", "KeyError")
 
 
@@ -166,8 +162,8 @@ class _Rehearsal(Calls):
             case ast.Assert(test=test):
                 if self.decide(self.evaluate(test)) is False:
                     raise Raised("AssertionError")
-            case ast.Global() | ast.Nonlocal():
-                self.frame.parent = self.frame.parent
+            case ast.Global(names=names):
+                self.frame.outer.update(names)
 
     def _see_nested(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         words = {name for name, value in self.frame.names.items() if isinstance(value, Words)}
@@ -204,7 +200,7 @@ class _Rehearsal(Calls):
         if is_true is not None:
             chosen = body if is_true else orelse
             other = orelse if is_true else body
-            self.told_usage = self.told_usage or _only_complains(chosen, instead=other)
+            self.told_usage = self.told_usage or only_complains(chosen, instead=other)
             self.block(chosen)
         else:
             self._either(lambda: self.block(body), lambda: self.block(orelse))
@@ -282,7 +278,7 @@ class _Rehearsal(Calls):
                 continue
 
     def _try(self, node: ast.Try) -> None:
-        softened = any(_catches(each, "ValueError") and not _gives_up(each.body) for each in node.handlers)
+        softened = any(_catches(each, "ValueError") and not gives_up(each.body) for each in node.handlers)
         try:
             self.doubt += softened
             try:
@@ -341,7 +337,7 @@ class _Rehearsal(Calls):
             case ast.MatchValue(value=ast.Constant(value=str(literal))) if isinstance(value, Word):
                 return self.is_literal(value, literal)
             case ast.MatchValue(value=constant):
-                return self._is_equal(value, self.evaluate(constant), node)
+                return self.is_equal(value, self.evaluate(constant), node)
             case ast.MatchSequence(patterns=patterns) if isinstance(value, list | tuple):
                 return self._fits_sequence(patterns, value, node)
         self.touch(value, node)
@@ -397,25 +393,3 @@ def _catches(handler: ast.ExceptHandler, name: str) -> bool:
 def _only_looks_up(handler: ast.ExceptHandler) -> bool:
     """Whether it catches what is known to happen or not: a place that is not there."""
     return handler.type is not None and dotted(handler.type) == "IndexError"
-
-
-def _only_complains(body: list[ast.stmt], *, instead: list[ast.stmt]) -> bool:
-    """Whether nothing is done but to say something and to leave, or that something is wrong, *instead* of work."""
-    leaves = bool(body) and (isinstance(body[-1], ast.Return) or _is_call(body[-1], "exit", "quit"))
-    said = body[:-1] if leaves else body
-    if not said or not all(_is_call(each, *_SAYS) for each in said):
-        return False
-    return leaves or (bool(instead) and any(_COMPLAINT.search(ast.unparse(each)) for each in said))
-
-
-def _is_call(node: ast.stmt, *names: str) -> bool:
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-        return False
-    return dotted(node.value.func).rpartition(".")[2] in names
-
-
-def _gives_up(body: list[ast.stmt]) -> bool:
-    last = body[-1]
-    if isinstance(last, ast.Raise | ast.Return) or tells_usage(last):
-        return True
-    return _is_call(last, "exit", "quit", "_exit")

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
-from skillruntime.contract.derive.rehearsed_expressions import (
-    Count,
-    Expressions,
-    Frame,
-    Function,
-    Raised,
-    plain_text,
-)
+from skillruntime.contract.derive.rehearsed_complaints import tells_usage
+from skillruntime.contract.derive.rehearsed_expressions import Expressions
 from skillruntime.contract.derive.rehearsed_source import EXITS, READERS, RehearsedSource, dotted
+from skillruntime.contract.derive.rehearsed_stage import Count, Frame, Function, Raised, plain_text
 from skillruntime.contract.derive.rehearsed_words import Converted, Word, Words
 from skillruntime.contract.derive.values import UNKNOWN
 
-__all__ = ["Calls", "Left", "tells_usage"]
+__all__ = ["Calls", "Left"]
 
 DEPTH_LIMIT = 12
 _CONVERTERS = {
@@ -28,7 +22,6 @@ _CONVERTERS = {
     **dict.fromkeys(("Path", "pathlib.Path", "pathlib.PurePath"), "path"),
     **dict.fromkeys(("os.path.abspath", "os.path.realpath", "os.path.expanduser"), "path"),
 }
-_USAGE = re.compile(r"(?i)\busage\b\s*(?::|is\b|$|\n)")
 _COPIES = ("list", "tuple", "sorted", "set", "reversed", "iter", "copy.copy", "deque", "collections.deque", "glob.glob")
 _SEEN = ("print", "str", "repr", "any", "all", "max", "min", "sum", "pprint", "isinstance", "bool", "type")
 _SAME = ("lower", "upper", "strip", "casefold", "lstrip", "rstrip")
@@ -308,16 +301,6 @@ class Calls(Expressions):
                         self.lose("the script takes sys.argv apart by hand", node)
                 self.touch(values, node)
         return UNKNOWN
-
-
-def tells_usage(node: ast.AST) -> bool:
-    """Whether what is said at *node* is how the script is used."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Constant) and isinstance(each.value, str) and _USAGE.search(each.value):
-            return True
-        if isinstance(each, ast.Name) and (each.id == "__doc__" or "usage" in each.id.lower()):
-            return True
-    return False
 
 
 def _is_told(value: Any) -> bool:

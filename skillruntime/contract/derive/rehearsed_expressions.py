@@ -4,139 +4,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.contract.derive.command import Unread
-from skillruntime.contract.derive.rehearsed_source import RehearsedSource
-from skillruntime.contract.derive.rehearsed_words import Converted, Head, Outcome, Role, Word, Words
+from skillruntime.contract.derive.rehearsed_comparisons import Comparisons
+from skillruntime.contract.derive.rehearsed_stage import Count, Frame, Function, Raised, TooLongError
+from skillruntime.contract.derive.rehearsed_words import Converted, Head, Word, Words
 from skillruntime.contract.derive.values import UNKNOWN
 
-__all__ = ["Count", "Expressions", "Frame", "Function", "Raised", "TooLongError", "plain_text", "truth"]
+__all__ = ["Expressions"]
 
 
-class TooLongError(Exception):
-    """A script that takes more steps than a rehearsal has."""
-
-
-class Raised(Exception):  # noqa: N818  # it stands for an exception of the script, and is none of ours
-    """The script raises an exception of this name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
-class Count(int):
-    """A number that depends on how many words there are."""
-
-
-@dataclass(eq=False, slots=True)
-class Function:
-    """A function of the script, and the names around it."""
-
-    node: ast.FunctionDef | ast.AsyncFunctionDef
-    frame: Frame
-
-
-@dataclass(eq=False, slots=True)
-class Frame:
-    """The variables of a function that is running; those of the module have no parent."""
-
-    scope: str
-    names: dict[str, Any] = field(default_factory=dict)
-    parent: Frame | None = None
-
-
-def truth(value: Any) -> bool | None:
-    """Return whether *value* is true; None where nobody can tell."""
-    if value is UNKNOWN or isinstance(value, Word | Converted | Head):
-        return None
-    return bool(value) if isinstance(value, bool | int | float | str | list | tuple | dict | type(None)) else True
-
-
-def plain_text(value: Any) -> str | None:
-    """Return the text that *value* is known to be."""
-    return value.text if isinstance(value, Word) else value if isinstance(value, str) else None
-
-
-class Expressions:
+class Expressions(Comparisons):
     """The expressions of one rehearsal, over the words that it is given."""
-
-    def __init__(self, source: RehearsedSource, words: Words, steps: int) -> None:
-        self.source = source
-        self.words = words
-        self.number = len(words) - 1
-        self.outcome = Outcome()
-        self.steps = steps
-        self.doubt = 0
-        """How many conditions that nobody can tell stand around."""
-        self.module = Frame("", {"__name__": "__main__"})
-        self.frame = self.module
-        self.known: set[str] = {"argv"}
-        """Names that hold something that is known: a statement that speaks of none of them needs no following."""
-        self.shared: set[str] = set()
-        """Names of the module that hold words."""
 
     def call(self, node: ast.Call) -> Any:
         """Return what a call comes to."""
         raise NotImplementedError
-
-    def lose(self, reason: str, node: ast.AST) -> None:
-        """Note that what happens to the words at *node* cannot be told."""
-        self.outcome.lost.append(Unread("arguments", reason, getattr(node, "lineno", None)))
-
-    def touch(self, value: Any, node: ast.AST) -> Role | None:
-        """Note that a word is used at *node*, or each word of a list."""
-        if isinstance(value, Converted | Head):
-            value = value.word
-        if isinstance(value, Word):
-            if value.place == 0:
-                return None
-            role = self.outcome.role(value.place)
-            role.uses.add(id(node))
-            return role
-        if isinstance(value, list | tuple):
-            for each in value:
-                self.touch(each, node)
-        elif isinstance(value, dict):
-            self.touch(list(value.values()), node)
-        return None
-
-    def read(self, value: Any, node: ast.AST) -> None:
-        """Note that a word is taken out of others at *node*."""
-        if isinstance(value, Word) and value.place != 0:
-            self.outcome.role(value.place).reads.add(id(node))
-
-    def speak_of(self, number: int, known: int) -> None:
-        """Note that the script speaks of *number* where it has *known*, so what would come of so many words matters."""
-        if number > known:  # or else it was spoken of before, with fewer words
-            self.outcome.asked = max(self.outcome.asked, self.number + number - known)
-
-    def decide(self, value: Any) -> bool | None:
-        """Return whether *value* is true; None where nobody can tell."""
-        if isinstance(value, Words):
-            self.speak_of(1, len(value))
-        return truth(value)
-
-    def bind(self, name: str, value: Any) -> None:
-        """Put *value* in the variable *name*."""
-        self.frame.names[name] = value
-        key = (self.frame.scope, name)
-        self.outcome.bound[key] = value
-        if name in self.source.counters or not (
-            value is UNKNOWN or isinstance(value, str | bool | float | type(None)) or type(value) is int
-        ):
-            self.known.add(name)
-        if self.frame is self.module and isinstance(value, Words | Word | Converted | Count):
-            self.shared.add(name)
-        word = value.word if isinstance(value, Converted) else value
-        if isinstance(word, Word) and word.place != 0:
-            self.outcome.role(word.place).names[key] = None
-        elif isinstance(value, Words):
-            for each in value:
-                if isinstance(each, Word) and each.place != 0 and name not in ("args", "argv", "arguments", "words"):
-                    self.outcome.role(each.place).names[key] = None
 
     def look_up(self, name: str) -> Any:
         """Return what *name* holds."""
@@ -275,106 +158,12 @@ class Expressions:
         known: bool | None = True
         for op, each in zip(node.ops, node.comparators, strict=True):
             right = self.evaluate(each)
-            found = self._compared(op, left, right, node)
+            found = self.compared(op, left, right, node)
             if found is False:
                 return False
             known = None if found is None else known
             left = right
         return UNKNOWN if known is None else known
-
-    def _compared(self, op: ast.cmpop, left: Any, right: Any, node: ast.Compare) -> bool | None:
-        match op:
-            case ast.In() | ast.NotIn():
-                found = self._is_in(left, right, node)
-                return found if found is None or isinstance(op, ast.In) else not found
-            case ast.Eq() | ast.NotEq() | ast.Is() | ast.IsNot():
-                found = self._is_equal(left, right, node)
-                return found if found is None or isinstance(op, ast.Eq | ast.Is) else not found
-        if isinstance(left, int) and isinstance(right, int):
-            if isinstance(left, Count):
-                self.speak_of(right + 1, left)
-            elif isinstance(right, Count):
-                self.speak_of(left + 1, right)
-            return _ORDER[type(op)](left, right)
-        self.touch(left, node)
-        self.touch(right, node)
-        return None
-
-    def _is_equal(self, left: Any, right: Any, node: ast.AST) -> bool | None:
-        if isinstance(right, Word | Head | Count) and not isinstance(left, Word | Head | Count):
-            left, right = right, left
-        if isinstance(left, Head):
-            if isinstance(right, str) and right and not right.strip("-"):
-                return self._starts_with_dash(left.word, right)
-            self.touch(left, node)
-            return None
-        if isinstance(left, Word):
-            if isinstance(right, str):
-                return self.is_literal(left, right)
-            if right is None:
-                return False
-            self.touch((left, right), node)
-            return None
-        if isinstance(left, Count) and isinstance(right, int):
-            self.speak_of(right + 1, left)
-        if left is UNKNOWN or right is UNKNOWN or isinstance(left, Converted) or isinstance(right, Converted):
-            return None
-        if isinstance(left, Words) or isinstance(right, Words):
-            if not isinstance(left, list) or not isinstance(right, list):
-                return False
-            self.speak_of(len(right), len(left))
-            return False if len(left) != len(right) else None if left else True
-        try:
-            return bool(left == right)
-        except TypeError:
-            return None
-
-    def is_literal(self, word: Word, literal: str) -> bool:
-        """Return whether *word* is *literal*, and note that it is compared with it."""
-        if word.place != 0:
-            self.outcome.compared.setdefault(word.place, {})[literal] = None
-        return word.text == literal
-
-    def _starts_with_dash(self, word: Word, prefix: str) -> bool:
-        if word.place != 0:
-            self.outcome.dashes[word.place] = min(prefix, self.outcome.dashes.get(word.place, prefix), key=len)
-        return word.dashed if word.text is None else word.text.startswith("-")
-
-    def starts_with(self, word: Word, prefix: Any, node: ast.AST) -> Any:
-        """Return whether *word* starts with *prefix*, as far as that is known."""
-        if isinstance(prefix, str) and prefix and not prefix.strip("-"):
-            starts = self._starts_with_dash(word, prefix)
-            return starts if word.text is None else word.text.startswith(prefix)
-        if isinstance(prefix, str) and prefix.startswith("-"):
-            self.lose("options are taken apart by hand", node)
-        self.touch(word, node)
-        return UNKNOWN
-
-    def _is_in(self, left: Any, right: Any, node: ast.AST) -> bool | None:
-        if isinstance(left, str) and isinstance(right, list) and self._holds_words(right):
-            self.outcome.flags.setdefault(left, False)
-            return any(plain_text(each) == left for each in right)
-        if isinstance(left, Word) and isinstance(right, list | tuple | dict):
-            if all(isinstance(each, str) for each in right):
-                found = [self.is_literal(left, each) for each in right]  # each is noted
-                return True in found
-            self.touch(left, node)
-            return None
-        if isinstance(left, Count) and isinstance(right, list | tuple):
-            for each in right:
-                self._is_equal(left, each, node)
-            return left in right
-        if isinstance(left, str | int) and isinstance(right, list | tuple | dict) and UNKNOWN not in right:
-            return left in right
-        self.touch(left, node)
-        if not isinstance(right, Words):
-            self.touch(right, node)
-        elif isinstance(left, str):
-            return None
-        return None
-
-    def _holds_words(self, value: list[Any]) -> bool:
-        return isinstance(value, Words) or any(isinstance(each, Word) for each in value)
 
     def _subscript(self, node: ast.Subscript) -> Any:
         value = self.evaluate(node.value)
@@ -538,10 +327,4 @@ _EVALUATE: dict[type, Callable[[Expressions, Any], Any]] = {
     ast.Call: Expressions._called,
     ast.Await: Expressions._awaited,
     ast.Lambda: Expressions._function,
-}
-_ORDER: dict[type, Callable[[int, int], bool]] = {
-    ast.Lt: lambda left, right: left < right,
-    ast.LtE: lambda left, right: left <= right,
-    ast.Gt: lambda left, right: left > right,
-    ast.GtE: lambda left, right: left >= right,
 }

@@ -15,7 +15,7 @@ EXITS = ("sys.exit", "exit", "quit", "os._exit", "SystemExit")
 READERS = ("unittest.main", "pytest.main", "absltest.main", "fire.Fire")
 """Calls that read ``sys.argv`` themselves."""
 
-_ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_TOUCHING = frozenset((*EXITS, *READERS))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CHANGES = ("append", "update", "add", "extend", "pop", "clear", "insert", "remove", "setdefault")
@@ -26,7 +26,8 @@ class _Gist:
     """What a statement speaks of: names, whether it may end something, whether it has to do with the command line."""
 
     names: frozenset[str]
-    ends: bool
+    leaves: bool
+    breaks: bool
     touches: bool
     table: str = ""
     """The name that a constant, or a table of a few, is given."""
@@ -41,6 +42,8 @@ class RehearsedSource:
         self.constants: dict[str, ast.expr] = {}
         self.argv: set[int] = set()
         self.visited: set[int] = set()
+        self.texts: list[ast.expr] = []
+        """The texts in which a usage line may stand."""
         self.counters: set[str] = set()
         """Names that stand for a place: what they hold matters, though it is no word."""
         self._gists: dict[int, _Gist] = {}
@@ -50,7 +53,12 @@ class RehearsedSource:
         changed: set[str] = set()
         for node in nodes_of(tree):
             kind = type(node)
-            if kind is ast.Attribute:
+            if kind is ast.Constant:
+                if isinstance(node.value, str) and "usage" in node.value.lower():
+                    self.texts.append(node)
+            elif kind is ast.JoinedStr or (kind is ast.BinOp and isinstance(node.op, ast.Add)):
+                self.texts.append(node)
+            elif kind is ast.Attribute:
                 match node:
                     case ast.Attribute(value=ast.Name(id="sys"), attr="argv"):
                         self.argv.add(id(node))
@@ -97,7 +105,7 @@ class RehearsedSource:
         gist = self._gist(statement)
         if gist.table and self.constants.get(gist.table) is getattr(statement, "value", None):
             return False  # it is looked up when it is asked for
-        if gist.ends or gist.touches or not known.isdisjoint(gist.names):
+        if gist.leaves or gist.breaks or gist.touches or gist.table or not known.isdisjoint(gist.names):
             return True
         called = [name for name in gist.names if name in self.functions]
         return any(self.touches(name) or not shared.isdisjoint(self.reach(name)) for name in called)
@@ -132,30 +140,34 @@ class RehearsedSource:
         if (known := self._gists.get(id(node))) is not None:
             return known
         names: set[str] = set()
-        ends = touches = False
-        ways_out = () if isinstance(node, _FUNCTIONS) else _ENDS[:2] if isinstance(node, _LOOPS) else _ENDS
-        for each in nodes_of(node):
+        leaves = isinstance(node, ast.Return | ast.Raise)
+        breaks = isinstance(node, ast.Break | ast.Continue)
+        touches = isinstance(node, ast.ImportFrom) and node.module == "sys"
+        pending: list[Any] = list(node.__dict__.values())
+        while pending:
+            each: Any = pending.pop()
             kind = type(each)
-            if kind is ast.Name:
+            if kind is list:
+                pending += each
+            elif isinstance(each, ast.stmt):
+                inner = self._gist(each)
+                names |= inner.names
+                leaves, breaks, touches = leaves or inner.leaves, breaks or inner.breaks, touches or inner.touches
+            elif kind is ast.Name:
                 names.add(each.id)
-            elif kind is ast.Attribute:
-                touches = touches or id(each) in self.argv
-            elif kind is ast.Call:
-                touches = touches or dotted(each.func) in (*EXITS, *READERS)
-            elif kind in ways_out:
-                ends = True
-            elif kind is ast.Constant:
+            elif isinstance(each, ast.Constant):
                 touches = touches or (isinstance(each.value, str) and "usage" in each.value.lower())
+            elif isinstance(each, ast.AST):
+                touches = touches or id(each) in self.argv
+                touches = touches or (isinstance(each, ast.Call) and dotted(each.func) in _TOUCHING)
+                pending += each.__dict__.values()
+        touches = touches or not names.isdisjoint(("argv", "SystemExit", "__doc__"))
+        if isinstance(node, _FUNCTIONS):
+            leaves = breaks = False
         table = ""
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_plain(node.value):
             table = dotted(node.targets[0])
-        touches = (
-            touches
-            or bool(table)
-            or isinstance(node, ast.ImportFrom)
-            or not names.isdisjoint(("argv", "SystemExit", "__doc__"))
-        )
-        found = _Gist(frozenset(names), ends, touches, table)
+        found = _Gist(frozenset(names), leaves, breaks and not isinstance(node, _LOOPS), touches, table)
         self._gists[id(node)] = found
         return found
 
