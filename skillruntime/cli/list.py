@@ -169,7 +169,7 @@ def _table(lines: list[Listed]) -> Table:
     shortened = len(lines) > _DRAWN_WHOLE
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_footer=True, footer_style="dim")
     table.expand = shortened
-    table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skills")
+    table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
     table.add_column("version", no_wrap=True)
     table.add_column("tokens", no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
     table.add_column("trust", no_wrap=True)
