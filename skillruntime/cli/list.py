@@ -18,6 +18,7 @@ from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.segment import Segments
     from rich.table import Table
 
     from skillruntime.catalog.catalog import SkillCatalog
@@ -29,7 +30,7 @@ __all__ = ["command"]
 _DRAWN_WHOLE = 50
 """Skills whose whole description is drawn; of more, each has one line."""
 
-_LONGEST_LINE = 400  # characters: wider than any terminal, short enough to be drawn fast
+_COLUMNS, _TOLD = ("skill", "version", "tokens", "trust"), "what it is for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,12 @@ def command(
             console.print(f"None of the {len(catalog):,} skills is like that.")
             if text and Path(text).is_dir():
                 console.print(shown(f"To list the skills in that directory: skillruntime list --skills {text}"))
-        elif len(lines) <= _DRAWN_WHOLE or console.is_terminal:
+        elif len(lines) <= _DRAWN_WHOLE:
             console.print(_table(lines))
+        elif console.is_terminal:
+            console.print(_lines(lines, console.width))
         else:
-            click.echo("\n".join(map(_plain, lines)))
+            click.echo("\n".join("\t".join(_fields(line)) for line in lines))
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
@@ -152,35 +155,58 @@ def _version_rank(line: Listed) -> tuple[Any, ...]:
         return (0,)
 
 
-def _plain(line: Listed) -> str:
-    """Return a line for other programs: nothing drawn, nothing left out."""
+def _fields(line: Listed) -> tuple[str, ...]:
+    """Return what one line tells, nothing left out: name, version, tokens, trust, description."""
     skill = line.skill
     told = " ".join(skill.description.split())
+    if not skill.model_invocable:
+        told = f"for people only: {told}"
     if line.unavailable:
         told = f"unavailable: {'; '.join(line.unavailable)} {told}"
-    trusted = "trusted" if skill.trusted else "ask"
-    fields = (skill.name, skill.version or "", f"{line.tokens}", trusted, told)
-    return "\t".join(without_controls(field) for field in fields)
+    fields = (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", told)
+    return tuple(without_controls(field) for field in fields)
+
+
+def _lines(lines: list[Listed], width: int) -> Segments:
+    """Draw a line for each skill, cut at *width*; a table would take four times as long."""
+    from rich.cells import cell_len, set_cell_size
+    from rich.segment import Segment, Segments
+    from rich.style import Style
+
+    dim, bold = Style(dim=True), Style(bold=True)
+    rows = [_fields(line) for line in lines]
+    head, foot = (*_COLUMNS, _TOLD), (f"{len(lines):,} skills", "", f"{sum(line.tokens for line in lines):,}", "", "")
+    widths = [max(cell_len(row[column]) for row in (head, *rows, foot)) for column in range(len(_COLUMNS))]
+    widths[0] = min(widths[0], width // 2)
+    room = max(width - sum(widths) - 2 * len(widths), 8)
+    segments: list[Segment] = []
+    for row in (head, *rows, foot):
+        name, version, tokens, trust = map(set_cell_size, row, widths)
+        told = row[-1] if cell_len(row[-1]) <= room else set_cell_size(row[-1], room - 1) + "…"
+        rest = f"  {version}  {tokens.strip():>{widths[2]}}  {trust}  {told}"
+        of_all = row is head or row is foot
+        segments += [Segment(name, dim if of_all else bold), Segment(f"{rest}\n", dim if of_all else None)]
+    return Segments(segments)
 
 
 def _table(lines: list[Listed]) -> Table:
     from rich.table import Table
 
-    shortened = len(lines) > _DRAWN_WHOLE
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_footer=True, footer_style="dim")
-    table.expand = shortened
-    table.add_column("skill", no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
-    table.add_column("version", no_wrap=True)
-    table.add_column("tokens", no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
-    table.add_column("trust", no_wrap=True)
-    table.add_column("what it is for", no_wrap=shortened, ratio=1 if shortened else None)
+    skill, version, tokens, trust = _COLUMNS
+    table.add_column(skill, no_wrap=True, footer=f"{len(lines):,} skill{'' if len(lines) == 1 else 's'}")
+    table.add_column(version, no_wrap=True)
+    table.add_column(tokens, no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
+    table.add_column(trust, no_wrap=True)
+    table.add_column(_TOLD)
     for line in lines:
-        skill = line.skill
-        told = shown(" ".join(skill.description.split())[: _LONGEST_LINE if shortened else None])
+        metadata = line.skill
+        told = shown(" ".join(metadata.description.split()))
         if line.unavailable:
             told = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{told}"
-        if not skill.model_invocable:
+        if not metadata.model_invocable:
             told = f"[dim]for people only[/]\n{told}"
-        trusted = "[green]trusted[/]" if skill.trusted else "[yellow]ask[/]"
-        table.add_row(f"[bold]{shown(skill.name)}[/]", shown(skill.version or ""), f"{line.tokens:,}", trusted, told)
+        trusted = "[green]trusted[/]" if metadata.trusted else "[yellow]ask[/]"
+        name, stated = f"[bold]{shown(metadata.name)}[/]", shown(metadata.version or "")
+        table.add_row(name, stated, f"{line.tokens:,}", trusted, told)
     return table

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.cells import cell_len
 from rich.console import Console
 
 from skillruntime.cli import group
@@ -129,6 +130,26 @@ def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) ->
     assert "Use one of: counting@1.2.0, counting@0.9.0" in unmet.stderr
     assert locked["counting@0.9.0"]["version"] == "0.9.0"
     assert "counting@0.9.0 changed" in run("lock", "--check").stdout
+
+
+def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut at the terminal's width, wide characters counted as two, and nothing steers the terminal."""
+    for number in range(60):
+        write(skills, f"many-{number}", '"数える、数える、\\e[31m 数える、数える"' if number % 2 else "Counts. " * 40)
+    drawn = io.StringIO()
+    terminal = Console(file=drawn, width=60, force_terminal=True, color_system=None)
+    monkeypatch.setattr("skillruntime.cli.output.console", lambda **_: terminal)
+
+    assert run("list").exit_code == 0
+
+    lines = drawn.getvalue().splitlines()
+    assert len(lines) == 65
+    assert all(cell_len(line) <= 60 for line in lines)
+    assert "\x1b" not in drawn.getvalue()
+    assert any("数える" in line for line in lines)
+    assert lines[0].split()[:4] == ["skill", "version", "tokens", "trust"]
+    assert lines[-1].startswith("63 skills")
+    assert any(line.endswith("…") for line in lines)
 
 
 def test_list_says_when_no_skill_is_like_that(run: Run) -> None:
