@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.index import index_path, load_index, save_index
+from skillruntime.catalog.opening import READ_FLAGS
 from skillruntime.catalog.snapshot import Entry, Listing, Root, Snapshot, Stamp
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -31,7 +32,6 @@ MAX_DIRECTORIES = 20_000
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
 _KIND, _REGULAR, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -105,7 +105,6 @@ class _Reading:
         self.unchanged: list[int] = []
         self.problems: list[Diagnostic] = []
         self.directories = 0
-        self.is_same = False
         self.only_skills = True
         self.listing: Listing | None = None
         self.started = time.time_ns()
@@ -125,11 +124,13 @@ class _Reading:
         if self.take(path, os.path.basename(path), "SKILL.md"):  # noqa: PTH119
             return
         known = self.known
-        changed = self.changed_entries(known) if known else []
+        if known is not None:
+            self.unchanged = self.unchanged_entries(known)
         listing = self.listing_stamp()
-        self.is_same = known is not None and not changed and listing is not None and listing == known.listing
-        if not self.is_same:
-            self.descend(self.pass_unchanged(known, set(changed)) if known else set())
+        if known is None:
+            self.descend(set())
+        elif len(self.unchanged) < len(known.entries) or listing is None or listing != known.listing:
+            self.descend({known.entries[position][1] for position in self.unchanged})
         if self.only_skills and self.directories <= 1 and not self.problems:
             self.listing = listing
 
@@ -191,35 +192,32 @@ class _Reading:
                 other_cases.append(name)
         return directories, links, other_cases
 
-    def changed_entries(self, known: Snapshot) -> list[int]:
-        """Return the positions of the *known* skills right below the root that have changed or are gone.
+    def unchanged_entries(self, known: Snapshot) -> list[int]:
+        """Return the positions of the *known* skills right below the root that have not changed.
 
-        Those whose place their name does not tell are among them: they are met on the way down.
+        Those whose place their name does not tell are not among them: they are met on the way down.
         """
         # From an open directory the system need not walk down to it for each path anew: a fifth of the time.
         root, prefix = None, self.root.path.rstrip("/") + "/"
         if os.stat in os.supports_dir_fd:
-            root, prefix = os.open(self.root.path, _FLAGS), ""
+            root, prefix = os.open(self.root.path, READ_FLAGS), ""
         lstat = os.lstat
-        changed: list[int] = []
+        unchanged: list[int] = []
         try:
             stamps = struct.iter_unpack("=3q", known.stamps)
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
+                if entry[0] is not None:
+                    continue
                 try:  # a warm start spends its time here
-                    stat = None if entry[0] else lstat(f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
+                    stat = lstat(f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
-                    stat = None
-                if stat is None or (stat.st_size, stat.st_mtime_ns, stat.st_ino) != stamp:
-                    changed.append(position)
+                    continue
+                if (stat.st_size, stat.st_mtime_ns, stat.st_ino) == stamp:
+                    unchanged.append(position)
         finally:
             if root is not None:
                 os.close(root)
-        return changed
-
-    def pass_unchanged(self, known: Snapshot, changed: Container[int]) -> set[str]:
-        """Take the *known* skills that have not *changed*; return the names of their directories."""
-        self.unchanged += [position for position in range(len(known.entries)) if position not in changed]
-        return {known.entries[position][1] for position in self.unchanged}
+        return unchanged
 
     def listing_stamp(self) -> Listing | None:
         """Return what tells that the root's list of children has changed; ``None`` where it may change unseen."""
@@ -237,13 +235,13 @@ class _Reading:
         except OSError as error:
             self.tell("skill-unreadable", path, _reason(error))
             return True
-        flags = _FLAGS | _NO_FOLLOW
+        flags = READ_FLAGS | _NO_FOLLOW
         kind = stat.st_mode & _KIND
         if kind == _LINK:
             target = self.follow(path)
             if target is None:
                 return True
-            stat, flags = target, _FLAGS
+            stat, flags = target, READ_FLAGS
             kind = stat.st_mode & _KIND
         if kind != _REGULAR:
             self.tell("not-a-file", path, f"it is {_KINDS.get(kind, 'no regular file')}: skipped")
@@ -292,7 +290,7 @@ class _Reading:
         """Return what was found; where nothing has changed, with the very entries that were known."""
         known, problems = self.known, tuple(self.problems)
         if known is not None:
-            if self.is_same or (not self.entries and len(self.unchanged) == len(known.entries)):
+            if not self.entries and len(self.unchanged) == len(known.entries):
                 same = (problems, self.listing) == (known.problems, known.listing)
                 return known if same else replace(known, problems=problems, listing=self.listing)
             for position in self.unchanged:

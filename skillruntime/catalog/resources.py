@@ -9,6 +9,7 @@ import os
 import stat
 from dataclasses import dataclass
 
+from skillruntime.catalog.opening import READ_FLAGS
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = ["MAX_RESOURCES", "MAX_RESOURCE_BYTES", "Resource", "list_resources", "read_bytes", "read_text"]
@@ -123,9 +124,8 @@ def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> by
         ResourceNotFoundError: there is no such regular file inside, or it is larger.
     """
     target = resolve_inside(directory, path)
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(target, flags)
+        descriptor = os.open(target, READ_FLAGS | getattr(os, "O_NOFOLLOW", 0))
     except OSError as error:
         raise _not_found(directory, path, error.strerror or "it cannot be opened") from None
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path

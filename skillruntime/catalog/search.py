@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
+from skillruntime.catalog.opening import READ_FLAGS
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["Hit", "SearchIndex"]
@@ -23,7 +24,6 @@ BODY_CHARACTERS = 2_500
 """How much of the instructions is searched; on 30,579 real skills more of it finds no more."""
 
 _BYTES_READ = 4 * 1024
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _MAX_QUERY_WORDS = 64
 _MAX_QUERY = 4_000
 _MAX_TOGETHER = 3
@@ -149,7 +149,7 @@ def _row(skill: SkillMetadata, bodies: bool) -> tuple[str, str, str, str, str]:
 def _beginning(path: str) -> bytes:
     """Return the first bytes of the file, none where it cannot be read: that is told elsewhere."""
     try:
-        descriptor = os.open(path, _FLAGS)  # a file object would take as long again
+        descriptor = os.open(path, READ_FLAGS)  # a file object would take as long again
     except OSError:
         return b""
     try:

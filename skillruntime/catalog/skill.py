@@ -15,6 +15,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from skillruntime.catalog.opening import READ_FLAGS
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -309,7 +310,7 @@ def _json(value: Any) -> str:
 
 def _read_file(metadata: SkillMetadata) -> bytes:
     try:
-        descriptor = os.open(metadata.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(metadata.path, READ_FLAGS)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
             state = os.fstat(descriptor)
             if not stat.S_ISREG(state.st_mode):

@@ -181,9 +181,9 @@ def _lines(lines: list[Listed], width: int) -> Segments:
     room = max(width - sum(widths) - 2 * len(widths), 8)
     segments: list[Segment] = []
     for row in (head, *rows, foot):
-        name, version, tokens, trust = map(set_cell_size, row, widths)
+        name, version, _, trust = map(set_cell_size, row, widths)
         told = row[-1] if cell_len(row[-1]) <= room else set_cell_size(row[-1], room - 1) + "…"
-        rest = f"  {version}  {tokens.strip():>{widths[2]}}  {trust}  {told}"
+        rest = f"  {version}  {row[2]:>{widths[2]}}  {trust}  {told}"
         of_all = row is head or row is foot
         segments += [Segment(name, dim if of_all else bold), Segment(f"{rest}\n", dim if of_all else None)]
     return Segments(segments)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
+from skillruntime.contract.plain_json import is_unicode
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode, printable
 
 __all__ = [
@@ -300,8 +301,8 @@ def parse_json(data: bytes) -> Any:
     """
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
-        if b"\\u" in data:
-            json.dumps(value, ensure_ascii=False).encode()
+        if b"\\u" in data and not is_unicode(value):
+            raise ValueError("a text holds half of a surrogate pair, which is no Unicode character")
         return value
     except (ValueError, RecursionError) as error:
         expected = "one JSON value in UTF-8"

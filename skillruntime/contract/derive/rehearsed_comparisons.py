@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import Any
 
+from skillruntime.contract.derive.operators import COMPARISONS
 from skillruntime.contract.derive.rehearsed_stage import Count, Stage, plain_text
 from skillruntime.contract.derive.rehearsed_words import Converted, Head, Word, Words
 from skillruntime.contract.derive.values import UNKNOWN
@@ -30,7 +30,7 @@ class Comparisons(Stage):
                 self.speak_of(right + 1, left)
             elif isinstance(right, Count):
                 self.speak_of(left + 1, right)
-            return _ORDER[type(op)](left, right)
+            return bool(COMPARISONS[type(op)](left, right))
         self.touch(left, node)
         self.touch(right, node)
         return None
@@ -105,17 +105,7 @@ class Comparisons(Stage):
         self.touch(left, node)
         if not isinstance(right, Words):
             self.touch(right, node)
-        elif isinstance(left, str):
-            return None
         return None
 
     def _holds_words(self, value: list[Any]) -> bool:
         return isinstance(value, Words) or any(isinstance(each, Word) for each in value)
-
-
-_ORDER: dict[type, Callable[[int, int], bool]] = {
-    ast.Lt: lambda left, right: left < right,
-    ast.LtE: lambda left, right: left <= right,
-    ast.Gt: lambda left, right: left > right,
-    ast.GtE: lambda left, right: left >= right,
-}

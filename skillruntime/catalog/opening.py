@@ -1,0 +1,10 @@
+"""How the files of skills are opened: bytes, for reading, never waiting for whoever should write into a FIFO."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["READ_FLAGS"]
+
+READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+"""For `os.open`; whoever follows no link adds its own."""
