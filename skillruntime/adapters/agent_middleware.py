@@ -7,7 +7,6 @@ system message where that place was summarised or trimmed away, or the skill has
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +35,6 @@ from skillruntime.tokens.budget import TokenLimits
 
 __all__ = ["Ask", "SkillMiddleware"]
 
-_log = logging.getLogger("skillruntime.adapters")
 
 Ask = Callable[[str, Mapping[str, Any]], bool | Awaitable[bool]]
 """Is asked, by name and arguments, whether a tool may run that no active skill pre-approves."""

@@ -71,9 +71,7 @@ def _read_on(descriptor: int, data: bytes) -> tuple[bytes, bool]:
         opening = data.find(b"---", 0, _HEAD)
         if opening < 0 and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
             return data, False
-        if opening >= 0 and any(
-            mark in data[opening + 3 :] for mark in (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
-        ):
+        if opening >= 0 and any(mark in data[opening + 3 :] for mark in _CLOSINGS):
             return data, False
         chunk = os.read(descriptor, _HEAD)
         data += chunk

@@ -190,9 +190,6 @@ def _documented(text: str) -> tuple[str, dict[str, str]]:
 
 
 _SPHINX = re.compile(r"^:param (?:[\w\[\]., |]+ )?(\w+):\s*(.+?)(?=\n:|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
-_SECTION = re.compile(
-    r"^(?:Args|Arguments|Parameters)(?::|\n-{3,})[^\n]*\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)", re.MULTILINE
-)
 _GOOGLE = re.compile(
     r"^[ \t]{2,8}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+?)"
     r"(?=\n[ \t]{2,8}\*{0,2}\w+\s*(?:\([^)]*\))?:|\n\s*\n|\n\w|\Z)",

@@ -28,7 +28,6 @@ from skillruntime.contract.derive.wording import first_paragraph, flattened
 
 __all__ = ["fitting_default", "read_click", "read_click_type", "split_flags"]
 
-_DATES = {"%Y-%m-%d": "date"}
 _WORDS = ValueType({"type": "boolean"}, {"words": [[True, "true"], [False, "false"]]})
 _TYPES = {
     "click.INT": ValueType({"type": "integer"}),

@@ -16,7 +16,6 @@ from skillruntime.contract.derive.wording import flattened
 __all__ = ["read_node"]
 
 _CONSTANT = re.compile(r"\b(?:const|let|var)\s+(\w+)\s*=\s*(?=[\[{'\"\d`])")
-_COMMANDER = re.compile(r"\.(option|requiredOption|argument|addOption|addArgument|arguments|description)\s*\(")
 _NUMBER = ValueType({"type": "number"})
 
 

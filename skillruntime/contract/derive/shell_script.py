@@ -20,8 +20,6 @@ LENGTH_LIMIT = 100_000
 
 _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
 _LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
-_CASE = re.compile(r"\bcase\s+\"?\$\{?\w+\}?\"?\s+in\b")
 _ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
