@@ -17,6 +17,7 @@ from mcp import Client  # noqa: E402
 from skillruntime.adapters.mcp import to_server  # noqa: E402
 from skillruntime.catalog.discovery import discover  # noqa: E402
 from skillruntime.runtime.runtime import SkillRuntime  # noqa: E402
+from tests.skill_files import write_skill_files  # noqa: E402
 
 SCRIPT = """
 import argparse, json
@@ -31,10 +32,7 @@ print(json.dumps(vars(parser.parse_args())))
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
     """A directory with one skill, whose author wrote a script and no contract."""
-    directory = tmp_path / "skills" / "bakery"
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text("---\nname: bakery\ndescription: Bakes\n---\nBody\n")
-    (directory / "scripts" / "bake.py").write_text(SCRIPT)
+    write_skill_files(tmp_path / "skills", "bakery", "Bakes", {"scripts/bake.py": SCRIPT})
     return tmp_path / "skills"
 
 

@@ -11,6 +11,7 @@ from skillruntime.catalog import derived
 from skillruntime.catalog.derived import derive_scripts
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.skill import Skill
+from tests.skill_files import write_skill_files
 
 PARSER = (
     "import argparse\n{head}\np = argparse.ArgumentParser()\np.add_argument('--x', choices={choices})\np.parse_args()\n"
@@ -19,10 +20,7 @@ PARSER = (
 
 def skill_with(root: Path, files: dict[str, str]) -> Skill:
     """Return an activated skill with these files."""
-    directory = root / "tool-box"
-    for path, text in {"SKILL.md": "---\nname: tool-box\ndescription: Tools\n---\nBody\n", **files}.items():
-        (directory / path).parent.mkdir(parents=True, exist_ok=True)
-        (directory / path).write_text(text)
+    write_skill_files(root, "tool-box", "Tools", files)
     return discover(root).activate("tool-box")
 
 

@@ -14,6 +14,7 @@ from skillruntime.remote.descriptor import SkillDescriptor
 from skillruntime.remote.descriptor_parts import CapabilityType
 from skillruntime.remote.served import serve_catalog
 from skillruntime.runtime.runtime import Approval, SkillRuntime
+from tests.skill_files import write_skill_files
 
 SCRIPT = """
 import argparse, json
@@ -37,11 +38,8 @@ print(json.dumps(vars(parser.parse_args())))
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
     """A directory with one skill, whose author wrote scripts and no contract."""
-    directory = tmp_path / "skills" / "carpentry"
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text("---\nname: carpentry\ndescription: Works with wood\n---\nBody\n")
-    (directory / "scripts" / "cut.py").write_text(SCRIPT)
-    (directory / "scripts" / "paint.py").write_text(PLAIN)
+    scripts = {"scripts/cut.py": SCRIPT, "scripts/paint.py": PLAIN}
+    write_skill_files(tmp_path / "skills", "carpentry", "Works with wood", scripts)
     return tmp_path / "skills"
 
 

@@ -12,6 +12,7 @@ from skillruntime.catalog.derived import derive_scripts
 from skillruntime.catalog.discovery import discover
 from skillruntime.contract.draft import draft_contracts
 from skillruntime.runtime.runtime import SkillRuntime
+from tests.skill_files import write_skill_files
 
 SCRIPT = """
 import argparse, json, sys
@@ -37,10 +38,7 @@ print(json.dumps(found) if args.mode == "data" else "plain text")
 @pytest.fixture
 def runtime(tmp_path: Path) -> SkillRuntime:
     """A runtime with one skill whose contract was drafted from its script."""
-    directory = tmp_path / "skills" / "counter"
-    (directory / "scripts").mkdir(parents=True)
-    (directory / "SKILL.md").write_text("---\nname: counter\ndescription: Counts\n---\nBody\n")
-    (directory / "scripts" / "count.py").write_text(SCRIPT)
+    directory = write_skill_files(tmp_path / "skills", "counter", "Counts", {"scripts/count.py": SCRIPT})
     skill = discover(tmp_path / "skills").activate("counter")
     for path, document in draft_contracts(
         list(derive_scripts(skill.resources(), skill.read_resource_bytes).values()), {}
