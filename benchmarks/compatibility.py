@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT
-from skillruntime.contract.compatibility import NO_WITNESS, Bump, compare
+from skillruntime.compatibility.comparison import NO_WITNESS, Bump, compare
 from skillruntime.contract.contract import Contract
 
 ROUNDS = 5

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.derive_calls import Call, call_faults, sample_calls
 from benchmarks.derive_sample import Script, neighbours_of, scripts_under
 from benchmarks.derive_truth import ask, compare
-from skillruntime.contract.derive import Derivation, derive
+from skillruntime.derive import Derivation, derive
 from skillruntime.errors import InvalidSkillError
 
 OWN = Path(__file__).parents[1] / "tests" / "contract" / "scripts"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.command_line import CommandLine, to_argv
-from skillruntime.contract.derive import Derivation
+from skillruntime.derive import Derivation
+from skillruntime.derive.command_line import CommandLine, to_argv
 from skillruntime.errors import SkillInputError
 
 __all__ = ["Call", "call_faults", "sample_calls"]

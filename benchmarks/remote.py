@@ -20,20 +20,20 @@ from typing import Any
 import anyio
 
 from skillruntime.contract.contract import Contract
-from skillruntime.remote.app import create_app
 from skillruntime.remote.client import RemoteClient
 from skillruntime.remote.credentials import NoCredentials
-from skillruntime.remote.durable_executions import DurableExecutions
-from skillruntime.remote.exchange import Transport
-from skillruntime.remote.executions import Executions
-from skillruntime.remote.guard import AddressGuard
+from skillruntime.remote.http_message import Transport
 from skillruntime.remote.http_transport import HttpTransport
-from skillruntime.remote.limits import Limits
-from skillruntime.remote.memory_executions import MemoryExecutions
-from skillruntime.remote.served import ServedSkill, SkillWork, describe
-from skillruntime.remote.server import Server, bind
-from skillruntime.remote.service import SkillService
+from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.server.app import create_app
+from skillruntime.server.durable_executions import DurableExecutions
+from skillruntime.server.executions import Executions
+from skillruntime.server.memory_executions import MemoryExecutions
+from skillruntime.server.published_skill import ServedSkill, SkillWork, describe
+from skillruntime.server.rate_limits import Limits
+from skillruntime.server.service import SkillService
+from skillruntime.server.uvicorn_server import Server, bind
 
 LIMITS = Limits(invocations_per_minute=1e9, requests_per_minute=1e9)
 

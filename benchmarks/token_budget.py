@@ -31,10 +31,10 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillInputError
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.tokens.audience import for_model
 from skillruntime.tokens.counter import count
-from skillruntime.tokens.framing import count_messages, count_tools
+from skillruntime.tokens.message_overhead import count_messages, count_tools
 from skillruntime.tokens.report import TokenReport, measure
+from skillruntime.tokens.schema_views import for_model
 
 STYLES = ("compact", "xml", "markdown", "json", "reference")
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)

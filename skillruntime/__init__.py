@@ -13,22 +13,22 @@ if TYPE_CHECKING:  # for readers and type checkers; at run time the names resolv
     from skillruntime.catalog.discovery import discover as discover
     from skillruntime.catalog.skill import Skill as Skill
     from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
-    from skillruntime.contract.coercion import Policy as Policy
-    from skillruntime.contract.coercion import Repair as Repair
-    from skillruntime.contract.compatibility import Verdict as Verdict
-    from skillruntime.contract.compatibility import compare as compare
+    from skillruntime.compatibility.comparison import Verdict as Verdict
+    from skillruntime.compatibility.comparison import compare as compare
+    from skillruntime.contract.coercion.coercion import Policy as Policy
+    from skillruntime.contract.coercion.coercion import Repair as Repair
     from skillruntime.contract.contract import Accepted as Accepted
     from skillruntime.contract.contract import Contract as Contract
-    from skillruntime.contract.derive import Derivation as Derivation
-    from skillruntime.contract.derive import derive as derive
-    from skillruntime.contract.migration import Migration as Migration
+    from skillruntime.contract.input_validator import SkillInputValidator as SkillInputValidator
+    from skillruntime.contract.migration.migration import Migration as Migration
     from skillruntime.contract.response import SkillResponse as SkillResponse
     from skillruntime.contract.response import handle_skill_error as handle_skill_error
     from skillruntime.contract.schema import Schema as Schema
-    from skillruntime.contract.validator import SkillInputValidator as SkillInputValidator
     from skillruntime.contract.versions import Version as Version
     from skillruntime.contract.versions import VersionRange as VersionRange
     from skillruntime.contract.versions import check_skill_compatibility as check_skill_compatibility
+    from skillruntime.derive import Derivation as Derivation
+    from skillruntime.derive import derive as derive
     from skillruntime.diagnostic import Diagnostic as Diagnostic
     from skillruntime.diagnostic import Severity as Severity
     from skillruntime.errors import AccessDeniedError as AccessDeniedError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # for readers and type checkers; at run time the names resolv
     from skillruntime.errors import ToolTimeoutError as ToolTimeoutError
     from skillruntime.errors import TruncatedInputError as TruncatedInputError
     from skillruntime.errors import UnsupportedVersionError as UnsupportedVersionError
-    from skillruntime.runtime.record import CallRecord as CallRecord
+    from skillruntime.runtime.call_record import CallRecord as CallRecord
     from skillruntime.runtime.runners import CallContext as CallContext
     from skillruntime.runtime.runtime import Approval as Approval
     from skillruntime.runtime.runtime import SkillRuntime as SkillRuntime
@@ -63,12 +63,12 @@ _HOMES = {
     "catalog.catalog": ("SkillCatalog",),
     "catalog.discovery": ("discover",),
     "catalog.skill": ("Skill", "SkillMetadata"),
-    "contract.coercion": ("Policy", "Repair"),
+    "contract.coercion.coercion": ("Policy", "Repair"),
     "contract.contract": ("Accepted", "Contract"),
-    "contract.migration": ("Migration",),
+    "contract.migration.migration": ("Migration",),
     "contract.response": ("SkillResponse", "handle_skill_error"),
     "contract.schema": ("Schema",),
-    "contract.validator": ("SkillInputValidator",),
+    "contract.input_validator": ("SkillInputValidator",),
     "contract.versions": ("Version", "VersionRange", "check_skill_compatibility"),
     "diagnostic": ("Diagnostic", "Severity"),
     "errors": (
@@ -80,15 +80,15 @@ _HOMES = {
     "runtime.runners": ("CallContext",),
     "runtime.runtime": ("Approval", "SkillRuntime"),
     "runtime.session": ("SkillSession",),
-    "contract.compatibility": (
+    "compatibility.comparison": (
         "Verdict",
         "compare",
     ),
-    "contract.derive": (
+    "derive": (
         "Derivation",
         "derive",
     ),
-    "runtime.record": ("CallRecord",),
+    "runtime.call_record": ("CallRecord",),
     "tokens.budget": (
         "TokenLedger",
         "TokenLimits",

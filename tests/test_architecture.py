@@ -15,18 +15,21 @@ PACKAGE = ROOT / "skillruntime"
 FLOORS = [
     {"errors", "diagnostic"},
     {"contract"},
+    {"compatibility", "derive"},
     {"catalog", "tokens"},
     {"runtime"},
     {"remote"},
-    {"adapters"},
+    {"server", "adapters", "testing"},
     {"cli"},
 ]
 PURE = [
-    "contract",
-    *(f"catalog/{name}.py" for name in ("fixing", "frontmatter", "lint", "lint_report", "rendering", "repair")),
+    *("contract", "compatibility", "derive"),
+    *(f"catalog/{name}.py" for name in ("autofix", "frontmatter", "frontmatter_repair", "lint_report", "rendering")),
+    "catalog/skill_lint.py",
     *("catalog/summary.py", "catalog/yaml_reader.py"),
-    *(f"remote/{name}.py" for name in ("descriptor", "wire_errors", "protocol", "exchange", "conversation")),
-    *(f"remote/{name}.py" for name in ("executions", "answers", "openapi", "access", "limits", "metrics", "tracing")),
+    *(f"remote/{name}.py" for name in ("descriptor", "wire_errors", "protocol", "http_message", "invocation_flow")),
+    *("remote/tracing.py", "server/executions.py", "server/http_responses.py", "server/openapi.py"),
+    *("server/access.py", "server/rate_limits.py", "server/metrics.py"),
 ]
 IMPURE = {"anyio", "asyncio", "socket", "subprocess", "httpx2", "langchain_core", "requests", "urllib.request"}
 HEAVY = ["langchain_core", "langchain", "tiktoken", "httpx2", "click", "rich", "jsonschema", "yaml", "anyio"]

@@ -28,7 +28,7 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
-from skillruntime.runtime.failure import to_errors, unwrapped
+from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession, digest_of, fingerprint, render_activation
 from skillruntime.tokens.budget import TokenLimits

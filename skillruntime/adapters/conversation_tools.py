@@ -12,7 +12,7 @@ from typing import Any
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.runtime.options import CallOptions
+from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession, fingerprint
 

@@ -20,7 +20,7 @@ from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
-from skillruntime.runtime.failure import to_errors, unwrapped
+from skillruntime.runtime.error_responses import to_errors, unwrapped
 
 __all__ = ["EnforcedTool", "enforce"]
 

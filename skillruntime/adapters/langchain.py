@@ -34,7 +34,7 @@ from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.options import CallOptions
+from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 

@@ -18,7 +18,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 import skillruntime
-from skillruntime.runtime.record import CallRecord, Observer, Operation
+from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 
 __all__ = ["ATTRIBUTES", "CONTENT", "spans"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from skillruntime.adapters.schema_folding import fold_root
 from skillruntime.contract.contract import Contract
-from skillruntime.tokens.audience import for_model
+from skillruntime.tokens.schema_views import for_model
 
 __all__ = ["to_tool_schema"]
 

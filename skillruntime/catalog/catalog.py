@@ -10,14 +10,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.precedence import by_name, newest, settle, version_of
+from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
-from skillruntime.catalog.snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
+    from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.requirements import Surroundings
     from skillruntime.catalog.search import Hit, SearchIndex
     from skillruntime.contract.contract import Contract
     from skillruntime.contract.versions import Version
@@ -153,7 +153,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             InvalidSkillError: its file cannot be read.
         """
         from skillruntime import __version__
-        from skillruntime.catalog.requirements import Surroundings, unmet_of
+        from skillruntime.catalog.environment_check import Surroundings, unmet_of
 
         skill = Skill.read(self._find(name), derive=False)  # what is derived from scripts requires nothing
         return unmet_of(skill, here or Surroundings(runtime=__version__))

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.catalog.index import index_path, load_index, save_index
-from skillruntime.catalog.opening import READ_FLAGS
-from skillruntime.catalog.snapshot import Entry, Listing, Root, Snapshot, Stamp
+from skillruntime.catalog.root_snapshot import Entry, Listing, Root, Snapshot, Stamp
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class _Reading:
             message = f"the file is named {file_name}, not SKILL.md"
             found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
         if self.read_summary is None:
-            from skillruntime.catalog.reading import read_summary  # an import and a warm start do without it
+            from skillruntime.catalog.skill_file import read_summary  # an import and a warm start do without it
 
             self.read_summary = read_summary
         summary = self.read_summary(path, flags, name, found)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.repair import repair_block
+from skillruntime.catalog.frontmatter_repair import repair_block
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
-from skillruntime.catalog.snapshot import Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["index_path", "load_index", "save_index"]

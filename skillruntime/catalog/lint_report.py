@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from skillruntime.catalog.lint import RULES
+from skillruntime.catalog.skill_lint import RULES
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["REPORTS", "to_github", "to_json", "to_sarif", "to_text"]

@@ -17,7 +17,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from skillruntime.catalog.snapshot import Entry, Snapshot
+from skillruntime.catalog.root_snapshot import Entry, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:

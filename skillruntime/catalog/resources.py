@@ -9,7 +9,7 @@ import os
 import stat
 from dataclasses import dataclass
 
-from skillruntime.catalog.opening import READ_FLAGS
+from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = ["MAX_RESOURCES", "MAX_RESOURCE_BYTES", "Resource", "list_resources", "read_bytes", "read_text"]

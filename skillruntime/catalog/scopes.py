@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from skillruntime.catalog.snapshot import Root
+from skillruntime.catalog.root_snapshot import Root
 
 __all__ = ["PLACES", "standard_roots"]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from skillruntime.catalog.opening import READ_FLAGS
+from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["Hit", "SearchIndex"]

@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.catalog.opening import READ_FLAGS
+from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -190,7 +190,7 @@ class Skill:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What there is to say about its frontmatter, its contracts and its versions."""
-        from skillruntime.catalog.leniency import field_diagnostics
+        from skillruntime.catalog.lenient_fields import field_diagnostics
 
         found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
         found += self._read_contracts().diagnostics
@@ -237,7 +237,7 @@ class Skill:
         return self._contracts
 
     def _derived(self) -> dict[str, Contract]:
-        from skillruntime.catalog.derived import derive_scripts
+        from skillruntime.catalog.derived_contracts import derive_scripts
 
         found: dict[str, Contract] = {}
         for tool, derivation in derive_scripts(self.resources(), self.read_resource_bytes).items():

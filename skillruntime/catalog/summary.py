@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from skillruntime.catalog.snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
+from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["Summary", "judge", "scan", "summarize"]

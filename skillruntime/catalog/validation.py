@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from skillruntime.catalog.fixing import fix
-from skillruntime.catalog.lint import is_valid, lint
+from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.resources import list_resources
+from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["Validation", "fix_skill", "validate"]

@@ -121,8 +121,8 @@ def play(catalog: SkillCatalog) -> Iterator[Step]:
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
     from skillruntime.adapters.langchain import SkillToolkit
-    from skillruntime.cli.scripted import ScriptedChatModel, call_message
     from skillruntime.runtime.runtime import SkillRuntime
+    from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
 
     replies = [call_message((scene.tool, scene.arguments), turn=turn) for turn, scene in enumerate(SCENES, start=1)]
     with tempfile.TemporaryDirectory(prefix="skillruntime-demo-") as workspace:

@@ -22,8 +22,8 @@ __all__ = ["command"]
 def command(name: str, base_url: str, access: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Print the descriptor of the skill or callable NAME: what others need to find and call it."""
     from skillruntime.remote.descriptor import AccessPolicy
-    from skillruntime.remote.served import serve_catalog
     from skillruntime.runtime.runtime import SkillRuntime
+    from skillruntime.server.published_skill import serve_catalog
 
     try:
         runtime = SkillRuntime(open_catalog(directories, trust=trust))

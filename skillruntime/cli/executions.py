@@ -113,12 +113,12 @@ def _print(document: Any, as_json: bool) -> None:
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
     """Ask the server; tell what it refuses, and end with 1."""
-    from skillruntime.remote.conversation import read_error
-    from skillruntime.remote.environment import variable_for
-    from skillruntime.remote.exchange import UnreachableError, WireRequest, WireResponse
-    from skillruntime.remote.guard import AddressGuard
+    from skillruntime.remote.environment_credentials import variable_for
+    from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
     from skillruntime.remote.http_transport import HttpTransport
+    from skillruntime.remote.invocation_flow import read_error
     from skillruntime.remote.protocol import MessageError, parse_json
+    from skillruntime.remote.ssrf_guard import AddressGuard
 
     base = url.rstrip("/")
     headers = {"accept": "application/json", "skill-extensions": "cancelled"}

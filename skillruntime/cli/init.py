@@ -30,9 +30,9 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
     They are read out of its scripts and its frontmatter, for you to edit; what a model will miss is said.
     """
-    from skillruntime.catalog.derived import derive_scripts
-    from skillruntime.contract.draft import draft_contracts
-    from skillruntime.contract.lint import lint_contract
+    from skillruntime.catalog.derived_contracts import derive_scripts
+    from skillruntime.contract.contract_lint import lint_contract
+    from skillruntime.derive.draft import draft_contracts
 
     try:
         found = _find(skill, directories)

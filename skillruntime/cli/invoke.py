@@ -83,9 +83,9 @@ async def _invoke(
 
     from skillruntime.remote.client import RemoteClient, to_output
     from skillruntime.remote.credentials import ApiKey
-    from skillruntime.remote.environment import from_environment
-    from skillruntime.remote.guard import AddressGuard
+    from skillruntime.remote.environment_credentials import from_environment
     from skillruntime.remote.protocol import Caller
+    from skillruntime.remote.ssrf_guard import AddressGuard
 
     # Whoever types an address means it, inside addresses too.
     guard = AddressGuard(allow_all=True)
@@ -120,7 +120,7 @@ async def _descriptor(source: str, api_key_env: str | None, guard: Any) -> Skill
     from skillruntime.remote.client import fetch_descriptor
     from skillruntime.remote.credentials import ApiKey
     from skillruntime.remote.descriptor import SkillDescriptor
-    from skillruntime.remote.environment import variable_for
+    from skillruntime.remote.environment_credentials import variable_for
 
     if source.startswith(("http://", "https://")):
         # A private skill is shown to who may call it alone: the key for its host goes along.

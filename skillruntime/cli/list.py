@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli import output
-from skillruntime.cli.markup import shown, without_controls
 from skillruntime.cli.output import draw_diagnostics, json_option, print_result
 from skillruntime.cli.progress import with_progress
 from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.terminal_text import shown, without_controls
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:

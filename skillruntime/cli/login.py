@@ -10,8 +10,8 @@ from anyio.abc import SocketAttribute, SocketStream
 
 if TYPE_CHECKING:
     from skillruntime.remote.descriptor import OAuth2Config
-    from skillruntime.remote.guard import AddressGuard
     from skillruntime.remote.oauth import Token
+    from skillruntime.remote.ssrf_guard import AddressGuard
 
 __all__ = ["log_in"]
 

@@ -52,7 +52,7 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
         click.UsageError: a directory that was given is not there.
     """
     from skillruntime.catalog.discovery import discover
-    from skillruntime.catalog.snapshot import Root
+    from skillruntime.catalog.root_snapshot import Root
 
     bundled = bundled_skills()
     for directory in directories:

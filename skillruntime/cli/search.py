@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.markup import shown
 from skillruntime.cli.output import json_option, print_result
 from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.terminal_text import shown
 
 if TYPE_CHECKING:
     from rich.console import Console

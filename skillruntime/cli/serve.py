@@ -14,7 +14,7 @@ from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.remote.served import ServedSkill
+    from skillruntime.server.published_skill import ServedSkill
 
 __all__ = ["command"]
 
@@ -79,7 +79,7 @@ def command(
         _serve_mcp(names, directories, trust)
         return
     try:
-        from skillruntime.remote.host import Hosting, add_key, host_skills
+        from skillruntime.server.host import Hosting, add_key, host_skills
     except ImportError as error:
         click.echo(f"{error.name} is not installed: pip install 'skillruntime[serve]'", err=True)
         sys.exit(EXIT_FAILED)
@@ -98,7 +98,7 @@ def command(
         if jwks is not None:
             if issuer is None or audience is None:
                 raise click.UsageError("--jwks needs --issuer and --audience")
-            from skillruntime.remote.jwt_callers import JwtCallers, keys_from
+            from skillruntime.server.jwt_callers import JwtCallers, keys_from
 
             authenticate = JwtCallers(issuer, audience, keys_from(jwks))
         hosting = Hosting(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.markup import shown, without_controls
 from skillruntime.cli.output import console, draw_diagnostics, fail, json_option, print_result, short
 from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.terminal_text import shown, without_controls
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:

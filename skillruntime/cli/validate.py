@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.markup import without_controls
 from skillruntime.cli.output import (
     EXIT_FAILED,
     console,
@@ -20,6 +19,7 @@ from skillruntime.cli.output import (
     writable,
 )
 from skillruntime.cli.progress import with_progress
+from skillruntime.cli.terminal_text import without_controls
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
@@ -136,7 +136,9 @@ def _more(validation: Validation) -> list[Diagnostic]:
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
     """Return what does not come out right when the skill's migrations are tried on arguments of the old versions."""
-    from skillruntime.contract.comparison.proof import migration_diagnostics  # only where there are migrations to try
+    from skillruntime.compatibility.migration_proof import (
+        migration_diagnostics,  # only where there are migrations to try
+    )
 
     found = []
     for name, contract in skill.contracts.items():

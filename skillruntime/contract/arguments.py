@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from skillruntime.contract.mending.reader import Reader, UnreadableError, literal, unique_members
+from skillruntime.contract.lenient_json import Reader, UnreadableError, literal, unique_members
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skillruntime.contract.arguments import Parsed, cut_off, parse_arguments
-from skillruntime.contract.coercion import Coerced, Policy, Repair, coerce, policy_named, without_decimals
+from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, policy_named, without_decimals
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.explanation import explain
-from skillruntime.contract.migration import Migration, chain, link
+from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_plain_json
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
@@ -107,7 +107,7 @@ class Contract:
         Raises:
             InvalidSkillError: its annotations make no usable schema.
         """
-        from skillruntime.contract.function import document_of_function  # what it needs is slow to import
+        from skillruntime.contract.function_contract import document_of_function  # what it needs is slow to import
 
         return cls.from_dict(document_of_function(function, name=name, version=version))
 

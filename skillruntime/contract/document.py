@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from skillruntime.contract.mending.policy import policy_named
+from skillruntime.contract.coercion.policy import policy_named
 from skillruntime.contract.versions import Version
 
 __all__ = ["document_faults"]

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from skillruntime.contract.bounds import resolve
+from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import Path, format_pointer, value_at
 
 __all__ = ["DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError", "Violation"]

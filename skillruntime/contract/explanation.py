@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from skillruntime.contract.coercion.subschemas import declared_properties, in_place, is_hidden, property_locations
 from skillruntime.contract.engines import Violation
-from skillruntime.contract.mending.declarations import declared_properties, in_place, is_hidden, property_locations
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from skillruntime.contract.bounds import SchemaTooCostlyError, measure
 from skillruntime.contract.engines import DIALECTS, Engine, ReferenceEngine, RustEngine, UnusableSchemaError, Violation
+from skillruntime.contract.limits import SchemaTooCostlyError, measure
 from skillruntime.contract.pointer import Path
 from skillruntime.errors import InvalidSkillError
 

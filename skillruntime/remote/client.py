@@ -18,7 +18,14 @@ import anyio
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError
-from skillruntime.remote.conversation import (
+from skillruntime.remote.credentials import Credentials, Shown
+from skillruntime.remote.descriptor import AuthConfig, AuthType, CapabilityType, SkillDescriptor
+from skillruntime.remote.descriptor_file import read_descriptor_file
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.environment_credentials import from_environment
+from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.invocation_flow import (
     Answer,
     Conversation,
     Pause,
@@ -31,13 +38,6 @@ from skillruntime.remote.conversation import (
     read_error,
     resume,
 )
-from skillruntime.remote.credentials import Credentials, Shown
-from skillruntime.remote.descriptor import AuthConfig, AuthType, CapabilityType, SkillDescriptor
-from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
-from skillruntime.remote.environment import from_environment
-from skillruntime.remote.exchange import Transport, UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.guard import AddressGuard
-from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.protocol import (
     Caller,
     Execution,
@@ -47,10 +47,10 @@ from skillruntime.remote.protocol import (
     MessageError,
     parse_json,
 )
-from skillruntime.remote.served import read_descriptor_file
+from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode, shortened
-from skillruntime.runtime.reported import read_reported
+from skillruntime.runtime.reported_status import read_reported
 from skillruntime.runtime.runners import CallContext, Runner, RunnerFactory
 from skillruntime.runtime.runtime import SkillRuntime
 

@@ -15,9 +15,9 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 import httpx2
 
-from skillruntime.remote.conversation import origin_of
-from skillruntime.remote.exchange import UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.guard import AddressGuard
+from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.invocation_flow import origin_of
+from skillruntime.remote.ssrf_guard import AddressGuard
 
 __all__ = ["HttpTransport"]
 

@@ -19,10 +19,10 @@ import anyio.lowlevel
 
 from skillruntime.remote.credentials import Shown
 from skillruntime.remote.descriptor import AuthConfig, OAuth2Config
-from skillruntime.remote.exchange import Transport, UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.guard import AddressGuard
+from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.protocol import MessageError, parse_json
+from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
 __all__ = ["AuthorizationCode", "ClientCredentials", "Token"]

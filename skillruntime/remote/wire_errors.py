@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any
 
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
-from skillruntime.runtime.failure import with_next_step
+from skillruntime.runtime.error_responses import with_next_step
 
 __all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "printable", "shortened", "to_skill_error"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Accepted, Contract
-from skillruntime.runtime.options import CallOptions
-from skillruntime.runtime.paths import has_paths
+from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.path_arguments import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
 from skillruntime.runtime.scripts import ScriptRunner
 from skillruntime.runtime.session import SkillSession

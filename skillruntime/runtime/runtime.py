@@ -36,11 +36,11 @@ from skillruntime.errors import (
 )
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import Call, Target
-from skillruntime.runtime.failure import to_errors, unwrapped
-from skillruntime.runtime.options import CallOptions
-from skillruntime.runtime.paths import with_resolved_paths
-from skillruntime.runtime.record import CallRecord, Observer, Operation, around, is_logging, notify
-from skillruntime.runtime.reported import read_reported
+from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
+from skillruntime.runtime.error_responses import to_errors, unwrapped
+from skillruntime.runtime.path_arguments import with_resolved_paths
+from skillruntime.runtime.reported_status import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import SkillSession

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.command_line import CommandLine, to_argv
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.script_result import read_failure, read_output
+from skillruntime.derive.command_line import CommandLine, to_argv
+from skillruntime.derive.script_output import read_failure, read_output
 from skillruntime.errors import (
     ErrorCode,
     InvalidSkillError,

@@ -19,8 +19,8 @@ from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import SkillError, SkillRuntimeError, TokenLimitError
-from skillruntime.runtime.options import CallOptions
-from skillruntime.runtime.record import CallRecord, Operation, record_of, start
+from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.call_record import CallRecord, Operation, record_of, start
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.tokens.audience import FOR_PEOPLE, for_model
-from skillruntime.tokens.sections import Section, sections
+from skillruntime.tokens.markdown_sections import Section, sections
+from skillruntime.tokens.schema_views import FOR_PEOPLE, for_model
 
 __all__ = ["Advice", "advise"]
 

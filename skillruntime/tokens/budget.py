@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.errors import ErrorCode, ResourceNotFoundError, SkillError
 from skillruntime.tokens.counter import Model, count
-from skillruntime.tokens.paging import page
+from skillruntime.tokens.pages import page
 
 __all__ = ["Admitted", "Tier", "TokenLedger", "TokenLimits"]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.tokens.advice import Advice, advise
-from skillruntime.tokens.audience import for_model
 from skillruntime.tokens.counter import Count, Model, count
-from skillruntime.tokens.sections import sections
+from skillruntime.tokens.markdown_sections import sections
+from skillruntime.tokens.schema_views import for_model
 
 if TYPE_CHECKING:  # the catalog is handed down; this room stands beside its own
     from skillruntime.catalog.catalog import SkillCatalog

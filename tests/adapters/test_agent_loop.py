@@ -14,9 +14,9 @@ from langgraph.types import Command, interrupt
 
 from skillruntime.adapters.langchain import SkillTool, SkillToolkit, enforce
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.cli.scripted import ScriptedChatModel, call_message
 from skillruntime.contract.contract import Contract
 from skillruntime.runtime.runtime import Approval, SkillRuntime
+from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
 
 QUESTION: Any = {"messages": [HumanMessage("Please.")]}
 

@@ -20,8 +20,8 @@ from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
-from skillruntime.cli.scripted import ScriptedChatModel, call_message
 from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
 from skillruntime.tokens.budget import TokenLimits
 
 QUESTION: Any = {"messages": [HumanMessage("Please.")]}

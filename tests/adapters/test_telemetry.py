@@ -20,7 +20,7 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from skillruntime.adapters.telemetry import ATTRIBUTES, CONTENT, spans
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.contract import Contract
-from skillruntime.runtime.record import CallRecord
+from skillruntime.runtime.call_record import CallRecord
 from skillruntime.runtime.runtime import SkillRuntime
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.fixing import fix
 from skillruntime.catalog.frontmatter import cut, read_frontmatter
-from skillruntime.catalog.lint import is_valid, lint
-from skillruntime.catalog.reading import summary_of
+from skillruntime.catalog.skill_file import summary_of
+from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.catalog.summary import scan, summarize
 from skillruntime.diagnostic import Diagnostic
 

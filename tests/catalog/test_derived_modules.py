@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from skillruntime.catalog.derived import derive_scripts
+from skillruntime.catalog.derived_contracts import derive_scripts
 from skillruntime.catalog.resources import Resource
-from skillruntime.contract.derive import Derivation
+from skillruntime.derive import Derivation
 from skillruntime.errors import ResourceNotFoundError
 
 SCRIPT = "{head}import argparse\nfrom {module} import MODES\np = argparse.ArgumentParser()\n"

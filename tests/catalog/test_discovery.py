@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skillruntime.catalog.discovery import MAX_DEPTH, discover
-from skillruntime.catalog.snapshot import Root
+from skillruntime.catalog.root_snapshot import Root
 from tests.catalog.conftest import WriteSkill
 
 

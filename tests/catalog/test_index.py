@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import reading
+from skillruntime.catalog import skill_file as reading
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.index import index_path
 from tests.catalog.conftest import WriteSkill

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.snapshot import Root
+from skillruntime.catalog.root_snapshot import Root
 from skillruntime.errors import SkillNotFoundError
 
 Write = Callable[..., Path]

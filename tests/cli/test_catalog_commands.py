@@ -223,7 +223,7 @@ def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
     run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between discovery and the look at its requirements it may vanish."""
-    from skillruntime.catalog import requirements
+    from skillruntime.catalog import environment_check as requirements
     from skillruntime.errors import InvalidSkillError
 
     def gone(*arguments: Any) -> None:

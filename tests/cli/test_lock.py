@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from skillruntime.catalog.lock import digest_of
+from skillruntime.catalog.lockfile import digest_of
 from skillruntime.cli import group
 
 

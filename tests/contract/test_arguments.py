@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillruntime.contract.arguments import parse_arguments, parse_container
-from skillruntime.contract.mending.readings import is_same
+from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.errors import SkillInputError
 
 JSON = st.recursive(

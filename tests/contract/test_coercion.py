@@ -1,4 +1,4 @@
-"""Coercion as a whole: `contract/coercion.py`. The slips themselves are in test_slips*.py, the laws in test_laws.py."""
+"""Coercion as a whole. The single repairs are in test_repairs*.py, the laws in test_laws.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.coercion import SAFE, STRICT, Policy, Repair, coerce, policy_named
+from skillruntime.contract.coercion.coercion import SAFE, STRICT, Policy, Repair, coerce, policy_named
 from skillruntime.contract.schema import Schema
 
 SCHEMA = Schema(

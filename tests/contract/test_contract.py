@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from skillruntime import Contract, ErrorCode, InvalidSkillError, SkillInputError, TruncatedInputError
-from skillruntime.contract.coercion import Policy
-from skillruntime.contract.migration import Migration
+from skillruntime.contract.coercion.coercion import Policy
+from skillruntime.contract.migration.migration import Migration
 from skillruntime.errors import SkillOutputError, UnsupportedVersionError
 
 INPUT: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.mending.keys import is_schema_echo, is_wrapper, renames
+from skillruntime.contract.coercion.keys import is_schema_echo, is_wrapper, renames
 
 NAMES = st.lists(st.text("aAbB_-1 ", max_size=4), max_size=5, unique=True)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis_jsonschema import from_schema
 
 from skillruntime import Contract, Schema, SkillInputError
-from skillruntime.contract.coercion import coerce
+from skillruntime.contract.coercion.coercion import coerce
 
 FEW = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.contract.migration import Migration, MigrationError, chain, link
+from skillruntime.contract.migration.migration import Migration, MigrationError, chain, link
 from skillruntime.contract.versions import Version
 from skillruntime.errors import ErrorCode, InvalidSkillError
 

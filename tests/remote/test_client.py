@@ -14,10 +14,10 @@ from skillruntime.catalog.discovery import discover
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.client import RemoteClient, RemoteRunner, attach_remote_skills, remote_runners
 from skillruntime.remote.credentials import ApiKey, CustomCredentials, NoCredentials
-from skillruntime.remote.exchange import WireRequest, WireResponse
+from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.wire_errors import RemoteError
 from skillruntime.runtime.runtime import SkillRuntime
-from tests.remote.serving import KEY, Served, serve_in_memory
+from tests.server.serving import KEY, Served, serve_in_memory
 
 pytestmark = pytest.mark.anyio
 

@@ -20,9 +20,9 @@ import pytest
 
 from skillruntime.cli.login import log_in
 from skillruntime.remote.descriptor import OAuth2Config, SkillDescriptor
-from skillruntime.remote.environment import variable_for
-from skillruntime.remote.guard import AddressGuard
-from tests.remote.test_hostile_server import mean, say
+from skillruntime.remote.environment_credentials import variable_for
+from skillruntime.remote.ssrf_guard import AddressGuard
+from tests.server.test_hostile_server import mean, say
 
 pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from skillruntime.remote.limits import Limits
-from tests.remote.serving import KEY, Served, invocation, read, serve_over_socket_from_memory
+from skillruntime.server.rate_limits import Limits
+from tests.server.serving import KEY, Served, invocation, read, serve_over_socket_from_memory
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(body_bytes=10_000, body_seconds=0.2)

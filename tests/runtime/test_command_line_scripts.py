@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from skillruntime.catalog.derived import derive_scripts
+from skillruntime.catalog.derived_contracts import derive_scripts
 from skillruntime.catalog.discovery import discover
-from skillruntime.contract.draft import draft_contracts
+from skillruntime.derive.draft import draft_contracts
 from skillruntime.runtime.runtime import SkillRuntime
 from tests.skill_files import write_skill_files
 

@@ -1,4 +1,4 @@
-"""What a script says it needs (PEP 723): `skillruntime/runtime/inline_metadata.py`."""
+"""What a script says it needs (PEP 723): `skillruntime/derive/inline_metadata.py`."""
 
 from __future__ import annotations
 

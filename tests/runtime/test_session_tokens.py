@@ -13,7 +13,7 @@ import pytest
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import ResourceNotFoundError, TokenLimitError
-from skillruntime.runtime.record import CallRecord
+from skillruntime.runtime.call_record import CallRecord
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.tokens.budget import TokenLimits
 

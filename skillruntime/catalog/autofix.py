@@ -1,0 +1,150 @@
+"""Mends in a SKILL.md what is mechanical, and touches nothing else. Pure.
+
+A law: what it gives means the same to the lenient reader, the body keeps every character, and fixing it again changes
+nothing. A file that is not UTF-8, or whose frontmatter cannot be told, is left as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.catalog.frontmatter import cut, read_frontmatter
+from skillruntime.catalog.frontmatter_repair import split_fields
+from skillruntime.catalog.skill import split_tools
+from skillruntime.catalog.skill_lint import lint, suggested_name
+from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+
+__all__ = ["Fixed", "fix"]
+
+_MAX_ROUNDS = 8
+_FORMAT = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+# What a client gives a meaning to at the top of the frontmatter: moved, it would be lost.
+_CLIENT_WORDS = (
+    "agent argument-hint context disable-model-invocation effort hooks inputs input_schema model parameters paths "
+    "tools user-invocable when_to_use"
+)
+_CLIENT_FIELDS = frozenset(_CLIENT_WORDS.split())
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The file as it is now, and what was done, in sentences; nothing where there was nothing to do."""
+
+    data: bytes
+    done: tuple[str, ...] = ()
+
+
+def fix(data: bytes, directory: str) -> Fixed:
+    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with its mechanical faults mended.
+
+    >>> fixed = fix(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n# PDF\\n", "pdf")
+    >>> print(fixed.data.decode(), fixed.done)
+    ---
+    name: pdf
+    description: 'Use when: a PDF comes'
+    metadata:
+      version: '1.0'
+    ---
+    # PDF
+     ('description was put in quotes', 'version was moved below metadata')
+    """
+    done: tuple[str, ...] = ()
+    for _ in range(_MAX_ROUNDS):  # one fault may hide another
+        fixed = _fix_once(data, directory)
+        if fixed.data == data:
+            break
+        data, done = fixed.data, done + fixed.done
+    return Fixed(data, done)
+
+
+def _fix_once(data: bytes, directory: str) -> Fixed:
+    rules = {diagnostic.rule for diagnostic in lint(data, directory)}
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return Fixed(data)
+    parts = cut(data)
+    fields = read_frontmatter(data).fields
+    if parts.block is None or fields is None:
+        return Fixed(data)
+    done: list[str] = []
+    if "byte-order-mark" in rules:
+        done.append("the byte-order mark was removed")
+    if "text-before-frontmatter" in rules:
+        done.append("what stood above the frontmatter was removed")
+    if "closing-dots" in rules:
+        done.append("the frontmatter was closed with ---")
+    block = parts.block
+    if _FORBIDDEN.search(block):
+        block = _FORBIDDEN.sub("", block)
+        done.append("control characters were removed")
+    block = _fixed_fields(block, fields, directory, rules, done)
+    if not done:
+        return Fixed(data)
+    new = f"---\n{block.rstrip()}\n---{parts.tail}"
+    if "\r\n" in text:
+        new = new.replace("\r\n", "\n").replace("\n", "\r\n")
+    encoded = new.encode()
+    if cut(encoded).body != parts.body:
+        return Fixed(data)  # what was mended would have changed where the frontmatter ends
+    return Fixed(encoded, tuple(done))
+
+
+def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set[str], done: list[str]) -> str:
+    pieces = dict(_pieces(block))
+    for key in [key for key in pieces if key not in _FORMAT and key.lower() in _FORMAT]:
+        if key.lower() not in pieces:
+            pieces[key.lower()] = key.lower() + pieces.pop(key)[len(key) :]
+            done.append(f"{key} was written {key.lower()}")
+    fields = {key.lower() if key.lower() in pieces else key: value for key, value in fields.items()}
+    if "yaml-invalid" in rules:
+        for key, piece in pieces.items():
+            if isinstance(fields.get(key), str) and not _is_yaml(piece):
+                pieces[key] = _field(key, fields[key])
+                done.append(f"{key} was put in quotes")
+    if "allowed-tools-form" in rules or ("yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)):
+        pieces["allowed-tools"] = _field("allowed-tools", " ".join(split_tools(fields["allowed-tools"])))
+        done.append("allowed-tools was written as one text")
+    name = fields.get("name")
+    if rules & {"name-missing", "name-form", "name-mismatch"} and suggested_name(directory) == directory:
+        stated = name if isinstance(name, str) else ""
+        if not stated.strip() or suggested_name(stated) == directory:
+            pieces = {"name": f"name: {directory}", **{key: piece for key, piece in pieces.items() if key != "name"}}
+            done.append(f"the name was set to that of the directory, {directory}")
+    moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
+    moved = [key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()]
+    metadata = fields.get("metadata", {})
+    if moved and isinstance(metadata, dict) and (not metadata or _is_block_mapping(pieces.get("metadata", ""))):
+        below = pieces.get("metadata", "metadata:").rstrip()
+        indent = re.search(r"\n( +)\S", below)
+        for key in moved:
+            if key not in metadata:
+                below += f"\n{indent.group(1) if indent else '  '}{_field(key, fields[key])}"
+                del pieces[key]
+                done.append(f"{key} was moved below metadata")
+        pieces["metadata"] = below
+    return "\n".join(piece.rstrip("\n") for piece in pieces.values())
+
+
+def _pieces(block: str) -> list[tuple[str, str]]:
+    return [(key, "\n".join(lines)) for key, lines in split_fields(block)]
+
+
+def _is_yaml(piece: str) -> bool:
+    try:
+        return isinstance(read_yaml(piece).value, dict)
+    except YamlFault:
+        return False
+
+
+def _is_block_mapping(piece: str) -> bool:
+    return bool(re.match(r"metadata:[ \t]*\n +\S", piece)) and _is_yaml(piece)
+
+
+def _field(key: str, value: str) -> str:
+    """Return one field on one line: in single quotes, in which YAML changes nothing but the quote itself."""
+    flat = " ".join(value.split())
+    return f"{key}: '{flat.replace(chr(39), chr(39) * 2)}'"

@@ -1,0 +1,309 @@
+"""The strict reading of a SKILL.md, all faults at once: the format's rules as errors, good practice as advice. Pure.
+
+Law: a file has no error here if and only if the format's reference validator, skills-ref 0.1.1, finds it valid. It
+differs in three ways, on purpose: where the reference crashes (a file that is not UTF-8, a control character) there is
+an error, and a ``---`` inside a value does not end the frontmatter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.catalog.frontmatter import Cut, cut
+from skillruntime.catalog.lenient_fields import FORMAT_FIELDS
+from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["RULES", "Rule", "is_valid", "lint", "suggested_name"]
+
+MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
+MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
+
+_WHEN = re.compile(
+    r"\b(when|whenever|if|before|after|while|trigger\w*|use (this|it|for|to|proactively)|for (use|tasks))\b"
+    r"|[当若时]|用于|适用",
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)|!\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)")
+_FENCE = re.compile(r"^ {0,3}(```|~~~)")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: how bad it is to break it, what it asks for, and whether `fix` can mend it."""
+
+    severity: Severity
+    asks: str
+    is_fixable: bool = False
+
+
+_E, _W, _A = Severity.ERROR, Severity.WARNING, Severity.ADVICE
+
+RULES = {
+    "not-utf-8": Rule(_E, "The file is UTF-8"),
+    "byte-order-mark": Rule(_E, "The file does not begin with a byte-order mark", True),
+    "control-character": Rule(_E, "The file has no control characters but tabs and line ends", True),
+    "frontmatter-missing": Rule(_E, "The file begins with frontmatter, after a line ---"),
+    "text-before-frontmatter": Rule(_E, "Nothing stands above the first ---", True),
+    "frontmatter-unclosed": Rule(_E, "A line --- ends the frontmatter"),
+    "closing-dots": Rule(_E, "The frontmatter ends with ---, not with ...", True),
+    "yaml-invalid": Rule(_E, "The frontmatter is YAML", True),
+    "yaml-flow": Rule(_E, "The frontmatter has no [lists] or {mappings} on one line", True),
+    "yaml-anchor": Rule(_E, "The frontmatter has no anchors or aliases"),
+    "yaml-tag": Rule(_E, "The frontmatter has no tags such as !!str"),
+    "yaml-indentation": Rule(_E, "Mappings beside each other are indented alike"),
+    "duplicate-key": Rule(_E, "No key stands twice"),
+    "frontmatter-not-mapping": Rule(_E, "The frontmatter is a mapping"),
+    "unknown-field": Rule(_E, "Only fields of the format stand at the top; others go below metadata", True),
+    "name-missing": Rule(_E, "There is a name", True),
+    "name-form": Rule(_E, "The name is lowercase letters, digits and single hyphens between them", True),
+    "name-length": Rule(_E, f"The name has at most {MAX_NAME} characters"),
+    "name-mismatch": Rule(_E, "The name is that of the directory", True),
+    "description-missing": Rule(_E, "There is a description"),
+    "description-length": Rule(_E, f"The description has at most {MAX_DESCRIPTION} characters"),
+    "compatibility-form": Rule(_E, f"compatibility is text of at most {MAX_COMPATIBILITY} characters"),
+    "metadata-form": Rule(_W, "metadata maps names to texts"),
+    "allowed-tools-form": Rule(_W, "allowed-tools is one text with spaces between the tools", True),
+    "cut-by-comment": Rule(_W, "No text is cut by a comment"),
+    "body-missing": Rule(_W, "Instructions follow the frontmatter"),
+    "body-length": Rule(_A, f"The instructions have at most {MAX_BODY_LINES} lines and {MAX_BODY_TOKENS:,} tokens"),
+    "link-broken": Rule(_A, "Every link into the skill leads to a file"),
+    "link-deep": Rule(_A, "Files that are linked lie at most one directory deep"),
+    "description-when": Rule(_A, "The description says when to use the skill"),
+}
+
+
+def lint(
+    data: bytes,
+    directory: str,
+    *,
+    path: str = "SKILL.md",
+    files: Collection[str] | None = None,
+    count: Callable[[str], int] | None = None,
+) -> list[Diagnostic]:
+    """Return all that is wrong with *data*, the SKILL.md at *path* of the skill in the directory named *directory*.
+
+    With *files*, the paths of the skill's files, links are checked; with *count* the tokens of the instructions.
+
+    >>> [str(each) for each in lint(b"---\\nname: PDF\\ndescription: Use when a PDF comes\\n---\\n# PDF", "pdf")]
+    ["SKILL.md:2:7: error: the name 'PDF' is not lowercase; write 'pdf' [name-form]",
+     "SKILL.md:2:7: error: the name 'PDF' is not that of the directory, 'pdf'; write 'pdf' [name-mismatch]"]
+    """
+    parts = cut(data, path)
+    linting = _Linting(path, parts)
+    found = [_as_ruled(each) for each in parts.diagnostics]
+    if parts.block is not None:
+        found += linting.frontmatter(directory)
+    found += linting.body(files, count)
+    return sorted(found, key=lambda each: (each.line or 0, each.column or 0))
+
+
+def is_valid(diagnostics: Collection[Diagnostic]) -> bool:
+    """Whether what was found leaves the skill valid by the format."""
+    return not any(each.severity is Severity.ERROR for each in diagnostics)
+
+
+class _Linting:
+    """One file being linted: where things stand in it."""
+
+    def __init__(self, path: str, parts: Cut) -> None:
+        self.path = path
+        self.parts = parts
+        self.shift = parts.first_line - 1
+        self.document: YamlDocument = YamlDocument(None)
+
+    def tell(
+        self, rule: str, message: str, place: tuple[int, int] | None = None, hint: str | None = None
+    ) -> Diagnostic:
+        line, column = place or (None, None)
+        return Diagnostic(rule, RULES[rule].severity, self.path, message, line, column, hint)
+
+    def at(self, *keys: str) -> Mark:
+        """Return where the value below *keys* stands in the file."""
+        mark = self.document.values.get(keys) or self.document.keys.get(keys)
+        return (mark[0] + self.shift, mark[1]) if mark else (self.parts.first_line, 1)
+
+    def frontmatter(self, directory: str) -> Iterator[Diagnostic]:
+        block = self.parts.block or ""
+        forbidden = _FORBIDDEN.search(block)
+        if forbidden:
+            line = self.parts.first_line + block.count("\n", 0, forbidden.start())
+            character = f"U+{ord(forbidden.group()):04X}"
+            yield self.tell("control-character", f"the character {character} is not allowed", (line, 1), "remove it")
+            block = _FORBIDDEN.sub("", block)
+        try:
+            self.document = read_yaml(block)
+        except YamlFault as fault:
+            place = (fault.line + self.shift, fault.column or 1) if fault.line else None
+            hint = "put the value in quotes" if "mapping values" in str(fault) else None
+            yield self.tell("yaml-invalid", f"the frontmatter is no YAML: {fault}", place, hint)
+            return
+        yield from self.oddities(block)
+        fields = self.document.value
+        if not isinstance(fields, dict):
+            yield self.tell("frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1))
+            return
+        for key in fields:
+            if key not in FORMAT_FIELDS:
+                hint = f"move it below metadata, or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
+                yield self.tell("unknown-field", f"there is no field {key!r} in the format", self.at(key), hint)
+        yield from self.name(fields, directory)
+        yield from self.description(fields)
+        yield from self.others(fields)
+
+    def oddities(self, block: str) -> Iterator[Diagnostic]:
+        """Yield what is YAML but not the plain YAML that the reference takes."""
+        for key, line, column in self.document.duplicates:
+            yield self.tell("duplicate-key", f"the key {key!r} stands twice", (line + self.shift, column))
+        for kind, line, column in self.document.oddities:
+            message, hint = _ODDITIES[kind]
+            yield self.tell(f"yaml-{kind}", message, (line + self.shift, column), hint)
+        for line, column in _uneven_mappings(self.document):
+            message = "this mapping is indented other than the one before it"
+            yield self.tell("yaml-indentation", message, (line + self.shift, column))
+        lines = block.split("\n")
+        for key in ("name", "description"):
+            if (key,) in self.document.plain:
+                line, column = self.document.values[key,]
+                comment = lines[line - 1].find(" #", column - 1)
+                if comment >= 0:
+                    message = f"the {key} ends before ' #', which begins a comment"
+                    hint = "put the value in quotes if the rest belongs to it"
+                    yield self.tell("cut-by-comment", message, (line + self.shift, comment + 2), hint)
+
+    def name(self, fields: dict[str, Any], directory: str) -> Iterator[Diagnostic]:
+        stated = fields.get("name")
+        if not isinstance(stated, str) or not stated.strip():
+            what = "there is no name" if stated in (None, "") or isinstance(stated, str) else "the name is no text"
+            yield self.tell("name-missing", what, self.at("name"), f"write name: {directory}")
+            return
+        name = unicodedata.normalize("NFKC", stated.strip())
+        place = self.at("name")
+        hint = f"write {suggested_name(name)!r}" if suggested_name(name) else None
+        if len(name) > MAX_NAME:
+            yield self.tell("name-length", f"the name has {len(name)} characters; {MAX_NAME} are allowed", place)
+        if name != name.lower():
+            yield self.tell("name-form", f"the name {name!r} is not lowercase", place, hint)
+        if name.startswith("-") or name.endswith("-"):
+            yield self.tell("name-form", f"the name {name!r} begins or ends with a hyphen", place, hint)
+        if "--" in name:
+            yield self.tell("name-form", f"the name {name!r} has two hyphens in a row", place, hint)
+        if not all(character.isalnum() or character == "-" for character in name):
+            what = f"the name {name!r} has other characters than letters, digits and hyphens"
+            yield self.tell("name-form", what, place, hint)
+        if unicodedata.normalize("NFKC", directory) != name:
+            message = f"the name {name!r} is not that of the directory, {directory!r}"
+            yield self.tell("name-mismatch", message, place, f"write {directory!r}")
+
+    def description(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
+        text = fields.get("description")
+        place = self.at("description")
+        if not isinstance(text, str) or not text.strip():
+            what = "there is no description" if not text or isinstance(text, str) else "the description is no text"
+            yield self.tell("description-missing", what, place, "say what the skill does and when to use it")
+            return
+        if len(text) > MAX_DESCRIPTION:
+            message = f"the description has {len(text)} characters; {MAX_DESCRIPTION} are allowed"
+            yield self.tell("description-length", message, place)
+        if not _WHEN.search(text):
+            hint = "add a sentence such as 'Use when the user asks for ...'"
+            yield self.tell("description-when", "the description does not say when to use the skill", place, hint)
+
+    def others(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
+        if "compatibility" in fields:
+            text = fields["compatibility"]
+            if not isinstance(text, str):
+                yield self.tell("compatibility-form", "compatibility is no text", self.at("compatibility"))
+            elif len(text) > MAX_COMPATIBILITY:
+                message = f"compatibility has {len(text)} characters; {MAX_COMPATIBILITY} are allowed"
+                yield self.tell("compatibility-form", message, self.at("compatibility"))
+        metadata = fields.get("metadata", {})
+        if not isinstance(metadata, dict):
+            yield self.tell("metadata-form", "metadata is no mapping", self.at("metadata"))
+        else:
+            for key, value in metadata.items():
+                if not isinstance(value, str):
+                    message = f"metadata.{key} is no text"
+                    yield self.tell("metadata-form", message, self.at("metadata", key), "write it as one text")
+        tools = fields.get("allowed-tools", "")
+        if not isinstance(tools, str):
+            message = "allowed-tools is a list; the format has one text"
+            yield self.tell("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
+
+    def body(self, files: Collection[str] | None, count: Callable[[str], int] | None) -> Iterator[Diagnostic]:
+        body = self.parts.body
+        start = self.parts.body_line
+        if self.parts.block is not None and not body:
+            yield self.tell("body-missing", "there are no instructions below the frontmatter", (start, 1))
+            return
+        lines = body.split("\n")
+        if len(lines) > MAX_BODY_LINES:
+            message = f"the instructions have {len(lines)} lines; {MAX_BODY_LINES} are advised"
+            yield self.tell("body-length", message, (start, 1), "move details to files below references/")
+        if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
+            message = f"the instructions have {tokens:,} tokens; {MAX_BODY_TOKENS:,} are advised"
+            yield self.tell("body-length", message, (start, 1), "move details to files below references/")
+        if files is not None:
+            yield from self.links(lines, start, files)
+
+    def links(self, lines: list[str], start: int, files: Collection[str]) -> Iterator[Diagnostic]:
+        in_code = False
+        for number, line in enumerate(lines):
+            if _FENCE.match(line):
+                in_code = not in_code
+            if in_code:
+                continue
+            for link in _LINK.finditer(line):
+                target = (link.group(1) or link.group(2)).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
+                if not target or re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
+                    continue
+                place = (start + number, link.start() + 1)
+                if target not in files and not any(each.startswith(target + "/") for each in files):
+                    yield self.tell("link-broken", f"the link leads nowhere: {target}", place)
+                elif target.count("/") > 1:
+                    message = f"the link leads deeper than one directory: {target}"
+                    yield self.tell("link-deep", message, place, "keep files one level below SKILL.md")
+
+
+_ODDITIES = {
+    "flow": ("a list or mapping in [ ] or { } is not allowed here", "write it on lines of its own, or in quotes"),
+    "anchor": ("anchors and aliases are not allowed here", "write the value out, or put it in quotes"),
+    "tag": ("tags are not allowed here", "put the value in quotes"),
+}
+
+
+def suggested_name(name: str) -> str:
+    """Return *name* as the format would have it; empty where nothing is left.
+
+    >>> suggested_name("My  PDF_Tools!")
+    'my-pdf-tools'
+    """
+    words = re.split(r"[\W_]+", unicodedata.normalize("NFKC", name).lower())
+    return "-".join(word for word in words if word)[:MAX_NAME].strip("-")
+
+
+def _as_ruled(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a finding of the lenient reader with the severity that it has here."""
+    rule = RULES[diagnostic.rule]
+    return Diagnostic(
+        diagnostic.rule,
+        rule.severity,
+        diagnostic.path,
+        diagnostic.message,
+        diagnostic.line,
+        diagnostic.column or 1,
+        diagnostic.hint,
+    )
+
+
+def _uneven_mappings(document: YamlDocument) -> list[Mark]:
+    """Return where a mapping below the top stands at another column than its first sibling (strictyaml forbids it)."""
+    if not isinstance(document.value, dict):
+        return []
+    marks = [document.values[key,] for key, value in document.value.items() if isinstance(value, dict)]
+    return [mark for mark in marks[1:] if mark[1] != marks[0][1]]

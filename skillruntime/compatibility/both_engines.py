@@ -1,0 +1,96 @@
+"""What both engines say of a value by one schema: the fast one first, and the reference one where a claim is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from skillruntime.compatibility.sampling import samples
+
+__all__ = ["Judge", "is_by_members"]
+
+_BY_MEMBERS = frozenset(
+    {
+        *("type", "properties", "required", "additionalProperties", "minProperties", "maxProperties"),
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
+    }
+)
+"""The keywords of an object schema by which each declared member is judged by its own schema alone."""
+
+
+class Judge:
+    """One schema in normal form, what both engines say of values by it, and values that it is likely to admit.
+
+    The reference engine is slow, and most members of the values it sees are those of a value it saw before: so a
+    member of an object is judged once by its own subschema, and what is left of the object by itself.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self._fast: Any = None
+        self._known: dict[tuple[int, int], tuple[Any, Any, bool]] = {}
+        self._samples: dict[tuple[int, int], tuple[Any, list[Any]]] = {}
+
+    def admits(self, value: Any) -> bool:
+        """Return what the fast engine says."""
+        if self._fast is None:
+            import jsonschema_rs  # where its wheel is missing there is no containment to look for a witness of
+
+            self._fast = jsonschema_rs.validator_for(self.schema, validate_formats=True, offline=True).is_valid
+        return bool(self._fast(value))
+
+    def surely_admits(self, value: Any) -> bool:
+        """Return what the reference engine says."""
+        return self._by_members(self.schema, value)
+
+    def samples(self, node: Any, limit: int) -> list[Any]:
+        """Return `samples` of *node*, a part of this schema, looked for once; not to be changed."""
+        key = (id(node), limit)
+        if key not in self._samples:
+            self._samples[key] = (node, samples(node, limit))  # the node is kept, so that no other can take its id
+        return self._samples[key][1]
+
+    def _by_members(self, schema: Any, value: Any) -> bool:
+        key = (id(schema), id(value))
+        if key not in self._known:
+            if isinstance(value, dict) and is_by_members(schema):
+                answer = _shell(schema)(value) and all(
+                    self._by_members(child, value[name])
+                    for name, child in schema.get("properties", {}).items()
+                    if name in value
+                )
+            else:
+                answer = _reference(schema)(value)
+            self._known[key] = (schema, value, answer)  # both are kept, as above
+        return self._known[key][2]
+
+
+def is_by_members(schema: Any) -> bool:
+    """Whether *schema* is of an object whose declared members are judged each by its own schema alone."""
+    if not isinstance(schema, dict):
+        return False
+    return schema.keys() <= _BY_MEMBERS and isinstance(schema.get("additionalProperties", True), bool)
+
+
+@cache
+def _engine() -> tuple[Any, Any, Callable[[Any, Any], Callable[[Any], bool]]]:
+    import jsonschema  # slow to import, and needed only where something breaks
+    from referencing import Registry
+
+    formats, registry = jsonschema.FormatChecker(), Registry()
+    whole: Any = jsonschema.Draft202012Validator
+    extend: Any = jsonschema.validators.extend
+    shell: Any = extend(whole, {"properties": lambda *_: ()})
+    return whole, shell, lambda engine, schema: engine(schema, registry=registry, format_checker=formats).is_valid
+
+
+def _reference(schema: Any) -> Callable[[Any], bool]:
+    whole, _, made = _engine()
+    return made(whole, schema)
+
+
+def _shell(schema: Any) -> Callable[[Any], bool]:
+    """Return the reference engine's judgement of all that *schema* says but of its declared members."""
+    _, shell, made = _engine()
+    return made(shell, schema)

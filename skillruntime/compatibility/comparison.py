@@ -1,0 +1,248 @@
+"""Two versions of one contract -> what changed, which part of the version that raises, and a value that proves it.
+
+Three readings stand side by side. The contract chapter (31.5) rules some changes by name; the practical reading
+decides the rest: objects as closed on the giving side; set theory takes the schemas at their word and is reported.
+Containment is decided by jsonschema-rs's canonical form; what it cannot decide counts as breaking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skillruntime.compatibility.counterexample import NO_WITNESS, Sides
+from skillruntime.compatibility.diff import Bump, Finding, covers, differences, opened
+from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
+from skillruntime.compatibility.requirement_diff import requirement_differences
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.migration.value_conversions import same_as
+from skillruntime.contract.pointer import format_pointer
+from skillruntime.contract.versions import Version
+
+__all__ = ["NO_WITNESS", "Bump", "Change", "Verdict", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two contracts.
+
+    ``side`` is ``input``, ``output``, ``requires``, ``annotations`` or ``document``; ``path`` is the place in the
+    values, as a JSON Pointer in which ``*`` is each item. ``chapter`` is the chapter's rule, where it has one, and then
+    decides; ``practical`` decides else; ``set_theory`` stands beside. ``witness`` is a value that the giving side
+    admits and the taking side refuses (on ``input`` the old and the new schema, on ``output`` the new and the old),
+    verified by both engines by the reading named in ``witness_reading``; ``NO_WITNESS`` where there is none to show.
+    """
+
+    side: str
+    path: str
+    rule: str
+    why: str
+    practical: Bump
+    set_theory: Bump
+    chapter: Bump | None = None
+    witness: Any = NO_WITNESS
+    witness_reading: str = ""
+    finding: Finding | None = None
+
+    @property
+    def bump(self) -> Bump:
+        """What this change asks for: the chapter's ruling, or else the practical reading."""
+        return self.practical if self.chapter is None else self.chapter
+
+    @property
+    def is_breaking(self) -> bool:
+        """Whether it asks for a new MAJOR version."""
+        return self.bump is Bump.MAJOR
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the change as a JSON object."""
+        document: dict[str, Any] = {"side": self.side, "path": self.path, "rule": self.rule, "bump": str(self.bump)}
+        document["why"] = self.why
+        document["readings"] = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
+        if self.chapter is not None:
+            document["readings"]["chapter"] = str(self.chapter)
+        if self.witness is not NO_WITNESS:
+            document |= {"witness": self.witness, "witness_reading": self.witness_reading}
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What changed between two contracts, and the part of the version that it raises."""
+
+    changes: tuple[Change, ...]
+
+    @property
+    def bump(self) -> Bump:
+        """The part that must be raised: the chapter decides where it rules, the practical reading elsewhere."""
+        return max((change.bump for change in self.changes), default=Bump.NONE)
+
+    @property
+    def practical(self) -> Bump:
+        """The part by the practical reading alone."""
+        return max((change.practical for change in self.changes), default=Bump.NONE)
+
+    @property
+    def set_theory(self) -> Bump:
+        """The part by set theory alone."""
+        return max((change.set_theory for change in self.changes), default=Bump.NONE)
+
+    def next_version(self, old: Version) -> Version:
+        """Return the lowest version that may follow *old*.
+
+        Below 1.0.0, where anything may change (SemVer, section 4), a MAJOR change raises MINOR, as npm reads it.
+        """
+        if self.bump is Bump.NONE:
+            return old
+        if old.major == 0:
+            return old.bump("minor" if self.bump is Bump.MAJOR else "patch")
+        return old.bump(str(self.bump))
+
+    def allows(self, old: Version, new: Version) -> bool:
+        """Return whether *new* is raised far enough above *old*."""
+        if self.bump is Bump.NONE:
+            return new >= old
+        wanted = self.next_version(old)
+        return new >= wanted or (new.is_prerelease and new > old and Version(*new.release) >= wanted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as a JSON object."""
+        readings = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
+        return {"bump": str(self.bump), "readings": readings, "changes": [change.to_dict() for change in self.changes]}
+
+
+def compare(old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]) -> Verdict:
+    """Return how contract *new* differs from *old*, with a witness for what breaks.
+
+    >>> old = {"input": {"type": "object", "required": ["topic"], "properties": {"topic": {"type": "string"}}}}
+    >>> new = {"input": {"type": "object", "required": ["topics"], "properties": {"topics": {"type": "string"}}}}
+    >>> verdict = compare(old, new)
+    >>> str(verdict.bump), verdict.changes[0].rule, verdict.changes[0].witness
+    ('major', 'parameter-renamed', {'topic': 'a'})
+
+    Raises:
+        InvalidSkillError: one of the two is no contract.
+    """
+    before = old if isinstance(old, Contract) else Contract.from_dict(old)
+    after = new if isinstance(new, Contract) else Contract.from_dict(new)
+    changes = list(_schema_changes("input", before.input.document, after.input.document))
+    outputs = [True if contract.output is None else contract.output.document for contract in (before, after)]
+    changes += _schema_changes("output", *outputs)
+    for side, finding in requirement_differences(before, after):
+        changes.append(_change(side, finding))
+    changes.sort(key=lambda change: -change.bump)
+    return Verdict(tuple(changes))
+
+
+def _change(side: str, finding: Finding) -> Change:
+    path = format_pointer(finding.path)
+    readings = (finding.practical, finding.set_theory, finding.chapter)
+    return Change(side, path, finding.rule, finding.why, *readings, finding=finding)
+
+
+def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
+    if old is new or same_as(old) == same_as(new):
+        return
+    is_output = side == "output"
+    try:
+        before, after = normal_form(old), normal_form(new)
+    except NotComparable as error:
+        yield _as_a_whole(side, old, new, str(error))
+        return
+    found = differences(before, after, is_output=is_output)
+    readings = _Readings(before, after, is_output)
+    changes = [readings.settled(_change(side, finding)) for finding in found]
+    yield from changes
+    yield from readings.overlooked(side, changes)
+
+
+def _is_coupled(node: Any) -> bool:
+    """Whether a part of *node* means nothing without its neighbours, so that parts cannot be compared one by one."""
+    if isinstance(node, list):
+        return any(map(_is_coupled, node))
+    if not isinstance(node, dict):
+        return False
+    return any(word in ("unevaluatedProperties", "unevaluatedItems") or _is_coupled(node[word]) for word in node)
+
+
+def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
+    giver, taker = (new, old) if side == "output" else (old, new)
+    bump = Bump.MAJOR if not covers(taker, giver) else Bump.PATCH if covers(giver, taker) else Bump.MINOR
+    why = f"the schemas were compared only as a whole: {reason}"
+    change = Change(side, "", "schema-changed", why, bump, bump)
+    if bump is Bump.MAJOR:
+        finding = Finding((), "schema-changed", why, bump, bump, None, old, new)
+        witness = Sides(giver, taker, is_output=side == "output").witness_of(finding)
+        if witness is not NO_WITNESS:
+            return replace(change, witness=witness, witness_reading="both")
+        change = replace(change, why=f"{why}; it cannot be proven harmless, which counts as breaking")
+    return change
+
+
+_FIELDS = {"set theory": "set_theory", "practical": "practical"}
+
+
+class _Readings:
+    """The two schemas by either reading, and what is looked up once for all changes between them."""
+
+    def __init__(self, old: Any, new: Any, is_output: bool) -> None:
+        self.is_output = is_output
+        self._sides = (new, old) if is_output else (old, new)
+        self._read: dict[str, Sides] = {}
+        self._answers: dict[str, str] = {}
+
+    def sides(self, reading: str) -> Sides:
+        if reading not in self._read:
+            giver, taker = self._sides
+            if reading == "practical":
+                giver, taker = closed(giver), opened(taker) if self.is_output else closed(taker)
+            self._read[reading] = Sides(giver, taker, is_output=self.is_output)
+        return self._read[reading]
+
+    def settled(self, change: Change) -> Change:
+        """Return *change* with a witness of what it breaks, or without the claim where the whole proves it wrong."""
+        finding = change.finding
+        if finding is None:
+            return change
+        for reading, field in _FIELDS.items():
+            if getattr(change, field) is not Bump.MAJOR:
+                continue
+            if change.witness is not NO_WITNESS and self.sides(reading).shows(change.witness):
+                change = replace(change, witness_reading="both")
+                continue
+            witness = self.sides(reading).witness_of(finding)
+            if witness is not NO_WITNESS:
+                both = reading == "practical" and change.set_theory is Bump.MAJOR
+                both = both and self.sides("set theory").shows(witness)
+                change = replace(change, witness=witness, witness_reading="both" if both else reading)
+            elif self._contained(reading) == "yes":
+                harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which harms nothing that fits"}
+                change = replace(change, **harmless)
+            elif change.witness is NO_WITNESS:
+                change = replace(change, why=f"{change.why}; it cannot be proven harmless, which counts as breaking")
+        return change
+
+    def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
+        """Yield what only the whole schemas show, where no single change claims to break anything."""
+        ruled = any(change.chapter is Bump.MINOR for change in changes)
+        clear = {"yes", "unknown"} - ({"unknown"} if any(map(_is_coupled, self._sides)) else set())
+        claimed = [max((getattr(each, field) for each in changes), default=Bump.NONE) for field in _FIELDS.values()]
+        missing = [
+            reading
+            for reading, bump in zip(_FIELDS, claimed, strict=True)
+            if bump is not Bump.MAJOR
+            and not (ruled and reading == "practical")
+            and self._contained(reading) not in clear
+        ]
+        if missing:
+            strict, practical = (Bump.MAJOR if reading in missing else Bump.MINOR for reading in _FIELDS)
+            why = "taken together, the changes leave something out that was there"
+            old, new = reversed(self._sides) if self.is_output else self._sides
+            whole = Finding((), "schema-changed", why, practical, strict, None, old, new)
+            yield self.settled(_change(side, whole))
+
+    def _contained(self, reading: str) -> str:
+        if reading not in self._answers:
+            self._answers[reading] = self.sides(reading).containment()
+        return self._answers[reading]

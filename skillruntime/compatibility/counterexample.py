@@ -1,0 +1,159 @@
+"""A value that shows a break: the giving schema admits it, the taking one refuses it, and both engines say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from skillruntime.compatibility.both_engines import Judge, is_by_members
+from skillruntime.compatibility.diff import Finding, containment
+from skillruntime.compatibility.normal_form import BRANCHES
+from skillruntime.compatibility.sampling import samples
+from skillruntime.contract.migration.value_conversions import same_as
+
+__all__ = ["NO_WITNESS", "Sides"]
+
+NO_WITNESS = object()
+_CANDIDATES = 40
+_OF_THE_WHOLE = 12
+MANY_MEMBERS = 50
+_COUNTED = frozenset({"minProperties", "maxProperties"})
+_TAKEN_OUT = {"required-parameter-added", "now-required", "no-longer-required", "field-removed"}
+_AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-renamed"}
+
+
+class Sides:
+    """The schema of who gives and the schema of who takes, by one reading, and what shows that they do not agree."""
+
+    def __init__(self, giver: Any, taker: Any, *, is_output: bool) -> None:
+        self.giver, self.taker = Judge(giver), Judge(taker)
+        self.is_output = is_output
+        self._of_the_whole: Any = None
+
+    def shows(self, value: Any) -> bool:
+        """Whether both engines say that the giver admits *value*, and the taker does not."""
+        if not self.giver.admits(value) or self.taker.admits(value):
+            return False
+        return self.giver.surely_admits(value) and not self.taker.surely_admits(value)
+
+    def witness_of(self, finding: Finding) -> Any:
+        """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_WITNESS``."""
+        witness = self._first(_candidates(finding, self.giver, self.is_output), _CANDIDATES)
+        if witness is NO_WITNESS and not self._is_many_members:
+            if self._of_the_whole is None:  # the same for every finding
+                rest = samples(_difference(self.giver.schema, self.taker.schema), _OF_THE_WHOLE)
+                self._of_the_whole = self._first(iter(rest), _OF_THE_WHOLE)
+            witness = self._of_the_whole
+        return witness
+
+    def containment(self) -> str:
+        """Return ``yes``, ``no`` or ``unknown``: whether the taker admits all that the giver does.
+
+        The engine compares every member with every other; of an object with many, each is compared by itself.
+        """
+        giver, taker = self.giver.schema, self.taker.schema
+        if not self._is_many_members:
+            return containment(taker, giver)
+        needed = {*giver.get("required", ()), *taker.get("required", ())}
+        answers = {containment(_shell(taker, needed), _shell(giver, needed))}
+        for name in {**giver["properties"], **taker["properties"]}:
+            given, taken = (_member(node, name) for node in (giver, taker))
+            if given is not False and same_as(given) != same_as(taken):
+                answers.add(containment(taken, given))
+        return next((answer for answer in ("no", "unknown") if answer in answers), "yes")
+
+    @cached_property
+    def _is_many_members(self) -> bool:
+        schemas = (self.giver.schema, self.taker.schema)
+        are_plain = all(is_by_members(each) and _COUNTED.isdisjoint(each) for each in schemas)
+        return are_plain and all(len(each.get("properties", ())) > MANY_MEMBERS for each in schemas)
+
+    def _first(self, candidates: Iterator[Any], most: int) -> Any:
+        for candidate in islice(candidates, most):
+            try:
+                if self.shows(candidate):
+                    return candidate
+            except Exception:
+                continue
+        return NO_WITNESS
+
+
+def _shell(schema: Any, names: set[str]) -> Any:
+    """Return the object schema *schema* without what it says of its members, but which of *names* it forbids."""
+    return {**schema, "properties": {name: _member(schema, name) is not False for name in sorted(names)}}
+
+
+def _candidates(finding: Finding, giver: Judge, is_output: bool) -> Iterator[Any]:
+    given, taken = (finding.new, finding.old) if is_output else (finding.old, finding.new)
+    path = finding.path
+    if finding.rule in _TAKEN_OUT:
+        path, name = path[:-1], finding.details["name"]
+        for value in giver.samples(given, 4):
+            if isinstance(value, dict):
+                rest = {key: child for key, child in value.items() if key != name}
+                yield _placed(giver, giver.schema, path, rest)
+    elif finding.rule in _AS_DECLARED:
+        schema = finding.details.get("schema", given.get("properties", {}).get(finding.details["name"], True))
+        yield from (_placed(giver, giver.schema, path, value) for value in samples(schema, 8))
+    elif finding.rule == "optional-parameter-added":
+        rest = given.get("additionalProperties", True)
+        left = _difference(rest, finding.details["schema"])
+        yield from (_placed(giver, giver.schema, path, value) for value in [*samples(left, 8), *samples(True)])
+    elif "undeclared" in finding.details:
+        rest = given.get("additionalProperties", True)
+        yield from (_placed(giver, giver.schema, path, value) for value in samples(rest, 6))
+    else:
+        yield from (_placed(giver, giver.schema, path, value) for value in samples(_difference(given, taken), 8))
+        yield from (_placed(giver, giver.schema, path, value) for value in samples(given, 8))
+
+
+def _difference(given: Any, taken: Any) -> Any:
+    """Return a schema of what *given* admits and *taken* does not, as far as it can be written."""
+    import jsonschema_rs
+
+    try:
+        left, right = (
+            jsonschema_rs.canonicalize(node if isinstance(node, dict | bool) else True, validate_formats=True)
+            for node in (given, taken)
+        )
+        return left.subtract(right).to_json_schema()
+    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
+        return False
+
+
+def _placed(judge: Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any:
+    """Return a small value of *schema* in which *value* stands at *path*; whether it fits is for others to say."""
+    if not path:
+        return value
+    token, rest = path[0], path[1:]
+    node = schema if isinstance(schema, dict) else {}
+    base = next(iter(judge.samples(node, 1)), None)
+    is_array = node.get("type") == "array" or (isinstance(base, list) and "properties" not in node)
+    if is_array:
+        items = list(base) if isinstance(base, list) else []
+        prefix = node.get("prefixItems", [])
+        index = int(token) if token.isdecimal() and int(token) < len(prefix) else len(prefix)
+        inner = _placed(judge, prefix[index] if index < len(prefix) else node.get("items", True), rest, value)
+        for number in range(len(items), index):
+            items.append(next(iter(samples(prefix[number], 1)), None))
+        return [*items[:index], inner, *items[index + 1 :]]
+    name = "another" if token == "*" else token
+    members = dict(base) if isinstance(base, dict) else {}
+    members[name] = _placed(judge, _member(node, token), rest, value)
+    return members
+
+
+def _member(node: Any, token: str) -> Any:
+    """Return the schema of a member, wherever *node* declares it."""
+    if not isinstance(node, dict):
+        return True
+    if token in node.get("properties", {}):
+        return node["properties"][token]
+    for keyword in BRANCHES:
+        for branch in node.get(keyword, ()):
+            found = _member(branch, token)
+            if found is not True:
+                return found
+    return node.get("additionalProperties", True)

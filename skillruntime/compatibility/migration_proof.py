@@ -1,0 +1,169 @@
+"""A test helper for authors: prove a contract's migrations on generated values of the old schemas.
+
+With hypothesis-jsonschema installed, values come from there; without it, from the few that `samples` knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
+from skillruntime.compatibility.sampling import samples
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.migration.migration import Migration, MigrationError, chain
+from skillruntime.contract.migration.value_conversions import same_as
+from skillruntime.contract.schema import Schema
+from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import SkillInputError
+
+__all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was tried, and the values that a migration does not bring into the new shape; none is a proof that holds.
+
+    ``failures`` are ``{"to": version, "input": value, "why": sentence}``, the smallest input found for each migration.
+    """
+
+    cases: int
+    failures: tuple[dict[str, Any], ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no value was found that breaks a law."""
+        return not self.failures
+
+
+def prove_migrations(
+    contract: Contract | Mapping[str, Any], *, examples: int = 200, witnesses: Iterable[Any] = ()
+) -> Proof:
+    """Return whether every migration of *contract* keeps its laws, on *examples* generated values each.
+
+    The laws: a value of the old schema (``accepts``, objects closed) migrates to one that the next schema accepts, at
+    the end the contract's own; a reversible migration is undone exactly; the input is not changed; the whole chain
+    gives what the contract accepts. *witnesses* are tried too: those of `compare`, say. Generation is deterministic.
+
+    >>> proof = prove_migrations({"version": "2.0.0",
+    ...     "input": {"type": "object", "properties": {"topics": {"type": "array"}}, "additionalProperties": False},
+    ...     "migrations": [{"from": "1.x", "to": "2.0.0", "steps": [{"wrap": "/topics"}], "accepts": {
+    ...         "type": "object", "properties": {"topics": {"type": "string"}}, "additionalProperties": False}}]})
+    >>> proof.holds
+    True
+    """
+    subject = contract if isinstance(contract, Contract) else Contract.from_dict(contract)
+    cases, failures = 0, []
+    for migration in subject.migrations:
+        if migration.accepts is None:
+            continue
+        tried, failure = _tried(subject, migration, examples, list(witnesses))
+        cases += tried
+        failures += failure
+    return Proof(cases, tuple(failures))
+
+
+def migration_diagnostics(contract: Contract, path: str, *, examples: int = 50) -> list[Diagnostic]:
+    """Return what a linter has to say of the migrations of the contract in the file *path*."""
+    found = []
+    for failure in prove_migrations(contract, examples=examples).failures:
+        shown = json.dumps(failure["input"], ensure_ascii=False)
+        text = f"the migration to {failure['to']} fails for {shown[:200]}: {failure['why']}"
+        hint = "mend its steps, or narrow its 'accepts' to what old callers send"
+        found.append(Diagnostic("migration-fails", Severity.WARNING, path, text, hint=hint))
+    return found
+
+
+def _tried(
+    contract: Contract, migration: Migration, examples: int, witnesses: list[Any]
+) -> tuple[int, list[dict[str, Any]]]:
+    old = _with_definitions(migration.accepts, contract)
+    accepts = Schema(old, where=f"migration to {migration.to}")
+    try:
+        narrow: Any = closed(normal_form(old))
+    except NotComparable:
+        narrow = old
+    rest = chain(contract.migrations, migration.to)
+    tried, found = 0, list[tuple[Any, str]]()
+
+    def attempt(value: Any) -> None:
+        nonlocal tried
+        if not isinstance(value, dict) or not accepts.is_valid(value):
+            return
+        tried += 1
+        why = _broken_law(contract, migration, rest, value)
+        if why:
+            found.append((value, why))
+            raise _BrokenLaw(why)
+
+    try:
+        for witness in [*witnesses, *samples(narrow, 50)]:
+            attempt(witness)
+        _generate(narrow, attempt, examples)
+    except _BrokenLaw:
+        pass
+    failures = [{"to": str(migration.to), "input": value, "why": why} for value, why in found[-1:]]
+    return tried, failures
+
+
+def _generate(schema: Any, attempt: Callable[[Any], None], examples: int) -> None:
+    try:
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis_jsonschema import from_schema
+    except ImportError:
+        return
+    quiet = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    quiet(given(from_schema(schema))(attempt))()
+
+
+class _BrokenLaw(AssertionError):  # noqa: N818 - it never leaves this file
+    pass
+
+
+def _broken_law(contract: Contract, migration: Migration, rest: list[Migration], value: dict[str, Any]) -> str:
+    before = json.dumps(value, sort_keys=True)
+    try:
+        migrated = migration.apply(value)
+    except MigrationError as error:
+        return str(error)
+    if json.dumps(value, sort_keys=True) != before:
+        return "the migration changed its input"
+    following = _with_definitions(rest[0].accepts, contract) if rest and rest[0].accepts is not None else None
+    target = contract.input if not rest else Schema(following) if following is not None else None
+    if target is not None:
+        wrong = target.violations(migrated)
+        if wrong:
+            shape = "the next version" if rest else "the contract"
+            return f"{shape} does not accept what comes out: {wrong[0].keyword} at {wrong[0].pointer or '/'}"
+    if migration.is_reversible:
+        try:
+            reverted = migration.revert(migrated)
+        except MigrationError as error:
+            return f"it cannot be undone: {error}"
+        if same_as(reverted) != same_as(value):
+            return f"undone it is {json.dumps(reverted)[:200]}"
+    result = migrated
+    try:
+        for following_migration in rest:
+            result = following_migration.apply(result)
+    except SkillInputError as error:
+        return f"further along the chain: {error}"
+    if rest and not contract.input.is_valid(result):
+        return "the contract does not accept what comes out at the end of the chain"
+    return ""
+
+
+def _with_definitions(schema: Any, contract: Contract) -> Any:
+    """Return *schema* with the definitions of the contract's document around it."""
+    document = contract.to_dict()
+    around = {word: document[word] for word in ("$schema", "$defs", "definitions") if word in document}
+    return {**around, **schema} if isinstance(schema, dict) else schema

@@ -1,0 +1,156 @@
+"""The migration that a difference between two contracts asks for, as far as it can be inferred.
+
+Renames, wraps and unwraps, changed types, new parameters with a default, dropped parameters. What cannot be inferred is
+listed, not guessed; what is suggested has been tried on every witness of the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.compatibility.comparison import Change, Verdict, compare
+from skillruntime.compatibility.diff import covers
+from skillruntime.compatibility.sampling import samples
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.migration.migration import Migration, MigrationError
+from skillruntime.contract.migration.value_conversions import TYPES
+from skillruntime.contract.pointer import format_pointer
+from skillruntime.contract.versions import Version
+
+__all__ = ["Suggestion", "suggest_migration"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A migration document, and the breaking changes of the input that it does not bridge."""
+
+    document: dict[str, Any]
+    unresolved: tuple[Change, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every breaking change of the input is bridged."""
+        return not self.unresolved
+
+
+def suggest_migration(
+    old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any], verdict: Verdict | None = None
+) -> Suggestion:
+    """Return the migration from contract *old* to *new*, ready to stand in *new*'s ``migrations``.
+
+    >>> old = {"version": "1.2.0", "input": {"type": "object", "properties": {"topics": {"type": "string"}}}}
+    >>> new = {"version": "2.0.0", "input": {"type": "object", "properties": {
+    ...     "topics": {"type": "array", "items": {"type": "string"}}}}}
+    >>> suggest_migration(old, new).document["steps"]
+    [{'wrap': '/topics'}]
+    """
+    before = old if isinstance(old, Contract) else Contract.from_dict(old)
+    after = new if isinstance(new, Contract) else Contract.from_dict(new)
+    verdict = verdict or compare(before, after)
+    steps: list[dict[str, Any]] = []
+    unresolved: list[Change] = []
+    broken = [change for change in verdict.changes if change.side == "input" and change.is_breaking]
+    names = {change.finding.path: change.finding.details.get("new_name") for change in broken if change.finding}
+    for change in sorted(broken, key=lambda change: (change.rule != "parameter-renamed", -change.path.count("/"))):
+        step = _step(change, names)
+        if step is None:
+            unresolved.append(change)
+        else:
+            steps.append(step)
+    low = Version.parse(before.version or "1.0.0")
+    to = verdict.next_version(low)
+    if after.version:  # one that is too small must be raised first
+        to = max(to, Version.parse(after.version))
+    document: dict[str, Any] = {"from": _line_of(low, to), "to": str(to)}
+    document |= {"accepts": before.input.document, "steps": steps}
+    return Suggestion(document, (*unresolved, *_failing(document, broken, unresolved, after)))
+
+
+def _line_of(version: Version, to: Version) -> str:
+    """Return the range of the versions compatible with *version*, up to *to* at most."""
+    first = Version(version.major, 0 if version.major else version.minor, 0)
+    after = Version(version.major + 1, 0, 0) if version.major else Version(0, version.minor + 1, 0)
+    return f">={first},<{min(after, to)}"
+
+
+def _failing(document: dict[str, Any], broken: list[Change], unresolved: list[Change], after: Contract) -> list[Change]:
+    """Return the changes whose witness the migration does not bring into the new shape, though it should."""
+    if unresolved:
+        return []
+    migration, failed = Migration.from_dict(document), []
+    for change in broken:
+        if not isinstance(change.witness, dict):
+            continue
+        try:
+            if not after.input.is_valid(migration.apply(change.witness)):
+                failed.append(change)
+        except MigrationError:
+            failed.append(change)
+    return failed
+
+
+def _step(change: Change, names: Mapping[tuple[str, ...], Any]) -> dict[str, Any] | None:
+    finding = change.finding
+    if finding is None or not finding.path:
+        return None
+    here = _moved(finding.path, names)
+    pointer = format_pointer(here)
+    old, new = finding.old, finding.new
+    match change.rule:
+        case "parameter-renamed":
+            return {"rename": {"from": pointer, "to": format_pointer((*here[:-1], finding.details["new_name"]))}}
+        case "parameter-removed":
+            return {"drop": pointer}
+        case "required-parameter-added" | "now-required":
+            schema = new.get("properties", {}).get(finding.details["name"], {})
+            added = change.rule == "required-parameter-added"
+            return _filled(pointer, schema, added=added)
+        case "type-changed" | "anyOf-changed" | "oneOf-changed" | "schema-changed":
+            return _converted(pointer, old, new)
+    return None
+
+
+def _moved(path: tuple[str, ...], names: Mapping[tuple[str, ...], Any]) -> tuple[str, ...]:
+    """Return where *path* leads after the renames above it."""
+    return tuple(
+        names.get(path[: index + 1]) or token if index + 1 < len(path) else token for index, token in enumerate(path)
+    )
+
+
+def _filled(pointer: str, schema: Any, *, added: bool) -> dict[str, Any] | None:
+    if not isinstance(schema, dict):
+        return None
+    if "default" in schema:
+        value = schema["default"]
+    elif "const" in schema:
+        value = schema["const"]
+    elif isinstance(schema.get("enum"), list) and len(schema["enum"]) == 1:
+        value = schema["enum"][0]
+    else:
+        return None
+    return {"set_default": {"at": pointer, "value": value} | ({"new": True} if added else {})}
+
+
+def _converted(pointer: str, old: Any, new: Any) -> dict[str, Any] | None:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return None
+    before, after = old.get("type"), new.get("type")
+    items = new.get("items", True)
+    same = isinstance(items, dict) and before is not None and items.get("type") == before
+    if after == "array" and before != "array" and (same or covers(items, old)):
+        return {"wrap": pointer}
+    if before == "array" and after != "array" and old.get("maxItems") == 1 and covers(new, old.get("items", True)):
+        return {"unwrap": pointer}
+    if before in TYPES and after in TYPES and before != after:
+        step = {"convert": {"at": pointer, "from": before, "to": after}}
+        migration = Migration.from_dict(
+            {"to": "1.0.0", "steps": [{"convert": {"at": "/x", "from": before, "to": after}}]}
+        )
+        try:  # only what works for any old value: a text is seldom a number
+            tried = [migration.apply({"x": value})["x"] for value in samples(old)]
+        except MigrationError:
+            return None
+        return step if tried else None
+    return None

@@ -1,0 +1,161 @@
+"""A JSON Schema in one normal form, so that two of them can be compared keyword by keyword.
+
+References are replaced by what they lead to, older drafts are written as 2020-12, names and definitions fall away. A
+reference that leads back into itself stays, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skillruntime.contract.limits import resolve
+from skillruntime.contract.pointer import value_at
+
+__all__ = ["BRANCHES", "NotComparable", "closed", "normal_form"]
+
+MAX_NODES = 4000
+BRANCHES = ("allOf", "anyOf", "oneOf")
+_ONE = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
+_ONE_MORE = ("unevaluatedItems", "unevaluatedProperties")
+_NAMED = ("properties", "patternProperties", "dependentSchemas")
+_DROPPED = {"$schema", "$comment", "definitions", "$defs", "additionalItems", "dependencies"}
+_COUNTS = {f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties", "Contains")}
+_UNFOLLOWED = {"$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+_SINCE_2019 = {"unevaluatedProperties", "unevaluatedItems", "dependentRequired", "dependentSchemas"} | {
+    "minContains",
+    "maxContains",
+    "prefixItems",
+}
+
+
+class NotComparable(ValueError):  # noqa: N818 - it never leaves the comparison; named for what was found
+    """The schema is too large, or refers in ways that cannot be followed by reading."""
+
+
+def normal_form(document: Mapping[str, Any] | bool) -> Any:
+    """Return *document* without references, in the words of draft 2020-12.
+
+    >>> normal_form({"$ref": "#/definitions/A", "definitions": {"A": {"items": [{"type": "string"}]}}})
+    {'prefixItems': [{'type': 'string'}]}
+
+    Raises:
+        NotComparable: it cannot be brought into this form.
+    """
+    reading = _NormalForm(document)
+    found = reading.of(document, (), top=True)
+    if reading.is_recursive and isinstance(document, dict):
+        return {**found, **{word: document[word] for word in ("$defs", "definitions") if word in document}}
+    return found
+
+
+class _NormalForm:
+    def __init__(self, document: Mapping[str, Any] | bool) -> None:
+        self.document = document
+        dialect = str(document.get("$schema", "")) if isinstance(document, dict) else ""
+        self.is_old = "draft-0" in dialect
+        self.left = MAX_NODES
+        self.is_recursive = False
+
+    def of(self, node: Any, followed: tuple[str, ...], *, top: bool = False) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise NotComparable(f"the schema has more than {MAX_NODES} parts")
+        if not isinstance(node, dict):
+            return node
+        if not _UNFOLLOWED.isdisjoint(node) or (not top and ("$id" in node or "id" in node)):
+            raise NotComparable("the schema refers by anchors or identifiers")
+        found = self._keywords(node, followed)
+        if "$ref" not in node:
+            return found
+        reference = node["$ref"]
+        if reference in followed:
+            self.is_recursive = True
+            return {**found, "$ref": reference} if not self.is_old else {"$ref": reference}
+        location = resolve(self.document, reference)
+        if location is None:
+            raise NotComparable(f"the reference {reference!r} cannot be followed")
+        target = self.of(value_at(self.document, location), (*followed, reference), top=not location)
+        if self.is_old or not found:
+            return target
+        if isinstance(target, dict) and target.keys().isdisjoint(found):
+            return {**target, **found}
+        plain = {"description", "title", "default", "examples", "deprecated"}
+        if isinstance(target, dict) and found.keys() <= plain:
+            return {**target, **found}
+        return {**found, "allOf": [*found.get("allOf", []), target]}
+
+    def _keywords(self, node: dict[str, Any], followed: tuple[str, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for keyword, value in node.items():
+            if keyword in _DROPPED or keyword in ("$ref", "$id", "id") or (self.is_old and keyword in _SINCE_2019):
+                continue
+            if keyword in (*_ONE, *_ONE_MORE) and not isinstance(value, list):
+                found[keyword] = self.of(value, followed)
+            elif keyword in _NAMED and isinstance(value, dict):
+                found[keyword] = {name: self.of(child, followed) for name, child in value.items()}
+            elif (keyword in BRANCHES or keyword in ("prefixItems", "items")) and isinstance(value, list):
+                found["prefixItems" if keyword == "items" else keyword] = [self.of(child, followed) for child in value]
+            elif keyword in _COUNTS and isinstance(value, float) and value.is_integer():
+                found[keyword] = int(value)
+            else:
+                found[keyword] = value
+        if isinstance(node.get("items"), list) and "additionalItems" in node:
+            found["items"] = self.of(node["additionalItems"], followed)
+        for name, needed in node.get("dependencies", {}).items():
+            if isinstance(needed, list):
+                found["dependentRequired"] = {**found.get("dependentRequired", {}), name: needed}
+            else:
+                schema = self.of(needed, followed)
+                found["dependentSchemas"] = {**found.get("dependentSchemas", {}), name: schema}
+        for side in ("Minimum", "Maximum"):  # draft 4 wrote these as true or false
+            if isinstance(found.get(f"exclusive{side}"), bool) and found.pop(f"exclusive{side}"):
+                found[f"exclusive{side}"] = found.pop(side.lower(), None)
+        return found
+
+
+def closed(node: Any, *, inside: bool = False) -> Any:
+    """Return the normal form *node* with objects closed that declare members and do not say what else they take.
+
+    ``additionalProperties: true``, written out, is taken at its word: such an object passes on what it gets.
+
+    >>> closed({"properties": {"a": {}}})
+    {'properties': {'a': {}}, 'additionalProperties': False}
+    """
+    if not isinstance(node, dict):
+        return node
+    found = dict(node)
+    for keyword, value in node.items():
+        if keyword in BRANCHES:
+            found[keyword] = [closed(child, inside=True) for child in value]
+        elif keyword in ("then", "else"):
+            found[keyword] = closed(value, inside=True)
+        elif keyword == "dependentSchemas":
+            found[keyword] = {name: closed(child, inside=True) for name, child in value.items()}
+        elif keyword in ("properties", "patternProperties"):
+            found[keyword] = {name: closed(child) for name, child in value.items()}
+        elif keyword == "prefixItems":
+            found[keyword] = [closed(child) for child in value]
+        elif keyword in ("items", "additionalProperties"):
+            found[keyword] = closed(value)
+    if not inside and _declares_members(node) and not _says_what_else(node):
+        branched = any(keyword in node for keyword in (*BRANCHES, "then", "else", "dependentSchemas"))
+        found["unevaluatedProperties" if branched else "additionalProperties"] = False
+    return found
+
+
+def _parts_in_place(node: dict[str, Any]) -> list[Any]:
+    parts = [child for keyword in BRANCHES for child in node.get(keyword, ())]
+    return parts + [node[keyword] for keyword in ("then", "else") if keyword in node]
+
+
+def _declares_members(node: Any) -> bool:
+    return isinstance(node, dict) and ("properties" in node or any(map(_declares_members, _parts_in_place(node))))
+
+
+def _says_what_else(node: Any) -> bool:
+    if not isinstance(node, dict):
+        return False
+    if "additionalProperties" in node or "unevaluatedProperties" in node or "$ref" in node:
+        return True
+    return any(map(_says_what_else, _parts_in_place(node)))

@@ -1,0 +1,137 @@
+"""The keys of an object against the properties its schema declares: renames, wrappers, schema echoes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable
+from typing import Any
+
+from skillruntime.contract.arguments import parse_container
+from skillruntime.contract.coercion.scalars import fold_name
+
+__all__ = ["is_call_wrapper", "is_schema_echo", "is_wrapper", "renames", "wrapped"]
+
+_CALL = frozenset(
+    {
+        *("arguments", "argument", "args", "arg", "kwargs", "kwarg", "parameters", "parameter", "params", "param"),
+        *("input", "inputs", "toolinput", "actioninput"),
+    }
+)
+_SCHEMA = frozenset({"properties", "property", "parameters"})
+_WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
+"""The names that wrap all arguments, folded: of a call, of a schema, of a message."""
+_NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "action", "id", "call_id"})
+_KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
+_IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")
+_TYPES = frozenset(
+    {
+        *("string", "integer", "number", "boolean", "array", "object", "null"),
+        *("str", "int", "float", "bool", "list", "dict"),
+    }
+)
+_ECHO = frozenset({"type", "value", "description", "title", "enum", "format", "default", "items", "required"})
+
+
+def renames(strangers: Iterable[str], declared: Iterable[str], present: Container[str]) -> dict[str, str]:
+    """Return which unknown key means which absent property: the same but for case and separators, and unique.
+
+    >>> renames(["foodType", "type_"], ["food_type", "type", "size"], {"foodType", "type_"})
+    {'foodType': 'food_type', 'type_': 'type'}
+    >>> renames(["a_"], ["a", "A"], {"a", "a_"})
+    {}
+    """
+    targets: dict[str, list[str]] = {}
+    for name in declared:
+        targets.setdefault(fold_name(name), []).append(name)
+    sources: dict[str, list[str]] = {}
+    for name in strangers:
+        sources.setdefault(fold_name(name), []).append(name)
+    found: dict[str, str] = {}
+    for folded, names in sources.items():
+        meant = targets.get(folded, [])
+        if folded and len(names) == len(meant) == 1 and meant[0] not in present:
+            found[names[0]] = meant[0]
+    return found
+
+
+def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bool:
+    """Whether all that *value* says stands under *name*, beside nothing but what names the call or the schema.
+
+    A key that is declared says something, unless what is wrapped has one of that name itself.
+
+    >>> is_wrapper({"name": "get_weather", "arguments": {"city": "Paris"}}, "arguments", {"city"})
+    True
+    >>> is_wrapper({"name": "Bob", "arguments": {"age": 5}}, "arguments", {"name", "age"})
+    False
+    """
+    folded = _plain(name)
+    if folded not in _WRAPPERS:
+        return False
+    if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
+        return False
+    inside = wrapped(value[name])
+    held = inside if isinstance(inside, dict) else {}
+    said = held.keys() | _wrapped_keys(held)
+    if any(key in declared and key not in said for key in value):
+        return False
+    return not (folded in _SCHEMA and any(map(_is_schema, held.values())))
+
+
+def _wrapped_keys(value: dict[str, Any]) -> set[str]:
+    """Return the keys of what a call inside *value* has for arguments: ``{"name": ..., "arguments": {...}}``."""
+    calls = [wrapped(inside) for name, inside in value.items() if is_call_wrapper(name)]
+    return {key for arguments in calls if isinstance(arguments, dict) for key in arguments}
+
+
+def wrapped(inside: Any) -> Any:
+    """Return the object that *inside*, found under a wrapper's name, is or writes; what else it is comes back as it is.
+
+    >>> wrapped('{"city": "Paris"}'), wrapped({"city": "Paris"}), wrapped("Paris")
+    ({'city': 'Paris'}, {'city': 'Paris'}, 'Paris')
+    """
+    parsed = parse_container(inside) if isinstance(inside, str) else None
+    return parsed.value if parsed else inside
+
+
+def is_call_wrapper(name: str) -> bool:
+    """Whether *name* is what the arguments of a call are wrapped in."""
+    return _plain(name) in _CALL
+
+
+def _plain(name: str) -> str:
+    """Return *name* without case and separators: less than `fold_name`, and quick."""
+    return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
+
+
+def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
+    """Whether the member *key* of a wrapper object tells nothing but the name of the call, or the form of a schema."""
+    if key in _NAMES:
+        return wrapper in _CALL and isinstance(beside, str) and _IDENTIFIER.fullmatch(beside) is not None
+    match key:
+        case "type":
+            return isinstance(beside, str) and beside in _KINDS
+        case "title" | "description" | "$schema":
+            return wrapper in _SCHEMA and isinstance(beside, str)
+        case "required" | "additionalProperties":
+            return wrapper in _SCHEMA and isinstance(beside, list | bool)
+    return _plain(key) in _WRAPPERS and beside in ("", None, {}, [])
+
+
+def _is_schema(value: Any) -> bool:
+    """Whether *value* describes a value and holds none: ``{"type": "string"}``."""
+    return isinstance(value, dict) and "value" not in value and _names_type(value.get("type"))
+
+
+def _names_type(value: Any) -> bool:
+    return isinstance(value, str) and value in _TYPES
+
+
+def is_schema_echo(value: dict[str, Any]) -> bool:
+    """Whether *value* repeats the form of a schema around one value.
+
+    >>> is_schema_echo({"type": "string", "value": "Paris"}), is_schema_echo({"value": "Paris"})
+    (True, True)
+    >>> is_schema_echo({"type": "USD", "value": 5}), is_schema_echo({"value": 5, "title": "Dr"})
+    (False, False)
+    """
+    return "value" in value and value.keys() <= _ECHO and (len(value) == 1 or _names_type(value.get("type")))

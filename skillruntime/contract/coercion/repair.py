@@ -1,0 +1,86 @@
+"""The record of mending: one mend, a value with the mends it took, and which of several such values is meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from skillruntime.contract.coercion.scalars import is_same
+
+__all__ = ["Mended", "Repair", "least", "plain", "without_decimals"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Repair:
+    """One mend: where (a JSON Pointer into what was sent), by which rule, from what, to what.
+
+    A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its text.
+    """
+
+    path: str
+    rule: str
+    before: Any
+    after: Any
+    secret: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the mend as a JSON object; ``after`` is null where something was left out.
+
+        >>> Repair("/key", "number-for-text", 123, "123", secret=True).to_dict()
+        {'path': '/key', 'rule': 'number-for-text', 'before': '(secret)', 'after': '(secret)'}
+        """
+        before, after = ("(secret)", "(secret)") if self.secret else (self.before, self.after)
+        return {"path": self.path, "rule": self.rule, "before": before, "after": after}
+
+    def __repr__(self) -> str:
+        return f"Repair({', '.join(f'{key}={value!r}' for key, value in self.to_dict().items())})"
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A value on its way, and the mends so far."""
+
+    value: Any
+    repairs: tuple[Repair, ...] = ()
+
+    def then(self, other: Mended) -> Mended:
+        return Mended(other.value, self.repairs + other.repairs)
+
+
+def least(results: list[Mended]) -> list[Mended]:
+    """Return those of *results* that differ and do not merely do more of the same; more than one is a doubt.
+
+    Of ``5`` by reading ``"5"``, and ``[5]`` by reading it and wrapping it, only the first is left.
+    """
+    if len(results) < 2:
+        return results
+    done = [
+        Counter((repair.rule, repr(repair.before), repr(repair.after)) for repair in each.repairs) for each in results
+    ]
+    least = [each for each, mine in zip(results, done, strict=True) if not any(other < mine for other in done)]
+    distinct: list[Mended] = []
+    for result in least:
+        if not any(is_same(result.value, other.value) for other in distinct):
+            distinct.append(result)
+    return distinct
+
+
+def plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def without_decimals(value: Any) -> Any:
+    """Return *value* with the numbers that remembered how they were written as plain floats.
+
+    >>> without_decimals({"a": [Decimal("1.50"), 2]})
+    {'a': [1.5, 2]}
+    """
+    match value:
+        case dict():
+            return {key: without_decimals(member) for key, member in value.items()}
+        case list():
+            return [without_decimals(item) for item in value]
+        case _:
+            return plain(value)

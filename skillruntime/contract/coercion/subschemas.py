@@ -1,0 +1,170 @@
+"""What a schema declares for a place in a value: its properties and defaults, and whether it is a secret.
+
+Nothing here judges a value; the engine does that. This reads the schema as its author wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from skillruntime.contract.limits import resolve
+from skillruntime.contract.pointer import Path, value_at
+
+__all__ = [
+    *("ABSENT", "declared_default", "declared_properties", "default_at", "in_place", "is_hidden"),
+    *("property_locations", "subschemas"),
+]
+
+ABSENT = object()
+"""Stands for a default that is not declared; ``None`` is one that is null."""
+
+_CHOICES = ("anyOf", "oneOf", "if", "then", "else")
+_MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
+_ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contains")
+
+
+def in_place(
+    document: Any, locations: Iterable[Path | None], *, choices: bool = True
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the subschemas at *locations* and all that judge the same value, each with where it stands.
+
+    That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
+    also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
+    """
+    pending, seen = list(locations)[::-1], set[Path]()
+    while pending:
+        location = pending.pop()
+        if location is None or location in seen:
+            continue
+        seen.add(location)
+        try:
+            schema = value_at(document, location)
+        except LookupError:
+            continue
+        if isinstance(schema, dict):
+            yield location, schema
+            pending += list(_beside(document, location, schema, choices))[::-1]
+
+
+def _beside(document: Any, location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
+    """Yield where the subschemas of *schema* stand that judge the value that it judges itself."""
+    for keyword in ("$ref", "$dynamicRef"):
+        target = resolve(document, schema[keyword]) if keyword in schema else None
+        if target is not None:
+            yield target
+    for keyword in ("allOf", *_CHOICES) if choices else ("allOf",):
+        below = schema.get(keyword)
+        if isinstance(below, list):
+            yield from ((*location, keyword, index) for index in range(len(below)))
+        elif below is not None:
+            yield (*location, keyword)
+    if choices and isinstance(schema.get("dependentSchemas"), dict):
+        yield from ((*location, "dependentSchemas", name) for name in schema["dependentSchemas"])
+
+
+def property_locations(
+    document: Any, locations: Iterable[Path | None], *, choices: bool = True
+) -> dict[str, list[Path]]:
+    """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
+    found: dict[str, list[Path]] = {}
+    for location, schema in in_place(document, locations, choices=choices):
+        properties = schema.get("properties")
+        for name in properties if isinstance(properties, dict) else ():
+            found.setdefault(name, []).append((*location, "properties", name))
+    return found
+
+
+def declared_properties(document: Any, locations: Iterable[Path | None], *, choices: bool = True) -> dict[str, Any]:
+    """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
+    found: dict[str, Any] = {}
+    for _, schema in in_place(document, locations, choices=choices):
+        properties = schema.get("properties")
+        if isinstance(properties, dict):
+            found = {**properties, **found}
+    return found
+
+
+def default_at(document: Any, locations: Iterable[Path | None]) -> Any:
+    """Return the default that the subschemas at *locations* declare, or what they refer to, or ``ABSENT``."""
+    for _, schema in in_place(document, locations, choices=False):
+        if "default" in schema:
+            return schema["default"]
+    return ABSENT
+
+
+def declared_default(document: Any, locations: Iterable[Path | None], name: str) -> Any:
+    """Return the default of the property *name*, declared by the subschemas at *locations*, or ``ABSENT``."""
+    return default_at(document, property_locations(document, locations, choices=False).get(name, ()))
+
+
+def subschemas(document: Any, path: Path) -> list[dict[str, Any]]:
+    """Return the subschemas that may judge what stands at *path* of a value; none where nothing is declared."""
+    return [schema for _, schema in _judging(document, path)]
+
+
+def _judging(document: Any, path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    found = list(in_place(document, [()]))
+    for token in path:
+        found = list(in_place(document, [below for place, schema in found for below in _below(place, schema, token)]))
+    return found
+
+
+def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and token in properties:
+        yield (*location, "properties", token)
+        return
+    if isinstance(token, int) or token.isdecimal():
+        for keyword in _ITEMS:
+            yield from _each(location, schema, keyword, list)
+    if isinstance(token, str):
+        for keyword in _MEMBERS:
+            yield from _each(location, schema, keyword, dict if keyword == "patternProperties" else None)
+
+
+def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None) -> Iterator[Path]:
+    """Yield where the subschemas under *keyword* stand: of one that holds several, if it is of *kind*, or itself."""
+    value = schema.get(keyword)
+    if kind is not None and isinstance(value, kind):
+        yield from ((*location, keyword, key) for key in (range(len(value)) if kind is list else value))
+    elif value is not None:
+        yield (*location, keyword)
+
+
+def is_hidden(document: Any, path: Path, value: Any) -> bool:
+    """Whether *value*, at *path*, may be or hold a secret (``writeOnly``, ``format: password``) of this schema.
+
+    Where nothing is declared at *path* the answer is yes: a misspelt ``pasword`` holds a password all the same.
+
+    >>> schema = {"properties": {"user": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
+    >>> [is_hidden(schema, (name,), "abc") for name in ("user", "key", "kye")]
+    [False, True, True]
+    """
+    if not path:
+        return True
+    found: list[tuple[Path, dict[str, Any]]] = []
+    for length in range(1, len(path) + 1):
+        found = _judging(document, path[:length])
+        if not found or any(_is_secret(schema) for _, schema in found):
+            return True
+    return isinstance(value, dict | list) or _holds(document, [place for place, _ in found])
+
+
+def _holds(document: Any, locations: Iterable[Path]) -> bool:
+    """Whether the subschemas at *locations* declare a secret for any part of the value."""
+    pending, seen = list(locations), set[Path]()
+    while pending:
+        for place, schema in in_place(document, [pending.pop()]):
+            if place not in seen:
+                seen.add(place)
+                if _is_secret(schema):
+                    return True
+                for keyword in ("properties", *_MEMBERS, *_ITEMS):
+                    kind = dict if keyword in ("properties", "patternProperties") else list
+                    pending += _each(place, schema, keyword, kind)
+    return False
+
+
+def _is_secret(schema: dict[str, Any]) -> bool:
+    return schema.get("writeOnly") is True or schema.get("format") == "password"

@@ -1,0 +1,62 @@
+"""The contract chapter's own validator (31.3), kept as it is written there: its examples run unchanged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skillruntime.contract.coercion.coercion import coerce, without_decimals
+from skillruntime.contract.explanation import explain
+from skillruntime.contract.schema import Schema
+from skillruntime.errors import SkillInputError
+
+__all__ = ["SkillInputValidator"]
+
+
+class SkillInputValidator:
+    """Validate a skill's input by a JSON Schema, with the sentences that jsonschema writes.
+
+    `Contract.accept` does more; this is for code that follows the chapter.
+
+    >>> validator = SkillInputValidator({"type": "object", "required": ["topics"]})
+    >>> validator.validate({"time_range": "today"})
+    (False, ["'topics' is a required property"])
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        import jsonschema  # slow to import, and only this class speaks in its sentences
+
+        self.schema = schema
+        self.validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+        self._compiled = Schema(schema)
+
+    def validate(self, data: Any) -> tuple[bool, list[str]]:
+        """Return whether *data* fits, and a sentence for each fault, with its path before it in brackets."""
+        messages = []
+        for error in self.validator.iter_errors(data):
+            path = " -> ".join(str(part) for part in error.absolute_path)
+            messages.append(f"{'[' + path + '] ' if path else ''}{error.message}")
+        return not messages, messages
+
+    def validate_and_raise(self, data: Any) -> None:
+        """Raise what is wrong with *data*, if anything is.
+
+        Raises:
+            SkillInputError: ``errors`` are the sentences of `validate`, ``skill_errors`` the same, structured.
+        """
+        is_valid, errors = self.validate(data)
+        if not is_valid:
+            faults = explain(self._compiled.violations(data), self._compiled)
+            raise SkillInputError("Input validation failed", errors=errors, skill_errors=faults)
+
+    def coerce_and_validate(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return *data* with the slips that models make mended.
+
+        >>> SkillInputValidator({"properties": {"n": {"type": "integer"}}}).coerce_and_validate({"n": "5"})
+        {'n': 5}
+
+        Raises:
+            SkillInputError: it cannot be mended.
+        """
+        coerced: dict[str, Any] = without_decimals(coerce(data, self._compiled).value)
+        self.validate_and_raise(coerced)
+        return coerced

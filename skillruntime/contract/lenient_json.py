@@ -1,0 +1,288 @@
+"""Reads one value of JSON as its neighbours write it: comments, other quotes, Python literals, trailing commas.
+
+The law: it reads what can be read in one way only. It never completes anything but the last brace of an object whose
+last value closed itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.plain_json import MAX_DEPTH
+
+__all__ = ["Reader", "UnreadableError", "literal", "quote", "unique_members"]
+
+_SPACE = re.compile(r"\s+")
+_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
+_DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
+_WORD = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"[^\W\d][\w-]*")
+_CLOSING = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
+_PLAIN = {
+    '"': re.compile(r'[^"\\\x00-\x1f]+'),
+    "'": re.compile(r"[^'\\\x00-\x1f]+"),
+    "\u201c": re.compile(r'[^"\u201c\u201d\\]+'),
+    "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
+}
+"""What stands in a string, by the mark that opens it; typographic quotes hold no other quotes, and no escapes."""
+_WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
+_LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
+_HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
+_SEPARATORS = frozenset(" \t\r\n,:]})/#") | _WIDE.keys()
+
+
+class UnreadableError(Exception):
+    """The text cannot be read: why, and whether because it ends too early.
+
+    ``{}`` in *message* stands for what *stands* there, quoted; ``unquoted`` is the message without it.
+    """
+
+    def __init__(self, message: str, stands: str | None = None, *, cut: bool = False) -> None:
+        super().__init__(message if stands is None else message.replace("{}", quote(stands)))
+        self.unquoted = message if stands is None else message.replace("{}", "other text")
+        self.cut = cut
+
+
+class Reader:
+    """Reads one value of JSON, or of JSON as its neighbours write it: comments, Python literals, trailing commas."""
+
+    def __init__(self, text: str, position: int = 0) -> None:
+        self.text = text
+        self.position = position
+        self.mends: dict[str, None] = {}
+        self.left_object = False
+        """Whether an object closed and its parent went on, so that a brace too many could be that one."""
+
+    def mended(self, rule: str) -> None:
+        self.mends[rule] = None
+
+    def space(self) -> None:
+        """Pass over white space and comments."""
+        while self.text[self.position : self.position + 1] not in _SOLID:
+            if match := _SPACE.match(self.text, self.position):
+                self.position = match.end()
+            elif match := _COMMENT.match(self.text, self.position):
+                self.position = match.end()
+                self.mended("comment")
+            elif self.text.startswith("/*", self.position):
+                raise UnreadableError("end inside a comment", cut=True)
+            else:
+                return
+
+    def peek(self, inside: str) -> str:
+        """Return the next character that is neither space nor comment; the end of the text is a cut."""
+        self.space()
+        if self.position >= len(self.text):
+            raise UnreadableError(f"end {inside}", cut=True)
+        return self.text[self.position]
+
+    def is_wide(self, mark: str) -> bool:
+        """Whether a colon or comma of full width stands here, as Chinese and Japanese are typed, for the plain one."""
+        found = _WIDE.get(self.text[self.position]) == mark
+        if found:
+            self.mended("full-width-punctuation")
+        return found
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
+        match self.peek("where a value should stand"):
+            case "{":
+                return self.object(depth)
+            case "[":
+                return self.array(depth, "]")
+            case "(":
+                self.mended("python-literal")
+                return self.array(depth, ")")
+            case '"' | "'" | "\u201c" | "\u2018":
+                return self.string()
+            case _:
+                return self.scalar()
+
+    def object(self, depth: int) -> dict[str, Any]:
+        self.position += 1
+        pairs: list[tuple[str, Any]] = []
+        while True:
+            character = self.peek("inside an object" if depth or not pairs else "after a comma")
+            if character == "}":
+                if pairs:
+                    self.mended("trailing-comma")
+                break
+            key = self.string() if character in _PLAIN else self.bare_key()
+            if self.peek("after a key") != ":" and not self.is_wide(":"):
+                raise UnreadableError("a colon should stand where {} stands", self.rest())
+            self.position += 1
+            value = self.value(depth + 1)
+            pairs.append((key, value))
+            self.space()
+            if self.position >= len(self.text) and depth == 0 and self.closed_itself(value):
+                self.mended("unclosed-object")
+                return unique_members(pairs)
+            character = self.peek("inside an object")
+            if character == "}":
+                break
+            if character != "," and not self.is_wide(","):
+                raise UnreadableError("a comma should stand where {} stands", self.rest())
+            self.left_object = self.left_object or isinstance(value, dict)
+            self.position += 1
+        self.position += 1
+        return unique_members(pairs)
+
+    def closed_itself(self, value: Any) -> bool:
+        return value is None or isinstance(value, str | bool | list | dict)
+
+    def array(self, depth: int, closing: str) -> list[Any]:
+        self.position += 1
+        items: list[Any] = []
+        comma = False
+        while True:
+            if self.peek("between the items of an array") == closing:
+                if comma and closing == "]":
+                    self.mended("trailing-comma")
+                break
+            items.append(self.value(depth + 1))
+            character = self.peek("between the items of an array")
+            comma = character == "," or self.is_wide(",")
+            if comma:
+                self.position += 1
+            elif character != closing:
+                raise UnreadableError("a comma should stand where {} stands", self.rest())
+            elif closing == ")" and len(items) == 1:
+                raise UnreadableError("a value in parentheses is an expression")
+        self.position += 1
+        return items
+
+    def bare_key(self) -> str:
+        """Return a key without quotes, as JavaScript writes it: a name, and no word that is a value."""
+        match = _NAME.match(self.text, self.position)
+        if match and match.end() == len(self.text):
+            raise UnreadableError("end inside a key", cut=True)
+        if match is None or match[0] in _LITERALS:
+            raise UnreadableError("a key in quotes should stand where {} stands", self.rest())
+        self.position = match.end()
+        self.mended("unquoted-key")
+        return match[0]
+
+    def string(self) -> str:
+        mark = self.text[self.position]
+        closing = _CLOSING.get(mark, mark)
+        if mark != '"':
+            self.mended("single-quotes" if mark == "'" else "typographic-quotes")
+        self.position += 1
+        parts: list[str] = []
+        while True:
+            if match := _PLAIN[mark].match(self.text, self.position):
+                parts.append(match[0])
+                self.position = match.end()
+            if self.position >= len(self.text):
+                raise UnreadableError("end inside a string", cut=True)
+            character = self.text[self.position]
+            self.position += 1
+            if character == closing:
+                break
+            if closing != mark:  # whether a backslash in them escapes anything, nobody can know
+                raise UnreadableError("inside typographic quotes stands {}", character + self.rest())
+            if character == "\\":
+                parts.append(self.escape(mark))
+            else:
+                self.mended("control-character")
+                parts.append(character)
+        following = self.text[self.position : self.position + 1]
+        if following and following not in _SEPARATORS:
+            raise UnreadableError("after a string stands {}", self.rest())
+        return self.paired("".join(parts))
+
+    def escape(self, mark: str) -> str:
+        character = self.text[self.position : self.position + 1]
+        if not character:
+            raise UnreadableError("end inside a string", cut=True)
+        self.position += 1
+        if character in _ESCAPES:
+            if character == "'" and mark == '"':
+                self.mended("escaped-quote")
+            return _ESCAPES[character]
+        if character == "u" or (character in _HEXADECIMAL and mark == "'"):
+            digits = self.text[self.position : self.position + _HEXADECIMAL[character]]
+            self.position += len(digits)
+            if len(digits) < _HEXADECIMAL[character] and self.position >= len(self.text):
+                raise UnreadableError("end inside a string", cut=True)
+            try:
+                return chr(int(digits, 16))
+            except (ValueError, OverflowError):
+                pass
+        raise UnreadableError(f"the escape \\{character} is none that JSON knows")
+
+    def paired(self, text: str) -> str:
+        """Join the two halves that an escaped character beyond U+FFFF is written as."""
+        if not text.isascii() and _SURROGATE.search(text):
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        return text
+
+    def scalar(self) -> Any:
+        if match := _NUMBER.match(self.text, self.position):
+            self.position = match.end()
+            if self.position >= len(self.text):
+                raise UnreadableError("end in a number, which may not be whole", cut=True)
+            if _UNFINISHED_NUMBER.fullmatch(self.text, self.position):
+                raise UnreadableError("end in a number, which may not be whole", cut=True)
+            if self.text[self.position] not in _SEPARATORS or _DIVISION.match(self.text, self.position):
+                raise UnreadableError("after a number stands {}; an expression is not computed", self.rest())
+            return self.number(match[0])
+        if match := _WORD.match(self.text, self.position):
+            word = match[0]
+            if word in _LITERALS:
+                self.position = match.end()
+                if word[0].isupper():
+                    self.mended("python-literal")
+                return _LITERALS[word]
+            if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
+                raise UnreadableError("end inside a literal", cut=True)
+        if self.text[self.position :] in ("-", "+"):
+            raise UnreadableError("end in a number, which may not be whole", cut=True)
+        raise UnreadableError("a value should stand where {} stands", self.rest())
+
+    def number(self, text: str) -> int | float | Decimal:
+        if text.lstrip("-").isdecimal():
+            try:
+                return int(text)
+            except ValueError:
+                raise UnreadableError("a number has thousands of digits") from None
+        return literal(text)
+
+    def rest(self) -> str:
+        return self.text[self.position : self.position + 200]
+
+
+def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object; a key that stands there twice must say the same twice.
+
+    Raises:
+        UnreadableError: it does not.
+    """
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        for key, value in pairs:
+            if not is_same(members[key], value):
+                raise UnreadableError(f"the key {quote(key)} stands there twice, with different values")
+    return members
+
+
+def literal(text: str) -> float | Decimal:
+    """Return the number *text* writes; one that a float would not remember as it was written stays a decimal."""
+    number = float(text)
+    return number if repr(number) == text and not number.is_integer() else Decimal(text)
+
+
+def quote(text: str) -> str:
+    """Return *text* in quotes and on one line, shortened to 40 characters."""
+    text = " ".join(text.split())
+    return json.dumps(text if len(text) <= 40 else text[:39] + "…", ensure_ascii=False)

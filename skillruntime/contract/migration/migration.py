@@ -1,0 +1,263 @@
+"""How arguments written for an older version of a contract become arguments for a newer one.
+
+A migration is data (its steps: `skillruntime.contract.migration.steps`), because a skill may come from a stranger
+and reading one must run nothing; only the host program may register a Python function as one.
+Laws: the input is never changed; arguments of the new shape come back as they are; a chain is the composition of its
+migrations; what a reversible migration did is undone exactly by `Migration.revert`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from skillruntime.contract.migration.locations import StepRefused, copy_json
+from skillruntime.contract.migration.steps import Step, parse_step, parse_steps
+from skillruntime.contract.versions import Version, VersionRange, read_version
+from skillruntime.errors import InvalidSkillError, SkillError, SkillInputError
+
+__all__ = ["Migration", "MigrationError", "chain", "link"]
+
+
+class MigrationError(SkillInputError):
+    """Arguments of an older version cannot become arguments of the newer one.
+
+    ``step`` is the index of the step that could not be taken (from 0), ``path`` the JSON Pointer of the value.
+    """
+
+    def __init__(self, message: str, *, step: int, path: str, to: Version) -> None:
+        details = {"path": path, "step": step, "to": str(to)}
+        action = f"Send the arguments as version {to} describes them, or correct {path or 'them'}"
+        error = SkillError(self.code, message, self.recoverable, details, action)
+        super().__init__(message, skill_errors=[error], details=details, suggested_action=action)
+        self.step, self.path = step, path
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """The way from the versions in *source* to version *to*.
+
+    ``source`` is ``None`` until `link` has set it from the migration before; ``accepts`` is the input schema of the
+    last old version, if the document gives one; ``output`` is how the output changed in the same release.
+
+    >>> migration = Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [
+    ...     {"wrap": "/topics"}, {"rename": {"from": "/count", "to": "/max_articles"}}]})
+    >>> migration.apply({"topics": "AI", "count": 3})
+    {'topics': ['AI'], 'max_articles': 3}
+    >>> migration.revert({"topics": ["AI"], "max_articles": 3})
+    {'topics': 'AI', 'count': 3}
+    """
+
+    to: Version
+    source: VersionRange | None = None
+    accepts: Mapping[str, Any] | bool | None = None
+    steps: tuple[Step, ...] = ()
+    output: tuple[Step, ...] = ()
+    _function: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_dict(cls, document: Any, *, where: str = "migration") -> Migration:
+        """Return the migration that *document* describes: ``from``, ``to``, ``accepts``, ``steps``, ``output``.
+
+        Raises:
+            InvalidSkillError: ``details["faults"]`` lists all that is wrong, each with its path and a sentence.
+        """
+        migration, faults = _read(document)
+        if migration is None or faults:
+            raise _unusable(where, faults)
+        return migration
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[[dict[str, Any]], dict[str, Any]],
+        *,
+        to: str | Version,
+        source: str | VersionRange | None = None,
+        accepts: Mapping[str, Any] | bool | None = None,
+    ) -> Migration:
+        """Return a migration that calls *function*, as the host's program registers one (chapter 31.5).
+
+        The function gets a copy of the arguments. It has no way back.
+
+        >>> def migrate_from_v1(v1_input: dict) -> dict:
+        ...     return {**v1_input, "topics": [v1_input["topics"]]}
+        >>> Migration.from_function(migrate_from_v1, to="2.0.0", source="1.x").apply({"topics": "AI"})
+        {'topics': ['AI']}
+        """
+        version = to if isinstance(to, Version) else Version.parse(to)
+        versions = VersionRange.parse(source) if isinstance(source, str) else source
+        return cls(version, versions, accepts, _function=function)
+
+    @property
+    def is_reversible(self) -> bool:
+        """Whether no step loses anything, so that `revert` gives back what there was."""
+        return self._function is None and all(step.inverse is not None for step in self.steps)
+
+    def covers(self, version: Version | str) -> bool:
+        """Return whether arguments written for *version* start here; without a range, any release below ``to``."""
+        versions = self.source or VersionRange.between(None, self.to)
+        return version in versions
+
+    def apply(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return *arguments* in the shape of version ``to``: a new dictionary that shares nothing with the old.
+
+        Raises:
+            MigrationError: a step would overwrite or lose something, or the value has no new form.
+        """
+        value = copy_json(dict(arguments))
+        if self._function is None:
+            return _take(self.steps, value, self.to)
+        try:
+            result = self._function(value)
+        except SkillInputError:
+            raise
+        except Exception as error:
+            name = getattr(self._function, "__qualname__", "the function")
+            message = f"cannot migrate to {self.to}: {name} raised {type(error).__name__}"
+            raise MigrationError(message, step=0, path="", to=self.to) from error
+        if not isinstance(result, dict):
+            message = f"cannot migrate to {self.to}: the function returned {type(result).__name__}, not an object"
+            raise MigrationError(message, step=0, path="", to=self.to)
+        return result
+
+    def revert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments of version ``to`` in the old shape.
+
+        Raises:
+            MigrationError: a step loses something, or this value has no old form.
+        """
+        return _take(_inverse(self.steps, self.to, has_function=self._function is not None), arguments, self.to)
+
+    def revert_output(self, output: Any) -> Any:
+        """Return an output of version ``to`` in the shape that a caller of the old version knows.
+
+        Raises:
+            MigrationError: this output has no old form.
+        """
+        return _take(_inverse(self.output, self.to), output, self.to) if isinstance(output, dict) else output
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document; of a Python function only what it leads from and to."""
+        document: dict[str, Any] = {"from": str(self.source)} if self.source is not None else {}
+        document["to"] = str(self.to)
+        if self.accepts is not None:
+            document["accepts"] = self.accepts
+        document["steps"] = [dict(step.document) for step in self.steps]
+        if self.output:
+            document["output"] = [dict(step.document) for step in self.output]
+        return document
+
+
+def link(migrations: Iterable[Migration], current: Version | None = None) -> tuple[Migration, ...]:
+    """Return *migrations* in the order of their targets, those without a ``from`` starting where the one before ends.
+
+    *current* is the contract's own version: no migration leads above it.
+
+    Raises:
+        InvalidSkillError: they do not lead on to one another; ``details["faults"]`` lists where.
+    """
+    ordered = sorted(migrations, key=lambda migration: migration.to)
+    faults, linked, previous = [], list[Migration](), None
+    for migration in ordered:
+        if migration.source is None:
+            migration = replace(migration, source=VersionRange.between(previous, migration.to))
+            if previous == migration.to:
+                faults.append(("/migrations", f"two migrations lead to {migration.to}; give each its own 'from'"))
+        linked.append(migration)
+        previous = migration.to
+    for index, migration in enumerate(linked):
+        later = [other for other in linked[index + 1 :] if other.to > migration.to]
+        if later and not any(other.covers(migration.to) for other in later):
+            faults.append(("/migrations", f"nothing leads on from {migration.to}; a later 'from' must include it"))
+        if current is not None and migration.to > current:
+            faults.append(("/migrations", f"one leads to {migration.to}, above the contract's version {current}"))
+    if faults:
+        raise _unusable("the list of migrations", faults)
+    return tuple(linked)
+
+
+def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migration]:
+    """Return the migrations to apply, one after the other, to arguments written for *version*; empty if none covers it.
+
+    Of several that cover a version, the one that leads furthest is taken: an author writes a shortcut to be used.
+
+    >>> steps = link([Migration(Version(2, 0, 0)), Migration(Version(3, 0, 0))])
+    >>> [str(migration.to) for migration in chain(steps, "1.4.0")], [str(one.to) for one in chain(steps, "2.1.0")]
+    (['2.0.0', '3.0.0'], ['3.0.0'])
+    """
+    available, found = list(migrations), list[Migration]()
+    here = version if isinstance(version, Version) else Version.parse(version)
+    while True:
+        candidates = [migration for migration in available if migration.to > here and migration.covers(here)]
+        if not candidates:
+            return found
+        found.append(max(candidates, key=lambda migration: migration.to))
+        here = found[-1].to
+
+
+def _take(steps: Sequence[Step], arguments: Mapping[str, Any], to: Version) -> dict[str, Any]:
+    value: dict[str, Any] = copy_json(dict(arguments))
+    for index, step in enumerate(steps):
+        try:
+            step.change(value)
+        except StepRefused as error:
+            message = f"cannot migrate to {to}: {error} - in step {index} ({step.kind}), at {error.path}"
+            raise MigrationError(message, step=index, path=error.path, to=to) from None
+    return value
+
+
+def _inverse(steps: Sequence[Step], to: Version, *, has_function: bool = False) -> list[Step]:
+    if has_function:
+        raise MigrationError(f"cannot go back from {to}: a function has no way back", step=0, path="", to=to)
+    inverted = []
+    for index, step in reversed(list(enumerate(steps))):
+        if step.inverse is None:
+            message = f"cannot go back from {to}: step {index} ({step.kind}) loses what there was"
+            raise MigrationError(message, step=index, path="", to=to)
+        inverted.append(parse_step(step.inverse))
+    return inverted
+
+
+_FIELDS = ("from", "to", "accepts", "steps", "output", "description")
+
+
+def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
+    if not isinstance(document, dict):
+        return None, [("", "must be an object with 'to' and 'steps'")]
+    faults = [(f"/{name}", f"is unknown; known are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS]
+    to, source = Version(0, 0, 0), None
+    if "to" not in document:
+        faults.append(("", "needs 'to', the version that it leads to"))
+    else:
+        try:
+            to = read_version(document["to"]).version
+        except ValueError as error:
+            faults.append(("/to", str(error)))
+    if "from" in document:
+        try:
+            source = VersionRange.parse(str(document["from"]))
+        except ValueError as error:
+            faults.append(("/from", str(error)))
+    if source is not None and "to" in document and to in source:
+        faults.append(("/from", f"{source} holds {to} itself, where the migration leads"))
+    accepts = document.get("accepts")
+    if not isinstance(accepts, dict | bool | None):
+        faults.append(("/accepts", "must be a JSON Schema"))
+    if "steps" not in document and "output" not in document:
+        faults.append(("", "needs 'steps', an array"))
+    steps, wrong = parse_steps(document.get("steps", []), "/steps")
+    output, wrong_output = parse_steps(document.get("output", []), "/output")
+    faults += wrong + wrong_output
+    for index, step in enumerate(output):
+        if step.inverse is None:
+            faults.append((f"/output/{index}", f"{step.kind} loses something, so no old caller could be answered"))
+    return Migration(to, source, accepts, steps, output), faults
+
+
+def _unusable(where: str, faults: list[tuple[str, str]]) -> InvalidSkillError:
+    sentences = "; ".join(f"{message} - at {path or '/'}" for path, message in faults[:5])
+    more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+    listed = [{"path": path, "message": message} for path, message in faults]
+    return InvalidSkillError(f"{where} is not usable: {sentences}{more}", details={"faults": listed})

@@ -1,0 +1,205 @@
+"""The steps that change what a value is: map, convert, split, join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from skillruntime.contract.migration.locations import StepRefused, Tokens, copy_json, each, objects_at, put
+from skillruntime.contract.migration.shape_steps import Built
+from skillruntime.contract.migration.step_fields import REQUIRED, StepFields
+from skillruntime.contract.migration.value_conversions import (
+    CONVERSIONS,
+    EXACT,
+    TYPES,
+    exact_number,
+    is_type,
+    same_as,
+    show,
+    type_of,
+    with_article,
+)
+from skillruntime.contract.pointer import format_pointer
+
+__all__ = ["VALUE_STEPS"]
+
+_EXACT_BELOW = 2**53
+
+
+def _map(fields: StepFields) -> Built:
+    place, what = fields.place("at", member=False), "an object of old value -> new value, or an array of such pairs"
+    written = fields.take("values", (dict, list), what)
+    pairs = list(written.items()) if isinstance(written, dict) else written or []
+    if written is not None and not (pairs and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs)):
+        fields.refuse("values", f"must be {what}; at least one")
+        pairs = []
+    table = {same_as(old): new for old, new in pairs}
+    if len(table) < len(pairs):
+        fields.refuse("values", "must be a table in which no old value stands twice")
+    otherwise = (
+        fields.take("otherwise", object, "the new value for all others") if fields.has("otherwise") else REQUIRED
+    )
+
+    def new(value: Any, _: str) -> Any:
+        found = table.get(same_as(value), otherwise)
+        return value if found is REQUIRED else copy_json(found)
+
+    exact = otherwise is REQUIRED and len({same_as(new) for _, new in pairs}) == len(pairs)
+    inverse = {"map": {"at": format_pointer(place), "values": [[new, old] for old, new in pairs]}}
+    return each(place, new), inverse if exact else None
+
+
+def _convert(fields: StepFields) -> Built:
+    place = fields.place("at", member=False)
+    if not fields.has("to"):
+        return _convert_unit(fields, place)
+    source = fields.one_of("from", TYPES) if fields.has("from") else None
+    target = fields.one_of("to", TYPES)
+
+    def new(value: Any, where: str) -> Any:
+        kind = type_of(value)
+        if is_type(kind, target) or (source is not None and not is_type(kind, source)):
+            return value
+        function = CONVERSIONS.get((kind, target))
+        converted = function(value) if function else None
+        if converted is None:
+            raise StepRefused(where, f"{show(value)} cannot become {with_article(target)}")
+        return converted
+
+    inverse = {"convert": {"at": format_pointer(place), "from": target, "to": source}}
+    return each(place, new), inverse if (source, target) in EXACT else None
+
+
+def _convert_unit(fields: StepFields, place: Tokens) -> Built:
+    if not fields.has("factor") and not fields.has("divisor"):
+        fields.refuse("", "needs 'to', another type, or a 'factor' or 'divisor' for another unit")
+    ratio = Fraction(1)
+    for name in ("factor", "divisor"):
+        number = fields.take(name, (int, float), "a number other than 0", 1)
+        if number is None:
+            continue
+        if number == 0 or not isfinite(number):
+            fields.refuse(name, "must be a number other than 0")
+        else:
+            ratio = ratio * exact_number(number) if name == "factor" else ratio / exact_number(number)
+
+    def new(value: Any, where: str) -> Any:
+        if not is_type(type_of(value), "number"):
+            return value
+        try:
+            result = exact_number(value) * ratio
+            whole = result.denominator == 1 and (isinstance(value, int) or abs(result) < _EXACT_BELOW)
+            return int(result) if whole else float(result)
+        except (OverflowError, ValueError):
+            raise StepRefused(where, f"{show(value)} times {ratio} is no number that JSON can carry") from None
+
+    inverse = {"convert": {"at": format_pointer(place), "divisor": ratio.numerator}}
+    return each(place, new), inverse if ratio.denominator == 1 else None
+
+
+def _split(fields: StepFields) -> Built:
+    separator = fields.take("separator", str, "a text of at least one character")
+    if separator == "":
+        fields.refuse("separator", "must be a text of at least one character")
+    strip = fields.take("strip", bool, "true or false", False)
+
+    def parts(text: str) -> list[str]:
+        found = text.split(separator or None)
+        return [part.strip() for part in found] if strip else found
+
+    if fields.has("from"):
+        return _split_apart(fields, separator, parts, exact=not strip)
+    place = fields.place("at", member=False)
+
+    def new(value: Any, _: str) -> Any:
+        if not isinstance(value, str):
+            return value
+        return parts(value) if value.strip() or (value and not strip) else []
+
+    inverse = {"join": {"at": format_pointer(place), "separator": separator}}
+    return each(place, new), None if strip else inverse
+
+
+def _split_apart(fields: StepFields, separator: str, parts: Callable[[str], list[str]], *, exact: bool) -> Built:
+    source, targets = fields.place("from", member=True), fields.places("to")
+    fields.siblings(source, *targets)
+    for target in targets:
+        fields.different(source, target)
+    objects = objects_at(source)
+
+    def change(arguments: dict[str, Any]) -> None:
+        for holder, path in objects(arguments):
+            text = holder.get(source[-1])
+            if not isinstance(text, str):
+                continue
+            found = parts(text)
+            if len(found) > len(targets):
+                where = format_pointer((*path, source[-1]))
+                raise StepRefused(where, f"{show(text)} has {len(found)} parts; there is room for {len(targets)}")
+            del holder[source[-1]]
+            for target, part in zip(targets, found, strict=False):
+                put(holder, target[-1], part, path)
+
+    outside = list(map(format_pointer, targets))
+    inverse = {"join": {"from": outside, "to": format_pointer(source), "separator": separator}}
+    return change, inverse if exact else None
+
+
+def _join(fields: StepFields) -> Built:
+    separator = fields.take("separator", str, "a text of at least one character")
+    if separator == "":
+        fields.refuse("separator", "must be a text of at least one character")
+
+    def text(parts: list[Any], where: str) -> str:
+        for part in parts:
+            if not isinstance(part, str) or (separator and separator in part):
+                why = "is no text" if not isinstance(part, str) else f"holds the separator {separator!r}"
+                raise StepRefused(where, f"{show(part)} {why}, so it cannot be joined")
+        return (separator or "").join(parts)
+
+    if fields.has("from"):
+        return _join_together(fields, separator, text)
+    place = fields.place("at", member=False)
+
+    def new(value: Any, where: str) -> Any:
+        if not isinstance(value, list):
+            return value
+        if value == [""]:
+            raise StepRefused(where, "an array of one empty text, joined, would say that it is empty")
+        return text(value, where)
+
+    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator}}
+
+
+def _join_together(fields: StepFields, separator: str, text: Callable[[list[Any], str], str]) -> Built:
+    sources, target = fields.places("from"), fields.place("to", member=True)
+    fields.siblings(target, *sources)
+    for source in sources:
+        fields.different(source, target)
+    objects = objects_at(target)
+
+    def change(arguments: dict[str, Any]) -> None:
+        for holder, path in objects(arguments):
+            present = [source[-1] in holder for source in sources]
+            if not any(present):
+                continue
+            where = format_pointer((*path, sources[present.index(False) if False in present else 0][-1]))
+            if present != sorted(present, reverse=True):
+                raise StepRefused(where, f"{where} is missing before one that is there, so they cannot be joined")
+            parts = [holder.pop(source[-1]) for source, there in zip(sources, present, strict=True) if there]
+            put(holder, target[-1], text(parts, where), path)
+
+    outside = list(map(format_pointer, sources))
+    inverse = {"split": {"from": format_pointer(target), "to": outside, "separator": separator}}
+    return change, inverse
+
+
+VALUE_STEPS: dict[str, tuple[Callable[[StepFields], Built], bool]] = {
+    "map": (_map, False),
+    "convert": (_convert, False),
+    "split": (_split, False),
+    "join": (_join, False),
+}
+"""Kind -> what reads it, and whether it may be written as a pointer alone."""

@@ -1,0 +1,93 @@
+"""What was read of a script's command line, whichever library it uses: parameters, commands, and what stayed unread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from skillruntime.derive.command_line import ABSENT, Parser, Takes
+
+__all__ = ["TEXT", "Argument", "Command", "Unread", "ValueType"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """What one value must look like, and how it is written as a word; ``unsure`` says what could not be read of it."""
+
+    schema: Mapping[str, Any]
+    encode: str | Mapping[str, Any] = "text"
+    unsure: str = ""
+
+
+TEXT = ValueType({"type": "string"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An argument, or a part of one, that reading could not tell: which, why, and in which line."""
+
+    argument: str
+    reason: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f" (line {self.line})" if self.line else ""
+        return f"{self.argument}: {self.reason}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a script: ``flags`` is empty for one that is told by its place.
+
+    ``takes``, ``length``, ``repeat``, ``off_flag`` and ``choices`` as in `Parameter`; ``least`` is the number of items
+    that a list must have. ``default`` is ABSENT where there is none, or where it cannot be read. ``bare`` says that the
+    flag may stand without its value, and means something of its own.
+    """
+
+    name: str
+    flags: tuple[str, ...] = ()
+    takes: Takes = "value"
+    value: ValueType = TEXT
+    required: bool = False
+    default: Any = ABSENT
+    description: str = ""
+    length: int | None = None
+    least: int = 0
+    repeat: bool = False
+    off_flag: str | None = None
+    choices: tuple[tuple[Any, str], ...] = ()
+    bare: bool = False
+    group: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """How a person would name it."""
+        return self.flags[0] if self.flags else self.name
+
+
+@dataclass(slots=True)
+class Command:
+    """A script's command line, or one of its commands'."""
+
+    parser: Parser = "argparse"
+    description: str = ""
+    arguments: list[Argument] = field(default_factory=list)
+    exclusive: dict[int, bool] = field(default_factory=dict)
+    """The groups of which at most one may be given; true where one must be."""
+    chooser: str = ""
+    commands: dict[str, Command] = field(default_factory=dict)
+    chooser_required: bool = True
+    prefixes: str = "-"
+    files: str = ""
+    unread: list[Unread] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def all_unread(self) -> list[Unread]:
+        """Return what stayed unread here and in the commands below."""
+        return [*self.unread, *(each for command in self.commands.values() for each in command.all_unread())]
+
+    def all_notes(self) -> list[str]:
+        """Return the notes of this and of the commands below, each once."""
+        notes = [*self.notes, *(note for command in self.commands.values() for note in command.all_notes())]
+        return list(dict.fromkeys(notes))

@@ -1,0 +1,197 @@
+"""A command that was read, as the document of a contract: its input schema, and how arguments become words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from skillruntime.derive.command import Argument, Command
+from skillruntime.derive.command_line import ABSENT, COUNT_LIMIT, CommandLine, Parameter
+
+__all__ = ["to_command_line", "to_input_schema", "with_distinct_names"]
+
+
+def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -> Command:
+    """Return *command* with names that are told apart all the way down: one object holds the arguments of all levels.
+
+    An argument that a command below declares in the same way is given to both; another of the same name gets one of
+    its own.
+    """
+    if command.chooser:
+        taken = {each.name for each in command.arguments} | outer
+        below = {each.name for inner in _commands(command) for each in inner.arguments}
+        command.chooser = next(
+            name
+            for name in (command.chooser, "command", "subcommand", *(f"command_{n}" for n in range(2, 99)))
+            if name not in taken | below
+        )
+        renamed = []
+        for argument in command.arguments:
+            others = [each for inner in _commands(command) for each in inner.arguments if each.name == argument.name]
+            same = all(_is_alike(argument, each) for each in others) and command.parser == "argparse"
+            same = same or not others
+            renamed.append(argument if same else replace(argument, name=_free(argument.name, taken | below)))
+        command.arguments = renamed
+        outer |= {command.chooser, *(each.name for each in command.arguments)}
+        command.commands = {name: with_distinct_names(inner, outer) for name, inner in command.commands.items()}
+    return command
+
+
+def _is_alike(one: Argument, other: Argument) -> bool:
+    return (one.takes, one.length, one.repeat, one.value, bool(one.flags)) == (
+        *(other.takes, other.length, other.repeat),
+        *(other.value, bool(other.flags)),
+    )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return next(each for each in (f"main_{name}", *(f"main_{name}_{n}" for n in range(2, 99))) if each not in taken)
+
+
+def _commands(command: Command) -> Iterator[Command]:
+    for inner in command.commands.values():
+        yield inner
+        yield from _commands(inner)
+
+
+def to_input_schema(command: Command) -> dict[str, Any]:
+    """Return the schema of the arguments; commands become a ``oneOf`` that the chooser tells apart."""
+    if not command.chooser:
+        return _object(*_members(command))
+    branches = [_object(*members) for members in _branches(command)]
+    names = list(command.commands)
+    told = [f"{name}: {each.description}" for name, each in command.commands.items() if each.description]
+    chooser: dict[str, Any] = {"type": "string", "enum": names}
+    if told and sum(map(len, told)) < 2_000:
+        chooser["description"] = "; ".join(told)
+    schema: dict[str, Any] = {"type": "object", "properties": {command.chooser: chooser}}
+    if command.chooser_required:
+        schema["required"] = [command.chooser]
+    return schema | {"oneOf": branches, "discriminator": {"propertyName": command.chooser}}
+
+
+_Members = tuple[dict[str, Any], list[str], list[Any]]
+
+
+def _branches(command: Command) -> Iterator[_Members]:
+    """Yield the members of each way through the commands."""
+    properties, required, rules = _members(command)
+    if not command.chooser:
+        yield properties, required, rules
+        return
+    for name, inner in command.commands.items():
+        for below, below_required, below_rules in _branches(inner):
+            chosen = {command.chooser: {"const": name}}
+            both = list(dict.fromkeys([command.chooser, *required, *below_required]))
+            yield properties | chosen | below, both, [*rules, *below_rules]
+    if not command.chooser_required:
+        yield properties, required, rules
+
+
+def _object(properties: dict[str, Any], required: list[str], rules: list[Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    if len(rules) == 1:
+        schema |= rules[0]
+    elif rules:
+        schema["allOf"] = rules
+    return schema | {"additionalProperties": False}
+
+
+def _members(command: Command) -> _Members:
+    properties = {each.name: _property(each) for each in command.arguments}
+    required = [each.name for each in command.arguments if each.required]
+    rules: list[Any] = []
+    for number, needs_one in command.exclusive.items():
+        members = [each for each in command.arguments if each.group == number]
+        rules += [{"not": _both(one, other)} for one, other in combinations(members, 2)]
+        if needs_one:
+            rules.append({"anyOf": [_used(each) for each in members]})
+    return properties, required, rules
+
+
+def _used(argument: Argument) -> dict[str, Any]:
+    """The schema of arguments in which *argument* is given."""
+    is_switch = argument.takes == "nothing" and argument.off_flag is None
+    constraint = {"properties": {argument.name: {"const": True}}} if is_switch else {}
+    return {**constraint, "required": [argument.name]}
+
+
+def _both(one: Argument, other: Argument) -> dict[str, Any]:
+    left, right = _used(one), _used(other)
+    both: dict[str, Any] = {"required": [one.name, other.name]}
+    if properties := left.get("properties", {}) | right.get("properties", {}):
+        both["properties"] = properties
+    return both
+
+
+def _property(argument: Argument) -> dict[str, Any]:
+    schema = _value_schema(argument)
+    default = argument.default
+    if argument.takes == "nothing" and default is ABSENT and argument.off_flag is None and not argument.required:
+        default = False
+    text = argument.description
+    if argument.group is not None and default is not ABSENT and argument.takes != "nothing":
+        if str(default) not in text:
+            text = f"{text} (default: {default})".strip()
+        default = ABSENT
+    if text:
+        schema = {**schema, "description": text}
+    return schema if default is ABSENT else {**schema, "default": default}
+
+
+def _value_schema(argument: Argument) -> dict[str, Any]:
+    item = dict(argument.value.schema)
+    match argument.takes:
+        case "nothing":
+            return {"type": "boolean"}
+        case "count":
+            base = argument.default if isinstance(argument.default, int) else 0
+            return {"type": "integer", "minimum": base, "maximum": base + COUNT_LIMIT}
+        case "one_of":
+            values = [value for value, _ in argument.choices]
+            if argument.default is not ABSENT and argument.default not in values:
+                values.append(argument.default)
+            return {"enum": values}
+        case "values" | "rest":
+            item = {"type": "array", "items": item}
+            least = argument.length if argument.length is not None else argument.least
+            item |= {"minItems": least} if least else {}
+            item |= {"maxItems": argument.length} if argument.length is not None else {}
+        case "optional" if argument.bare:
+            item = {"anyOf": [item, {"const": True}]}
+    if argument.repeat:
+        item = {"type": "array", "items": item}
+        return item | ({"minItems": 1} if argument.required else {})
+    return item
+
+
+def to_command_line(command: Command) -> CommandLine:
+    """Return how arguments of the schema become the words of the command line."""
+    return CommandLine(
+        command.parser,
+        tuple(_parameter(each) for each in command.arguments),
+        command.chooser or None,
+        {name: to_command_line(inner) for name, inner in command.commands.items()},
+        command.prefixes,
+        command.files,
+    )
+
+
+def _parameter(argument: Argument) -> Parameter:
+    long = next((each for each in argument.flags if len(each) > 2), argument.flags[0] if argument.flags else None)
+    default = ABSENT if argument.group is not None and argument.takes != "count" else argument.default
+    return Parameter(
+        argument.name,
+        long,
+        argument.takes,
+        argument.off_flag,
+        argument.length,
+        argument.repeat,
+        argument.value.encode,
+        argument.choices,
+        default,
+    )

@@ -1,0 +1,159 @@
+"""A script's source -> the contract of calling it: read, never run.
+
+The law: nothing is invented. What cannot be read is named in `Derivation.unread`, and a reading that rests on prose,
+not on declarations, says so by its confidence.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from threading import Lock
+from typing import Any, Literal
+
+from skillruntime.contract.contract import Contract
+from skillruntime.derive.calls import Neighbours
+from skillruntime.derive.command import Unread
+from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
+from skillruntime.derive.node_script import read_node
+from skillruntime.derive.python_script import read_python
+from skillruntime.derive.reading import Reading
+from skillruntime.derive.shell_script import read_shell
+
+__all__ = ["Derivation", "derive"]
+
+SOURCE_LIMIT = 400_000
+"""Characters of a script that is read; a longer one is data, or generated."""
+
+Confidence = Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A contract that was read out of a script, and how far it can be relied on.
+
+    ``document`` is one for `Contract.from_dict`. ``confidence`` is ``"high"`` where a parser declares every argument
+    and all was read, ``"medium"`` where something stayed unread, ``"low"`` where only prose or use speaks of them.
+    """
+
+    document: Mapping[str, Any]
+    framework: str
+    confidence: Confidence
+    unread: tuple[Unread, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every argument of the script was read, with all that is declared of it."""
+        return not self.unread
+
+    def to_contract(self, name: str = "") -> Contract:
+        """Return the contract, under *name*; raises `InvalidSkillError` where its schema is too costly to use."""
+        return Contract.from_dict(self.document, name=name)
+
+
+def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = None) -> Derivation | None:
+    """Return what *source*, the script at *path* within its skill, takes; None where it is no script that can be read.
+
+    The source is parsed, never imported or run. *neighbours* gives the source of a module beside a Python script by its
+    dotted name (a package by ``name.__init__``), for constants and helpers that the script imports; without it such
+    names stay unread. The same source is read once, as long as the modules it was read with are the same too.
+
+    >>> found = derive("import argparse\\np = argparse.ArgumentParser()\\np.add_argument('--limit', type=int)\\n"
+    ...                "p.parse_args()", path="scripts/top.py")
+    >>> found.framework, found.confidence, found.document["input"]["properties"]
+    ('argparse', 'high', {'limit': {'type': 'integer'}})
+    """
+    text = source.decode("utf-8-sig", "replace") if isinstance(source, bytes) else source.removeprefix("\ufeff")
+    if len(text) > SOURCE_LIMIT:
+        return None
+    return _remembered.read(text, path, neighbours)
+
+
+class _Remembered:
+    """What was derived, by script, with the modules beside it that were asked for: none of them may have changed."""
+
+    def __init__(self, most: int = 256) -> None:
+        self._known: OrderedDict[tuple[str, bool, bytes], tuple[dict[str, bytes], Derivation | None]] = OrderedDict()
+        self._lock = Lock()
+        self._most = most
+
+    def read(self, text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
+        """Return what was derived before from the same sources, or derive it."""
+        key = (path, neighbours is None, _digest(text))
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and all(_digest(_asked(neighbours, name)) == was for name, was in known[0].items()):
+            return known[1]
+        asked: dict[str, bytes] = {}
+
+        def noted(name: str) -> str | None:
+            source = _asked(neighbours, name)
+            asked[name] = _digest(source)
+            return source
+
+        found = _derive(text, path, None if neighbours is None else noted)
+        with self._lock:
+            self._known[key] = (asked, found)
+            self._known.move_to_end(key)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return found
+
+
+def _asked(neighbours: Neighbours | None, name: str) -> str | None:
+    return None if neighbours is None else neighbours(name)
+
+
+def _digest(text: str | None) -> bytes:
+    return b"" if text is None else sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+_remembered = _Remembered()
+
+
+def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
+    read = _READERS.get(posixpath.splitext(path)[1].lower()) or _by_first_line(text)
+    try:
+        reading = None if read is None else read(text, neighbours)
+    except RecursionError:
+        return None
+    return None if reading is None else _to_derivation(reading, path)
+
+
+def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | None] | None:
+    first = text.partition("\n")[0]
+    if not first.startswith("#!"):
+        return None
+    return next((_READERS[suffix] for name, suffix in _INTERPRETERS if name in first), None)
+
+
+def _to_derivation(reading: Reading, path: str) -> Derivation:
+    unread = tuple(dict.fromkeys(reading.command.all_unread()))
+    notes = tuple(reading.command.all_notes())
+    command = with_distinct_names(reading.command)
+    confidence = reading.confidence if not unread or reading.confidence == "low" else "medium"
+    derived: dict[str, Any] = {"from": path, "framework": reading.framework, "confidence": confidence}
+    if unread:
+        derived["unread"] = [str(each) for each in unread]
+    if notes:
+        derived["notes"] = list(notes)
+    title = posixpath.splitext(posixpath.basename(path))[0]
+    document: dict[str, Any] = {"title": title, "description": command.description}
+    document["input"] = reading.schema if reading.schema is not None else to_input_schema(command)
+    document["run"] = {"script": path}
+    if reading.schema is None:
+        document["run"]["command_line"] = to_command_line(command).to_dict()
+    document["derived"] = derived
+    return Derivation(document, reading.framework, confidence, unread, notes)
+
+
+_READERS: dict[str, Callable[[str, Neighbours | None], Reading | None]] = {
+    **dict.fromkeys((".py", ".pyw"), read_python),
+    **dict.fromkeys((".sh", ".bash", ".zsh"), read_shell),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), read_node),
+}
+_INTERPRETERS = (("python", ".py"), ("bash", ".sh"), ("/sh", ".sh"), ("zsh", ".sh"), ("node", ".js"))

@@ -1,0 +1,388 @@
+"""The client's side of one invocation as a generator: it yields what to do and is sent what came of it. No I/O.
+
+    plan -> POST -> accepted -> GET status, pause, ... -> GET result -> the final `Execution`
+
+The driver owns sockets, time and credentials; every decision is here: what may be sent again without running the skill
+twice, how long to pause, and what is wrong with an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from skillruntime.contract.versions import Version
+from skillruntime.remote.descriptor import SkillDescriptor
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION, RetryPolicy
+from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    InvocationRequest,
+    MessageError,
+    can_reach,
+    parse_json,
+)
+from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, RetryHint, WireCode
+
+__all__ = [
+    "Conversation",
+    "Pause",
+    "Plan",
+    "Saw",
+    "Send",
+    "cancel",
+    "check_protocol",
+    "converse",
+    "read_error",
+    "resume",
+]
+
+MAX_PAUSE: Final = 30.0
+"""Seconds, at most, that our own backoff, or the interval of polling, makes us pause at once."""
+
+_FIRST_POLL, _LAST_POLL = 0.1, 5.0  # seconds: our own polling, where the server says nothing
+_MOST_ATTEMPTS: Final = 10  # of a call that timed out, whatever the server suggests
+_NEVER: Final = 1e9  # seconds: as good as never
+_RETRIED: Final = frozenset({429, 502, 503, 504})
+_CERTAIN: Final = frozenset({429, 503})  # the server says that it did not take the request
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this request, and send back its `WireResponse` or `UnreachableError`."""
+
+    request: WireRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for *seconds*, and send back nothing."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Saw:
+    """The execution as it stands now: to remember its id, or to show its progress. Send back nothing."""
+
+    execution: Execution
+
+
+Answer: TypeAlias = WireResponse | UnreachableError | None
+Conversation: TypeAlias = Generator[Send | Pause | Saw, Answer, Execution]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be invoked, and how patiently.
+
+    ``key`` is the idempotency key; ``repeatable`` says that the skill may run twice without harm; ``jitter`` gives
+    numbers from 0 to 1; ``patience`` is how many seconds of failed polling in a row are borne, and for how long a
+    server may ask us to stay away.
+    """
+
+    descriptor: SkillDescriptor
+    request: InvocationRequest
+    key: str
+    repeatable: bool = False
+    wait_seconds: float = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    jitter: Callable[[], float] = lambda: 1.0
+    patience: float = 300.0
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """How often to try a POST that did not get through."""
+        return self.descriptor.endpoint.retry or RetryPolicy()
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether a POST whose answer was lost may be sent again: the server would know it, or it does no harm."""
+        return self.repeatable or self.descriptor.extensions.idempotency_key
+
+
+def check_protocol(descriptor: SkillDescriptor) -> None:
+    """Check that we speak the descriptor's protocol: the same MAJOR (chapter 8), before anything is sent.
+
+    Raises:
+        RemoteError: we do not.
+    """
+    stated = descriptor.protocol.version
+    ours = Version.parse(PROTOCOL_VERSION).major
+    if Version.parse(stated).major != ours:
+        details = {"descriptor_version": stated, "consumer_supported_range": f">={ours}.0.0,<{ours + 1}.0.0"}
+        upgrade_url = descriptor.protocol.changelog_url or descriptor.documentation_url or descriptor.provider.url
+        if upgrade_url:
+            details["upgrade_url"] = upgrade_url
+        raise RemoteError(version_incompatible(details))
+
+
+def version_incompatible(details: Mapping[str, Any]) -> ErrorDocument:
+    """Return the refusal of a protocol version (chapter 8)."""
+    message = f"Protocol {details['descriptor_version']} is not {details['consumer_supported_range']}"
+    return ErrorDocument(WireCode.VERSION_INCOMPATIBLE, message, details)
+
+
+def converse(plan: Plan) -> Conversation:
+    """Invoke the skill and follow the execution to its end.
+
+    An execution that timed out is tried again, after the delay that the server suggests, where that does no harm.
+
+    Raises:
+        RemoteError: refused, unreachable, or an answer that is not the protocol.
+    """
+    check_protocol(plan.descriptor)
+    attempt = 0
+    while True:
+        execution, asked = yield from _submit(plan)
+        final = yield from _follow(plan, execution, asked)
+        hint = final.error.retry if final.error is not None else None
+        allowed = hint.max_attempts if hint is not None and hint.max_attempts is not None else 0
+        attempt += 1
+        may_repeat = plan.repeatable and attempt < min(allowed, _MOST_ATTEMPTS) and not _is_too_long(plan, hint)
+        if final.status is not ExecutionStatus.TIMEOUT or not may_repeat:
+            return final
+        yield Pause(_backoff(plan, attempt - 1, hint))
+        plan = replace(plan, key=f"{plan.key}-{attempt}")  # another attempt is another execution
+
+
+def resume(plan: Plan, execution_id: str) -> Conversation:
+    """Follow an execution that was begun before, by its id."""
+    check_protocol(plan.descriptor)
+    response = yield from _get(plan, plan.descriptor.endpoint.status_of(execution_id))
+    execution = _read_execution(response, plan, execution_id)
+    return (yield from _follow(plan, execution, _asked(response)))
+
+
+def cancel(plan: Plan, execution_id: str) -> Conversation:
+    """Ask for an execution to be cancelled (an extension), and return it as it then stands."""
+    url = plan.descriptor.endpoint.status_of(execution_id)
+    answer = yield Send(WireRequest("DELETE", url, plan.headers))
+    if not isinstance(answer, WireResponse):
+        raise _unreachable(answer, may_have_run=True)
+    return _read_execution(answer, plan, execution_id)
+
+
+def _submit(plan: Plan) -> Generator[Send | Pause | Saw, Answer, tuple[Execution, float | None]]:
+    """POST until it is taken, refused, or no longer safe to send again; return also when to come back."""
+    headers = {**plan.headers, "content-type": plan.descriptor.endpoint.content_type, "accept": "application/json"}
+    if plan.descriptor.extensions.idempotency_key:
+        headers["idempotency-key"] = plan.key
+    headers |= _wait_header(plan)
+    body = json.dumps(plan.request.to_dict(), ensure_ascii=False, separators=(",", ":")).encode()
+    request = WireRequest("POST", plan.descriptor.endpoint.url, headers, body)
+    attempts = max(1, plan.retry.max_attempts)
+    unsure = False
+    for attempt in range(attempts):
+        answer = yield Send(request)
+        failure, may_have_run, hint = _submission_failure(answer)
+        unsure = unsure or may_have_run
+        if failure is None:
+            assert isinstance(answer, WireResponse)
+            return _read_execution(answer, plan, None), _asked(answer)
+        if (unsure and not plan.may_repeat) or attempt == attempts - 1 or _is_too_long(plan, hint):
+            raise RemoteError(failure, may_have_run=unsure and not plan.may_repeat)
+        yield Pause(_backoff(plan, attempt, hint))
+    raise AssertionError("unreachable")
+
+
+def _submission_failure(answer: Answer) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
+    """What stood in the way of a POST and may pass: the error, whether the skill may run, and when to try again."""
+    if isinstance(answer, UnreachableError):
+        if answer.is_refused:
+            raise _unreachable(answer, may_have_run=False)
+        return _unreachable(answer, may_have_run=False).document, answer.was_sent, None
+    assert isinstance(answer, WireResponse)
+    if answer.status not in _RETRIED:
+        return None, False, None
+    document = read_error(answer)
+    if document is not None and document.code == WireCode.EXECUTION_TIMEOUT and _has_execution(answer):
+        return None, False, None  # a synchronous wait that ended in a timeout: the document says all
+    hint = (document.retry if document is not None else None) or RetryHint()
+    asked = _retry_after(answer)
+    if asked is not None:
+        hint = replace(hint, suggested_delay_ms=int(asked * 1000))
+    shown = document or ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}")
+    return replace(shown, retry=hint if hint != RetryHint() else None), answer.status not in _CERTAIN, hint
+
+
+def _follow(plan: Plan, execution: Execution, asked: float | None) -> Conversation:
+    """Poll until the end, then fetch the result where the status did not bring it."""
+    endpoint = plan.descriptor.endpoint
+    polls = 0
+    while True:
+        yield Saw(execution)
+        if execution.status is ExecutionStatus.COMPLETED and not execution.has_output:
+            response = yield from _get(plan, endpoint.result_of(execution.execution_id))
+            result = _read_result(response, plan, execution)
+            if result.is_final:
+                return result
+        elif execution.is_final:
+            return execution
+        yield Pause(min(MAX_PAUSE, _poll_interval(plan, polls, asked)))
+        response = yield from _get(plan, endpoint.status_of(execution.execution_id), _wait_header(plan))
+        asked = _asked(response)
+        seen = _read_execution(response, plan, execution.execution_id)
+        if not can_reach(execution.status, seen.status):
+            raise _nonsense(response, f"an execution cannot become {seen.status} once it was {execution.status}")
+        execution = seen
+        polls += 1
+
+
+def _get(
+    plan: Plan, url: str, more: Mapping[str, str] | None = None
+) -> Generator[Send | Pause | Saw, Answer, WireResponse]:
+    """GET until there is an answer that says something; what only fails to come is asked for again."""
+    waited, failures = 0.0, 0
+    while True:
+        answer = yield Send(WireRequest("GET", url, {**plan.headers, **(more or {}), "accept": "application/json"}))
+        if isinstance(answer, WireResponse) and answer.status < 500 and answer.status not in (408, 429):
+            return answer
+        if isinstance(answer, UnreachableError) and answer.is_refused:
+            raise _unreachable(answer, may_have_run=True)
+        asked = _retry_after(answer) if isinstance(answer, WireResponse) else None
+        hint = RetryHint(int(asked * 1000)) if asked is not None else None
+        pause = _backoff(plan, failures, hint, first=min(plan.retry.backoff_ms / 1000, 0.5) or 0.1)
+        if waited + pause > plan.patience:
+            if isinstance(answer, WireResponse):
+                raise RemoteError(read_error(answer) or _nonsense(answer, "").document, may_have_run=True)
+            raise _unreachable(answer, may_have_run=True)
+        waited, failures = waited + pause, failures + 1
+        yield Pause(pause)
+
+
+def _backoff(plan: Plan, attempt: int, hint: RetryHint | None, *, first: float | None = None) -> float:
+    """The pause before the next try (6.6): first x 2^n with full jitter in its upper half; never below the wish."""
+    base: float = plan.retry.backoff_ms / 1000 if first is None else first
+    pause: float = min(MAX_PAUSE, base * 2.0 ** min(attempt, 16))
+    pause = pause * (0.5 + 0.5 * plan.jitter())
+    if hint is not None and hint.suggested_delay_ms is not None:
+        pause = max(pause, hint.suggested_delay_ms / 1000)
+    return pause
+
+
+def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
+    """Whether the server asks us to stay away for longer than we wait: then the caller is told so at once."""
+    delay = hint.suggested_delay_ms if hint is not None else None
+    return delay is not None and delay / 1000 > plan.patience
+
+
+def _wait_header(plan: Plan) -> dict[str, str]:
+    """``Prefer: wait`` (RFC 7240), where the server announces that it waits, and no longer than it does."""
+    seconds = min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds)
+    return {"prefer": f"wait={seconds:.0f}"} if seconds >= 1 else {}
+
+
+def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
+    """The pause before the next poll; *asked* is the server's ``Retry-After``, which cannot say less than a second."""
+    wished = plan.descriptor.extensions.poll_interval_ms
+    if asked is not None and (asked != 1 or wished is None):
+        return max(asked, _FIRST_POLL)  # a server that says "now" each time is still not asked without a pause
+    if wished is not None:
+        return wished / 1000
+    return min(_LAST_POLL, _FIRST_POLL * 1.5 ** min(polls, 20))
+
+
+def _read_execution(response: WireResponse, plan: Plan, execution_id: str | None) -> Execution:
+    """Read the execution that *response* shows, or raise what it says, or what is wrong with it."""
+    if not (200 <= response.status < 300 or (response.status == 504 and _has_execution(response))):
+        raise _refusal(response, may_have_run=execution_id is not None and not plan.repeatable)
+    try:
+        execution = Execution.from_dict(_read_json(response))
+    except MessageError as error:
+        raise _nonsense(response, str(error)) from None
+    if execution_id is not None and execution.execution_id != execution_id:
+        raise _nonsense(response, "it shows another execution than the one that was asked for")
+    if execution.skill_id and execution.skill_id != plan.descriptor.id:
+        raise _nonsense(response, f"it is about the skill {execution.skill_id!r}, not {plan.descriptor.id!r}")
+    return replace(execution, skill_id=plan.descriptor.id)
+
+
+def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Execution:
+    """Read what the result's address answers: the whole document, or, as in 6.2, nothing but ``{output}``."""
+    if response.status == 200:
+        document = _read_json(response)
+        if isinstance(document, dict) and "output" in document and "status" not in document:
+            return replace(execution, output=document["output"], has_output=True)
+    result = _read_execution(response, plan, execution.execution_id)
+    if result.status is ExecutionStatus.COMPLETED and not result.has_output:
+        return replace(result, has_output=True)  # a completed skill that gives nothing gives null
+    return result
+
+
+def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
+    """The error for a refusal; of an execution that was accepted nobody knows then how far it came."""
+    document = read_error(response)
+    if document is None:
+        if 300 <= response.status < 400:
+            return _nonsense(response, "it redirects to where we do not follow; the descriptor should name the target")
+        return _nonsense(response, "it carries no error of the protocol")
+    return RemoteError(document, may_have_run=may_have_run)
+
+
+def _nonsense(response: WireResponse, why: str) -> RemoteError:
+    """The error for an answer that is not the protocol: says what came, and what was wrong with it."""
+    kind = response.headers.get("content-type", "no content type")[:60]
+    message = f"The endpoint answered {response.status} ({kind}, {len(response.body)} bytes): {why or 'no answer'}"
+    may_have_run = response.status < 400 or response.status >= 500
+    return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message), may_have_run=may_have_run)
+
+
+def _unreachable(answer: Answer, *, may_have_run: bool) -> RemoteError:
+    return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(answer)), may_have_run=may_have_run)
+
+
+def _read_json(response: WireResponse) -> Any:
+    try:
+        return parse_json(response.body)
+    except MessageError as error:
+        start = response.body[:40].decode("utf-8", "replace").strip()
+        raise _nonsense(response, f"the body is no JSON ({error.violations[0]['actual']}): {start!r}") from None
+
+
+def read_error(response: WireResponse) -> ErrorDocument | None:
+    """Return the error that *response* carries in the protocol's envelope; None where it carries none."""
+    try:
+        document = parse_json(response.body)
+    except MessageError:
+        return None
+    return ErrorDocument.from_dict(document.get("error")) if isinstance(document, dict) else None
+
+
+def _has_execution(response: WireResponse) -> bool:
+    try:
+        document = parse_json(response.body)
+    except MessageError:
+        return False
+    return isinstance(document, dict) and "execution_id" in document and "status" in document
+
+
+def _asked(response: WireResponse) -> float | None:
+    """When the server wants to be asked again: at once where it has just waited for news, as it was asked to."""
+    return 0.0 if "preference-applied" in response.headers else _retry_after(response)
+
+
+def _retry_after(response: WireResponse) -> float | None:
+    """The seconds that ``Retry-After`` asks for; a date is held against the server's own ``Date``, not our clock."""
+    text = response.headers.get("retry-after", "")
+    try:
+        seconds = float(text) if text[:1].isdigit() else _seconds_between(response.headers.get("date", ""), text)
+    except (ValueError, TypeError):
+        return None
+    return seconds if 0 <= seconds < _NEVER else _NEVER if seconds > 0 else None
+
+
+def _seconds_between(now: str, then: str) -> float:
+    return max(0.0, (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds())
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Return the scheme, host and port of *url*: who may see the credentials that are for it."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    return parts.scheme, (parts.hostname or "").lower(), port

@@ -1,0 +1,92 @@
+"""Which addresses may be spoken to: never, unless the host says so, those inside our own network.
+
+A descriptor or a webhook names an address that a stranger chose. What it resolves to is checked, and then that very
+address is connected to, so that a second answer of the name's server cannot lead elsewhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from skillruntime.remote.http_message import UnreachableError
+
+__all__ = ["AddressGuard", "is_inside"]
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: its last 32 bits are an IPv4 address
+_SHARED = ipaddress.ip_network("100.64.0.0/10")  # RFC 6598
+
+
+def is_inside(address: str) -> bool:
+    """Return whether *address* is of a private, local or otherwise special network, also when dressed up as IPv6.
+
+    >>> [is_inside(each) for each in ("8.8.8.8", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::a00:1")]
+    [False, True, True, True, True]
+    """
+    found: _Address = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if inner is None and found in _NAT64:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_inside(str(inner))
+    return not found.is_global or found.is_multicast or found in _SHARED
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+@dataclass(frozen=True, slots=True)
+class AddressGuard:
+    """Resolves a host and says which of its addresses may be connected to.
+
+    *allowed* are hosts (names or addresses, with ``:port`` or for all ports) that may lie inside; *allow_all* lets
+    every address through. *resolve* asks the name server.
+    """
+
+    allowed: frozenset[str] = frozenset()
+    allow_all: bool = False
+    resolve: Callable[[str, int], Awaitable[Iterable[str]]] = _resolve
+
+    async def address_of(self, url: str) -> str:
+        """Return the address to connect to for *url*.
+
+        Raises:
+            UnreachableError: it has none, or one of them lies inside.
+        """
+        try:
+            parts = urlsplit(url)
+            host, stated = (parts.hostname or "").rstrip(".").lower(), parts.port
+        except ValueError:  # brackets that do not close, or a port that is none
+            raise UnreachableError("The address is no URL", was_sent=False, is_refused=True) from None
+        if parts.scheme not in ("http", "https") or not host:
+            raise UnreachableError("The address is neither http nor https", was_sent=False, is_refused=True)
+        port = stated or (443 if parts.scheme == "https" else 80)
+        try:
+            addresses = list(await self.resolve(host, port))
+        except (OSError, UnicodeError):
+            raise UnreachableError(f"The host {host!r} is not known", was_sent=False) from None
+        if not addresses:
+            raise UnreachableError(f"The host {host!r} has no address", was_sent=False)
+        if not self.allow_all and not {host, f"{host}:{port}"} & self.allowed and any(map(is_inside, addresses)):
+            message = f"The host {host!r} lies inside a private network, where this client may not reach"
+            raise UnreachableError(message, was_sent=False, is_refused=True)
+        return addresses[0]
+
+
+def from_setting(value: Any) -> AddressGuard:
+    """Return the guard that a setting means: a guard, True for every address, or the hosts that may lie inside."""
+    if isinstance(value, AddressGuard):
+        return value
+    if isinstance(value, bool):
+        return AddressGuard(allow_all=value)
+    return AddressGuard(allowed=frozenset(str(each).lower() for each in value))

@@ -1,0 +1,56 @@
+"""What a result says of itself: its ``status`` and ``errors`` (contract chapter 31.2), as the envelope's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.error_responses import with_next_step
+
+__all__ = ["read_reported"]
+
+_STATUSES = ("success", "partial_success", "failed")
+
+
+def read_reported(output: Any) -> tuple[str, list[SkillError] | None]:
+    """Return the status and the errors that *output* carries; success, and none, where it carries no status.
+
+    An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in ``details.code``; an error without a next
+    step gets one.
+
+    >>> status, errors = read_reported({"status": "failed", "errors": [{"code": "QUOTA", "message": "Used up"}]})
+    >>> errors[0].message, errors[0].code.value, errors[0].details
+    ('Used up', 'TOOL_EXECUTION_FAILED', {'code': 'QUOTA'})
+    """
+    if not isinstance(output, Mapping) or output.get("status") not in _STATUSES:
+        return "success", None
+    status: str = output["status"]
+    listed = output.get("errors")
+    errors = [_error_from(item) for item in listed] if isinstance(listed, list) else []
+    if status == "failed" and not errors:
+        message = output.get("message")
+        said = message if isinstance(message, str) and message else "The skill reported a failure without a reason"
+        errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, said, recoverable=False)]
+    return status, [with_next_step(error) for error in errors] or None
+
+
+def _error_from(item: Any) -> SkillError:
+    if not isinstance(item, Mapping):
+        return SkillError(ErrorCode.TOOL_EXECUTION_FAILED, str(item), recoverable=False)
+    given: Any = item.get("code")
+    details = dict(item["details"]) if isinstance(item.get("details"), Mapping) else {}
+    try:
+        code = ErrorCode(given)
+    except ValueError:
+        code = ErrorCode.TOOL_EXECUTION_FAILED
+        if given is not None:
+            details["code"] = given
+    action = item.get("suggested_action")
+    return SkillError(
+        code,
+        str(item.get("message") or "The skill gave no message"),
+        recoverable=item.get("recoverable") is True,
+        details=details or None,
+        suggested_action=action if isinstance(action, str) else None,
+    )

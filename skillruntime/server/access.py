@@ -1,0 +1,138 @@
+"""Who calls: API keys, known by their hashes alone, and what a caller may do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skillruntime.errors import InvalidSkillError
+from skillruntime.remote.http_message import WireRequest
+
+__all__ = ["Authenticator", "BadCredentialsError", "KeyRing", "Principal", "hash_key", "new_key"]
+
+ANONYMOUS: Final = "anonymous"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A caller whose credentials were good.
+
+    ``skills`` are the ids it may call, all where it is None. An operator may also see, cancel and complete what others
+    began.
+    """
+
+    id: str
+    skills: frozenset[str] | None = None
+    is_operator: bool = False
+
+    def may_call(self, skill_id: str) -> bool:
+        """Whether this caller may call the skill."""
+        return self.skills is None or skill_id in self.skills
+
+
+class BadCredentialsError(Exception):
+    """There were credentials, and they are not good. Says nothing of why: that would help who guesses."""
+
+
+Authenticator = Callable[[WireRequest, Mapping[str, Any] | None], Awaitable[Principal | None]]
+"""Tells who sends a request: None where it brings no credentials that this authenticator reads. The second argument is
+``caller.credentials`` of the body, for ``custom`` schemes.
+
+Raises:
+    BadCredentialsError: it brings credentials that are not good.
+"""
+
+
+def new_key() -> str:
+    """Return a new API key: 256 random bits, with a prefix that scanners for leaked keys can know."""
+    return "skr_" + secrets.token_urlsafe(32)
+
+
+def hash_key(key: str) -> str:
+    """Return what is kept of an API key. A key of 256 random bits needs no slow hash: it cannot be guessed.
+
+    >>> hash_key("skr_example")[:16]
+    'f38f04cd1c6e6929'
+    """
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class KeyRing:
+    """Knows callers by API key: an authenticator.
+
+    *header* is where the key is expected; ``Authorization: Bearer`` is read too.
+    """
+
+    def __init__(self, keys: Mapping[str, Principal], *, header: str = "X-API-Key") -> None:
+        self._keys = dict(keys)  # by hash: looking up a hash tells nothing of the key by its time
+        self.header = header
+
+    @classmethod
+    def from_text(cls, text: str, *, header: str = "X-API-Key") -> KeyRing:
+        """Return the ring that a key file holds: ``{"keys": [{"id", "sha256", "skills"?, "operator"?}]}``.
+
+        Raises:
+            InvalidSkillError: the file is none; no key is quoted.
+        """
+        try:
+            entries = json.loads(text)["keys"]
+            keys = {entry["sha256"].lower(): _principal(entry) for entry in entries}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InvalidSkillError('The key file is no {"keys": [{"id": ..., "sha256": ...}]}') from None
+        return cls(keys, header=header)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+        """Return the caller whose key *request* carries."""
+        key = request.headers.get(self.header.lower()) or bearer_token(request)
+        if not key:
+            return None
+        principal = self._keys.get(hash_key(key))
+        if principal is None:
+            raise BadCredentialsError
+        return principal
+
+
+def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
+    """Return the authenticator that asks each of *authenticators*; the first that knows the caller counts."""
+    asked = tuple(authenticators)
+
+    async def authenticate(request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+        was_bad = False
+        for each in asked:
+            try:
+                principal = await each(request, credentials)
+            except BadCredentialsError:
+                was_bad = True
+            else:
+                if principal is not None:
+                    return principal
+        if was_bad:
+            raise BadCredentialsError
+        return None
+
+    return authenticate
+
+
+def bearer_token(request: WireRequest) -> str | None:
+    """Return the token of ``Authorization: Bearer``, if there is one."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def _principal(entry: Mapping[str, Any]) -> Principal:
+    skills = entry.get("skills")
+    caller = str(entry["id"])
+    if caller == ANONYMOUS:
+        raise ValueError("anonymous is who shows no key")
+    return Principal(
+        caller,
+        frozenset(map(str, skills)) if isinstance(skills, list) and "*" not in skills else None,
+        entry.get("operator") is True,
+    )

@@ -1,0 +1,211 @@
+"""The service on the network: an ASGI application (extra ``serve``, on Starlette).
+
+Everything is decided in `SkillService`; here bodies are read within their limits, events are streamed, and the pages
+for people are drawn.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
+from urllib.parse import unquote
+
+import anyio
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.remote.protocol import MessageError
+from skillruntime.remote.wire_errors import WireCode
+from skillruntime.server.console import Pages
+from skillruntime.server.events import EVENT_STREAM, event_id, to_event
+from skillruntime.server.http_responses import RefusedError, refuse, without_content
+from skillruntime.server.request_parsing import knows_cancelled
+from skillruntime.server.service import SkillService
+
+__all__ = ["create_app"]
+
+_log = logging.getLogger("skillruntime.remote")
+_HEARTBEAT: Final = 15.0  # seconds between comments on a silent event stream, so that nobody between takes it for dead
+# RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
+_ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+
+
+def create_app(
+    service: SkillService,
+    *,
+    lifespan: Callable[[], AbstractAsyncContextManager[object]] | None = None,
+    pages: bool = True,
+) -> Starlette:
+    """Return the application for *service*.
+
+    *lifespan* is entered before the first request and left after the last. *pages* are those for people. There are no
+    CORS headers: a browser's scripts of other origins have no business here.
+    """
+
+    @asynccontextmanager
+    async def run(app: Starlette) -> AsyncIterator[None]:
+        if lifespan is None:
+            yield
+        else:
+            async with lifespan():
+                yield
+        service.stop()
+
+    drawn = Pages(service)
+
+    async def respond(request: Request) -> Response:
+        wire = _head(request)
+        try:
+            _check_head(request)
+            wire = _head(request, await _read_body(request, service))
+            if pages and drawn.knows(wire):
+                return _to_starlette(await drawn.answer(wire))
+            answer = await service.handle(wire)
+        except RefusedError as refusal:
+            answer = _of_method(wire, refusal.answer(wire))
+        except MessageError as error:
+            answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer(wire))
+        except Exception:
+            _log.exception("%s failed with an unexpected exception", wire.method)
+            answer = _of_method(wire, refuse(WireCode.INTERNAL_ERROR, "The server failed inside").answer(wire))
+        if _is_stream(answer) and wire.method == "GET":
+            return _Events(service, wire, answer)
+        return _to_starlette(answer)
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        response = await respond(Request(scope, receive))
+        await response(scope, receive, send)
+
+    app = Starlette(lifespan=run)
+    app.router.default = door  # the service knows its own addresses and methods
+    return app
+
+
+def _head(request: Request, body: bytes = b"") -> WireRequest:
+    """The request as a value. The path is taken raw: an escaped slash is no slash."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    # RFC 9112, 3.2.2: a server accepts the absolute form too.
+    path = "/" + _ORIGIN.sub("", raw.decode("latin-1").partition("?")[0], count=1).removeprefix("/")
+    query = request.scope.get("query_string", b"").decode("latin-1")
+    url = f"http://localhost{path}" + (f"?{query}" if query else "")
+    return WireRequest(
+        request.method, url, _headers(request.headers.items()), body, request.client.host if request.client else ""
+    )
+
+
+def _headers(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Header lines as one value a name: those of one name are one list (RFC 9110, 5.3)."""
+    headers: dict[str, str] = {}
+    for name, value in lines:
+        name = name.lower()
+        between = "; " if name == "cookie" else ", "
+        headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
+    return headers
+
+
+def _check_head(request: Request) -> None:
+    """Check what a server must refuse before it reads on.
+
+    Raises:
+        MessageError: the request can be read in two ways.
+    """
+    host = request.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        raise MessageError([{"field": "Host", "expected": "a host and a port", "actual": host[:80]}])
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        # RFC 9112, 6.1: who sends both may be smuggling a second request past a proxy.
+        told = {"field": "Content-Length", "expected": "nothing beside Transfer-Encoding", "actual": "both"}
+        raise MessageError([told])
+
+
+async def _read_body(request: Request, service: SkillService) -> bytes:
+    """Read the body, at most so long and for so long.
+
+    Raises:
+        RefusedError: it is longer, or slower.
+    """
+    limits = service.limits
+    declared = request.headers.get("content-length", "0")
+    body = bytearray()
+    too_large = refuse(WireCode.REQUEST_TOO_LARGE, f"A body may have {limits.body_bytes:,} bytes")
+    if not declared.isdecimal() or int(declared[:18]) > limits.body_bytes:
+        raise too_large
+    with anyio.move_on_after(limits.body_seconds):
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limits.body_bytes:
+                    raise too_large
+        except ClientDisconnect:
+            raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent to its end") from None
+        return bytes(body)
+    raise refuse(WireCode.REQUEST_TIMEOUT, f"A body is read for {limits.body_seconds:g} s at most")
+
+
+def _of_method(request: WireRequest, response: WireResponse) -> WireResponse:
+    return without_content(response) if request.method == "HEAD" else response
+
+
+def _is_stream(response: WireResponse) -> bool:
+    return response.headers.get("content-type", "").startswith(EVENT_STREAM)
+
+
+def _to_starlette(response: WireResponse) -> Response:
+    headers = dict(response.headers)
+    if response.status in (408, 413):
+        headers["connection"] = "close"  # the rest of the body is not read
+    answer = Response(response.body, response.status, headers)
+    if _is_stream(response):
+        del answer.headers["content-length"]
+    return answer
+
+
+class _Events(Response):
+    """The stream that *answer* begins: the execution at each change, until it has ended.
+
+    Changes faster than the reader come as one.
+    """
+
+    def __init__(self, service: SkillService, request: WireRequest, answer: WireResponse) -> None:
+        super().__init__(headers=dict(answer.headers))
+        del self.headers["content-length"]
+        self._service = service
+        self._execution_id = unquote(request.path.split("/")[2])
+        self._last_seen = request.headers.get("last-event-id")
+        self._plain = not knows_cancelled(request)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events; end with the execution, with the reader, or with the server."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with anyio.create_task_group() as tasks:
+
+            async def listen() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            async def beat() -> None:
+                while True:
+                    await anyio.sleep(_HEARTBEAT)
+                    await send(_chunk(b": still there\n\n"))
+
+            tasks.start_soon(listen)
+            tasks.start_soon(beat)
+            with self._service.until_stopped():
+                async for execution in self._service.executions.watch(self._execution_id):
+                    if event_id(execution) != self._last_seen:
+                        self._last_seen = event_id(execution)
+                        await send(_chunk(to_event(execution, plain=self._plain)))
+            tasks.cancel_scope.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _chunk(data: bytes) -> dict[str, object]:
+    return {"type": "http.response.body", "body": data, "more_body": True}

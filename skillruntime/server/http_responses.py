@@ -1,0 +1,110 @@
+"""The server's answers as values: JSON, entity tags, problem documents, and the refusal of a request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from skillruntime.remote.descriptor import AuthType, SkillDescriptor
+from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
+
+__all__ = ["RefusedError", "answer_json", "refuse_for_now", "refuse_login", "refuse_rate", "without_content"]
+
+SECURITY_HEADERS: Final[Mapping[str, str]] = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+}
+_VARY: Final = "accept, authorization, x-api-key, skill-extensions"
+
+
+class RefusedError(Exception):
+    """A request is answered with this error, and these headers."""
+
+    def __init__(self, document: ErrorDocument, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(document.message)
+        self.document = document
+        self.headers = dict(headers or {})
+
+    def answer(self, request: WireRequest) -> WireResponse:
+        """Return the envelope of chapter 9, or a problem document (RFC 9457) where that is what is asked for."""
+        headers = dict(self.headers)
+        if self.document.retry is not None and self.document.retry.suggested_delay_ms is not None:
+            headers.setdefault("retry-after", str(-(-self.document.retry.suggested_delay_ms // 1000)))
+        wants_problem = _accepts_problem(request.headers.get("accept", ""))
+        document = self.document.to_problem() if wants_problem else self.document.to_envelope()
+        kind = "application/problem+json" if wants_problem else "application/json"
+        return _response(self.document.http_status, document, {**headers, "content-type": kind})
+
+
+def refuse(code: WireCode, message: str, details: Mapping[str, Any] | None = None) -> RefusedError:
+    """Return the refusal with this code."""
+    return RefusedError(ErrorDocument(code, message, details))
+
+
+def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
+    """Return the 401 of chapter 6.5: what kind of credentials are wanted, and where they come from."""
+    auth = descriptor.auth if descriptor is not None else None
+    kind = auth.type if auth is not None and auth.type is not AuthType.NONE else AuthType.API_KEY
+    details: dict[str, Any] = {"required_auth_type": kind.value}
+    if auth is not None and auth.oauth2 is not None and auth.oauth2.authorization_url:
+        details["authorization_url"] = auth.oauth2.authorization_url
+    header = auth.key_header if auth is not None else "X-API-Key"
+    challenge = (
+        "Bearer" if kind is AuthType.OAUTH2 else f'ApiKey header="{header}"'
+    )  # RFC 9110, 11.6.1: it must name one
+    message = "Authentication is required to invoke this skill"
+    return RefusedError(ErrorDocument(WireCode.AUTH_REQUIRED, message, details), {"www-authenticate": challenge})
+
+
+def refuse_rate(seconds: float, message: str = "Too many requests") -> RefusedError:
+    """Return the 429, with when to come again."""
+    hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
+    return RefusedError(ErrorDocument(WireCode.RATE_LIMIT_EXCEEDED, message, None, hint))
+
+
+def refuse_for_now(seconds: float, message: str) -> RefusedError:
+    """Return the 503 of a server that cannot, with when to come again."""
+    hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
+    return RefusedError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, None, hint))
+
+
+def answer_json(
+    request: WireRequest, document: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> WireResponse:
+    """Return *document* with its entity tag, or a 304 where the caller has it already (RFC 9110, 13.1.2)."""
+    response = _response(status, document, {"content-type": "application/json", **(headers or {})})
+    if request.method not in ("GET", "HEAD") or status != 200:
+        return response
+    tag = '"' + hashlib.sha256(response.body).hexdigest()[:32] + '"'
+    # Private: what one caller is shown is kept in no cache that others share.
+    tagged = {**response.headers, "etag": tag, "cache-control": "private, no-cache", "vary": _VARY}
+    asked = {each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")}
+    if tag in asked or "*" in asked:
+        return WireResponse(304, {name: value for name, value in tagged.items() if name != "content-type"})
+    return WireResponse(200, tagged, response.body)
+
+
+def without_content(response: WireResponse) -> WireResponse:
+    """Return the answer to HEAD where *response* is that to GET: its length is told, not sent (RFC 9110, 9.3.2)."""
+    is_open = response.status in (204, 304) or response.headers.get("content-type", "").startswith("text/event-stream")
+    length = {} if is_open else {"content-length": str(len(response.body))}
+    return WireResponse(response.status, {**response.headers, **length})
+
+
+def _accepts_problem(accept: str) -> bool:
+    """Whether an ``Accept`` names problem documents, and not with a quality of 0 (RFC 9110, 12.4.2)."""
+    for part in accept.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        if kind == "application/problem+json":
+            return not any(re.fullmatch(r"q=0(\.0{0,3})?", each) for each in parameters)
+    return False
+
+
+def _response(status: int, document: Any, headers: Mapping[str, str]) -> WireResponse:
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return WireResponse(status, {**SECURITY_HEADERS, **headers}, body)

@@ -1,0 +1,128 @@
+"""Who calls, by signed token: ``Authorization: Bearer`` with a JWT, checked against a JWKS (extra ``oauth``)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import anyio
+from joserfc import jwt
+from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+
+from skillruntime.errors import InvalidSkillError
+from skillruntime.remote.http_message import UnreachableError, WireRequest
+from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.ssrf_guard import AddressGuard
+from skillruntime.server.access import BadCredentialsError, Principal, bearer_token
+from skillruntime.server.http_responses import refuse_for_now
+
+__all__ = ["JwtCallers", "keys_from"]
+
+_ALGORITHMS: Final = ("RS256", "PS256", "ES256", "ES384", "EdDSA")  # asymmetric alone: a public key signs nothing
+_log = logging.getLogger("skillruntime.remote")
+_REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
+_AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
+_LONGEST: Final = 8192
+
+
+class JwtCallers:
+    """Knows callers by the tokens of one issuer: an authenticator.
+
+    *fetch_keys* gives the issuer's JWKS; it is asked at first, and again when a key is not known, at most once a
+    minute. A token must name *issuer* and *audience*, must expire, and must hold *scope* where one is asked for.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        audience: str,
+        fetch_keys: Callable[[], Awaitable[Mapping[str, Any]]],
+        *,
+        scope: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._issuer = issuer
+        self._fetch = fetch_keys
+        self._scope = scope
+        self._clock = clock
+        self._keys: KeySet | None = None
+        self._fetched_at = float("-inf")
+        self._claims = jwt.JWTClaimsRegistry(
+            now=lambda: int(clock()),
+            leeway=30,
+            iss={"essential": True, "value": issuer},
+            aud={"essential": True, "value": audience},
+            exp={"essential": True},
+            sub={"essential": True},
+        )
+
+    async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
+        """Return the caller whose token *request* carries; None where it carries no JWT.
+
+        Raises:
+            BadCredentialsError: the token is not good.
+            RefusedError: 503, for the issuer's keys cannot be had now.
+        """
+        token = bearer_token(request)
+        if token is None or token.count(".") != 2:
+            return None
+        if len(token) > _LONGEST:
+            raise BadCredentialsError
+        keys = await self._current(is_unknown=False)
+        try:
+            claims = self._read(token, keys)
+        except InvalidKeyIdError:  # as far as we know: it may be new
+            try:
+                claims = self._read(token, await self._current(is_unknown=True))
+            except (JoseError, ValueError):
+                raise BadCredentialsError from None
+        except (JoseError, ValueError):
+            raise BadCredentialsError from None
+        if self._scope is not None and self._scope not in str(claims.get("scope", "")).split():
+            raise BadCredentialsError
+        return Principal(f"{self._issuer} {claims['sub']}")
+
+    def _read(self, token: str, keys: KeySet) -> dict[str, Any]:
+        read = jwt.decode(token, keys, algorithms=list(_ALGORITHMS))
+        self._claims.validate(read.claims)
+        return dict(read.claims)
+
+    async def _current(self, *, is_unknown: bool) -> KeySet:
+        """The issuer's keys; fetched again where one is missing, but not by every stranger's made-up token."""
+        passed = self._clock() - self._fetched_at
+        if (self._keys is None and passed >= _AGAIN) or (is_unknown and passed >= _REFRESH):
+            self._fetched_at = self._clock()
+            try:
+                self._keys = KeySet.import_key_set({"keys": list((await self._fetch()).get("keys", []))})
+            except (InvalidSkillError, JoseError, ValueError) as error:
+                _log.warning("the issuer's keys cannot be had: %s", error)
+        if self._keys is None:
+            raise refuse_for_now(_AGAIN, "Tokens cannot be checked now")
+        return self._keys
+
+
+def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+    """Return what fetches a JWKS from *place*: an https address, or a file.
+
+    What it returns raises `InvalidSkillError` where there is none.
+    """
+
+    async def fetch() -> Mapping[str, Any]:
+        try:
+            if place.startswith(("https://", "http://")):
+                async with HttpTransport(guard or AddressGuard(allow_all=True), timeout=10) as transport:
+                    text = (await transport(WireRequest("GET", place))).body
+            else:
+                text = await anyio.Path(place).read_bytes()
+            document = json.loads(text)
+        except (OSError, ValueError, UnreachableError) as error:
+            raise InvalidSkillError(f"The issuer's keys cannot be read from {place}: {error}") from None
+        if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
+            raise InvalidSkillError(f"What is at {place} is no JWKS")
+        return document
+
+    return fetch

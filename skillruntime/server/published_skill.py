@@ -1,0 +1,262 @@
+"""What a server offers: a skill with its published descriptor, made of the catalog; and the work of running it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skillruntime.catalog.skill import Skill
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, InvalidSkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.remote.descriptor import (
+    AccessPolicy,
+    AuthConfig,
+    CapabilityType,
+    Extensions,
+    InvocationEndpoint,
+    OutputDefinition,
+    Provider,
+    SkillDescriptor,
+    inputs_from_schema,
+)
+from skillruntime.remote.descriptor_file import read_descriptor_file
+from skillruntime.remote.descriptor_parts import is_address
+from skillruntime.remote.protocol import ExecutionStatus
+from skillruntime.remote.wire_errors import ErrorDocument
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
+
+__all__ = ["ServedSkill", "SkillWork", "describe"]
+
+KNOWLEDGE_INPUT = {
+    "type": "object",
+    "properties": {"path": {"type": "string", "description": "A file of the skill; without it, its instructions"}},
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSkill:
+    """A skill that is served: what is published of it, and under which *name* the runtime knows it."""
+
+    descriptor: SkillDescriptor
+    name: str
+    contract: Contract
+    skill: Skill | None = None
+
+    @property
+    def id(self) -> str:
+        """The id in its descriptor."""
+        return self.descriptor.id
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether running it twice does no harm: by its contract it is idempotent, or only reads."""
+        annotations = self.contract.annotations
+        return annotations.get("idempotent") is True or annotations.get("read_only") is True
+
+
+def describe(
+    name: str,
+    contract: Contract,
+    *,
+    base_url: str,
+    skill: Skill | None = None,
+    provider: Provider | None = None,
+    access: AccessPolicy = AccessPolicy.PUBLIC,
+    auth: AuthConfig | None = None,
+    written: SkillDescriptor | None = None,
+    wait_seconds: float = 30.0,
+    poll_interval_ms: int = 250,
+    webhooks: bool = False,
+) -> SkillDescriptor:
+    """Return the descriptor of a local skill, as a server at *base_url* publishes it.
+
+    *written* is the skill's own descriptor.json, whose words are kept; the addresses and extensions are the server's.
+
+    >>> contract = Contract.from_dict({"version": "1.0.0", "description": "Says it", "input": {"type": "object"}})
+    >>> describe("echo", contract, base_url="http://localhost:8400").endpoint.url
+    'http://localhost:8400/skills/echo/invoke'
+    """
+    skill_id = written.id if written is not None else name.replace("/", ".")
+    base = base_url.rstrip("/")
+    document = contract.input.document
+    inputs, is_whole = inputs_from_schema(document)
+    annotations = dict(contract.annotations)
+    timeout = contract.run.get("timeout_seconds")
+    endpoint = InvocationEndpoint(
+        f"{base}/skills/{skill_id}/invoke",
+        status_url=f"{base}/executions/{{execution_id}}",
+        result_url=f"{base}/executions/{{execution_id}}/result",
+        timeout_ms=max(1, round(timeout * 1000)) if timeout is not None else None,
+    )
+    extensions = Extensions(
+        annotations=annotations,
+        input_schema=None if is_whole or not isinstance(document, dict) else document,
+        idempotency_key=True,
+        cancel=True,
+        wait_seconds=wait_seconds,
+        poll_interval_ms=poll_interval_ms,
+        events_url=f"{base}/executions/{{execution_id}}/events",
+        executions_url=f"{base}/executions",
+        webhooks=webhooks,
+    )
+    if written is not None:
+        return replace(
+            written,
+            endpoint=replace(
+                endpoint, timeout_ms=written.endpoint.timeout_ms or endpoint.timeout_ms, retry=written.endpoint.retry
+            ),
+            extensions=replace(extensions, annotations=annotations or written.extensions.annotations),
+            auth=auth or written.auth,
+        )
+    return SkillDescriptor(
+        id=skill_id,
+        name=name,
+        version=contract.version or (skill.version if skill is not None else None) or "0.0.0",
+        description=contract.description or (skill.description if skill is not None else ""),
+        provider=provider or Provider("skillruntime"),
+        endpoint=endpoint,
+        inputs=inputs,
+        output=OutputDefinition(schema=contract.output.document if contract.output is not None else None),
+        access=access,
+        auth=auth or AuthConfig(),
+        tags=skill.metadata.tags if skill is not None else (),
+        extensions=extensions,
+    )
+
+
+def serve_catalog(
+    runtime: SkillRuntime,
+    *,
+    base_url: str,
+    names: Iterable[str] = (),
+    access: AccessPolicy = AccessPolicy.PUBLIC,
+    auth: AuthConfig | None = None,
+    provider: Provider | None = None,
+    webhooks: bool = False,
+) -> list[ServedSkill]:
+    """Return what can be served of the runtime's catalog: every callable, and instructions as knowledge.
+
+    *names* limits it to these skills or callables.
+
+    Raises:
+        InvalidSkillError: *base_url* is no http address, or a descriptor.json is faulty.
+        SkillNotFoundError: there is nothing under one of *names*.
+    """
+    if not is_address(base_url):
+        raise InvalidSkillError(f"The base URL {base_url!r} is no address such as https://skills.example.com")
+    wanted = set(names)
+    served: list[ServedSkill] = []
+    for skill_name in runtime.catalog:
+        try:
+            skill = runtime.catalog.activate(skill_name)
+        except SkillRuntimeError:
+            continue
+        written = read_descriptor_file(skill)
+        contracts = dict(skill.contracts)
+        if not contracts:
+            knowledge = Contract.from_dict(
+                {
+                    "description": skill.description,
+                    "version": skill.version or "0.0.0",
+                    "input": KNOWLEDGE_INPUT,
+                    "annotations": {"read_only": True, "idempotent": True},
+                }
+                if written is None
+                else written.to_contract().to_dict(),
+                name=skill_name,
+            )
+            contracts = {skill_name: knowledge}
+        for name, contract in contracts.items():
+            if wanted and name not in wanted and skill_name not in wanted:
+                continue
+            own = written if name == skill_name else None
+            descriptor = describe(
+                name,
+                contract,
+                base_url=base_url,
+                skill=skill,
+                provider=provider,
+                access=access,
+                auth=auth,
+                written=own,
+                webhooks=webhooks,
+            )
+            if own is None and not skill.contracts:
+                descriptor = replace(descriptor, capability_type=CapabilityType.KNOWLEDGE)
+            served.append(ServedSkill(descriptor, name, contract, skill))
+    missing = wanted - {each.name for each in served} - {each.name.partition("/")[0] for each in served}
+    if missing:
+        raise SkillNotFoundError(f"There is nothing to serve under {', '.join(sorted(missing))}")
+    return served
+
+
+class SkillWork:
+    """Runs tickets in a `SkillRuntime`: the work of an `Executions`."""
+
+    def __init__(self, runtime: SkillRuntime, skills: Iterable[ServedSkill]) -> None:
+        self._runtime = runtime
+        self._skills = {each.descriptor.line: each for each in skills}
+
+    async def __call__(self, ticket: Ticket, report: Report) -> Outcome:
+        """Run the ticket's skill, and say how it ended."""
+        served = self._skills.get(ticket.line)
+        if served is None:  # begun by a server that had another version of the skill
+            return withdrawn(ticket)
+        if served.descriptor.capability_type is CapabilityType.KNOWLEDGE and served.skill is not None:
+            return _read_knowledge(served.skill, ticket.arguments)
+        # A workspace of its own for each execution: one caller's files are none of another's business.
+        with self._runtime.session() as session:
+            response = await session.call(
+                ticket.name,
+                dict(ticket.arguments),
+                # The execution's own deadline comes first; this one tells the skill how long it has.
+                timeout=ticket.timeout + 1,
+                caller=ticket.owner,
+                config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
+            )
+        return to_outcome(response)
+
+
+def to_outcome(response: SkillResponse) -> Outcome:
+    """Return how an execution ended whose skill answered *response*.
+
+    What the skill gave lies whole in the output, its own ``status`` and ``errors`` too; an answer that failed makes
+    the execution fail, with its first code.
+    """
+    told = ("warnings", "repairs", "migrated_from", "files")
+    metadata = {key: value for key, value in (response.metadata or {}).items() if key in told}
+    has_output = response.data is not None or response.ok
+    if response.ok:
+        return Outcome(ExecutionStatus.COMPLETED, _plain(response.data), True, metadata=metadata)
+    errors = response.errors or []
+    first: dict[str, Any] = (
+        errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
+    )
+    details: dict[str, Any] = dict(first.get("details") or {})
+    details["recoverable"] = bool(first.get("recoverable"))
+    if first.get("suggested_action"):
+        details["suggested_action"] = first["suggested_action"]
+    if len(errors) > 1:
+        details["errors"] = [error.to_dict() for error in errors]
+    own = details.get("code")  # on the wire a code is a text: the skill's own, where we have no name for it
+    error = ErrorDocument(own if isinstance(own, str) and own else first["code"], first["message"], _plain(details))
+    return Outcome(ExecutionStatus.FAILED, _plain(response.data), has_output, error, metadata)
+
+
+def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
+    path = arguments.get("path")
+    try:
+        text = skill.read_resource(path) if path else skill.body
+    except SkillRuntimeError as error:
+        return to_outcome(SkillResponse.failed(*error.to_errors()))
+    return Outcome(ExecutionStatus.COMPLETED, {"text": text}, True)
+
+
+def _plain(value: Any) -> Any:
+    """*value* as JSON has it: what a Python function returned may hold tuples and dates."""
+    return json.loads(json.dumps(value, ensure_ascii=False, default=str))

@@ -1,0 +1,234 @@
+"""What comes in: a request's body and headers -> the ticket of an execution. No I/O, and nothing is begun here."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from skillruntime.contract.versions import Version
+from skillruntime.errors import SkillInputError, SkillOutputError, SkillRuntimeError
+from skillruntime.remote.descriptor import CapabilityType
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.http_message import WireRequest
+from skillruntime.remote.invocation_flow import version_incompatible
+from skillruntime.remote.protocol import ExecutionStatus, InvocationRequest, MessageError, parse_json
+from skillruntime.remote.tracing import trace_id_of
+from skillruntime.remote.wire_errors import ErrorDocument
+from skillruntime.server.access import ANONYMOUS, Principal
+from skillruntime.server.executions import Outcome, Ticket, fingerprint_of
+from skillruntime.server.http_responses import RefusedError
+from skillruntime.server.published_skill import ServedSkill
+
+__all__ = [
+    "check_protocol_header",
+    "credentials_in",
+    "knows_cancelled",
+    "make_ticket",
+    "preferred_wait",
+    "read_body",
+    "read_completion",
+    "read_invocation",
+    "read_page_query",
+]
+
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def read_body(request: WireRequest) -> Any:
+    """Return the JSON value that is the body.
+
+    Raises:
+        MessageError: it is none.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        told = {"field": "Content-Type", "expected": "application/json", "actual": kind[:60] or "nothing"}
+        raise MessageError([told])
+    return parse_json(request.body)
+
+
+def credentials_in(document: Any) -> Mapping[str, Any] | None:
+    """Return ``caller.credentials`` of an invocation, if there are any: for ``custom`` authentication."""
+    caller = document.get("caller") if isinstance(document, dict) else None
+    credentials = caller.get("credentials") if isinstance(caller, dict) else None
+    return credentials if isinstance(credentials, dict) else None
+
+
+def check_protocol_header(request: WireRequest) -> None:
+    """Check chapter 8 from the server's side: a client that says which protocol it speaks must speak ours.
+
+    Raises:
+        RefusedError: it speaks another.
+    """
+    stated = request.headers.get("skill-protocol")
+    if stated is None:
+        return
+    ours = Version.parse(PROTOCOL_VERSION)
+    try:
+        fits = Version.parse(stated).major == ours.major
+    except ValueError:
+        fits = False
+    if not fits:
+        supported = f">={ours.major}.0.0,<{ours.major + 1}.0.0"
+        raise RefusedError(
+            version_incompatible({"descriptor_version": PROTOCOL_VERSION, "consumer_supported_range": supported})
+        )
+
+
+def knows_cancelled(request: WireRequest) -> bool:
+    """Whether the peer says that it knows the status ``cancelled``: to one who does not, it is ``failed``."""
+    return "cancelled" in [each.strip() for each in request.headers.get("skill-extensions", "").split(",")]
+
+
+def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
+    """Return how many executions a page is to hold, where it begins, and whether everyone's are asked for.
+
+    Raises:
+        MessageError: the number is none from 1 to 200.
+    """
+    query = parse_qs(request.query)
+    text = query.get("limit", ["50"])[-1]
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= 200:
+        raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
+    return int(text), query.get("cursor", [None])[-1], query.get("all") == ["1"]
+
+
+def preferred_wait(request: WireRequest, longest: float) -> float:
+    """Return the seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most *longest*; 0 where there is none."""
+    for preference in request.headers.get("prefer", "").split(","):
+        name, _, value = preference.strip().partition("=")
+        if name.strip().lower() == "wait" and value.strip().isdecimal():
+            return min(float(value.strip()[:9]), longest)
+    return 0.0
+
+
+def read_invocation(served: ServedSkill, document: Any) -> InvocationRequest:
+    """Return the invocation of *served* that *document* writes.
+
+    Raises:
+        MessageError: it is none, or one of another skill.
+    """
+    invocation = InvocationRequest.from_dict(document)
+    if invocation.skill_id != served.id:
+        raise MessageError([{"field": "/skill_id", "expected": served.id, "actual": invocation.skill_id}])
+    return invocation
+
+
+def make_ticket(
+    request: WireRequest,
+    served: ServedSkill,
+    invocation: InvocationRequest,
+    *,
+    principal: Principal | None,
+    secret: bytes,
+    longest: float,
+) -> Ticket:
+    """Return the ticket of an invocation whose inputs fit the skill's contract; it may run *longest* seconds.
+
+    Raises:
+        MessageError: they do not fit.
+    """
+    try:
+        accepted = served.contract.accept(invocation.inputs)
+    except SkillInputError as error:
+        raise MessageError(_violations(error)) from None
+    metadata: dict[str, Any] = {}
+    if accepted.repairs:
+        metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+    if accepted.migrated_from is not None:
+        metadata["migrated_from"] = accepted.migrated_from
+    asked, declared = invocation.context.timeout_ms, served.descriptor.endpoint.timeout_ms
+    limits = [each / 1000 for each in (asked, declared) if each is not None]
+    owner = principal.id if principal is not None else ANONYMOUS
+    return Ticket(
+        execution_id=_execution_id(request, served, principal, invocation, secret),
+        owner=owner,
+        skill_id=served.id,
+        line=served.descriptor.line,
+        name=served.name,
+        arguments=accepted.arguments,
+        created_at=time.time(),
+        fingerprint=fingerprint_of(
+            {
+                "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
+                "inputs": invocation.inputs,
+                "context": invocation.context.to_dict(),
+            }
+        ),
+        timeout=min([*limits, longest]),
+        is_task=served.descriptor.capability_type is CapabilityType.TASK,
+        repeatable=served.is_repeatable,
+        priority=invocation.context.priority,
+        trace_id=invocation.context.trace_id or trace_id_of(request.headers.get("traceparent", "")),
+        webhook=invocation.context.webhook,
+        metadata=metadata,
+    )
+
+
+def read_completion(served: ServedSkill | None, document: Any) -> Outcome:
+    """Return how a task ended, as who did it says: ``{"output": ...}`` or ``{"error": {...}}``.
+
+    Raises:
+        MessageError: it says neither, or what the skill's contract does not promise.
+    """
+    if not isinstance(document, dict) or ("output" in document) == ("error" in document):
+        told = {"field": "", "expected": "an object with either output or error", "actual": "something else"}
+        raise MessageError([told])
+    if "error" in document:
+        error = ErrorDocument.from_dict(document["error"])
+        if error is None:
+            raise MessageError([{"field": "/error/code", "expected": "a text", "actual": "something else"}])
+        return Outcome(ExecutionStatus.FAILED, error=error)
+    try:
+        if served is not None:
+            served.contract.check(document["output"])
+    except SkillOutputError as broken:
+        told = {"field": "/output", "expected": "what the skill promises", "actual": str(broken)}
+        raise MessageError([told]) from None
+    return Outcome(ExecutionStatus.COMPLETED, document["output"], True)
+
+
+def _execution_id(
+    request: WireRequest,
+    served: ServedSkill,
+    principal: Principal | None,
+    invocation: InvocationRequest,
+    secret: bytes,
+) -> str:
+    """A new id; the same one for the same idempotency key of the same caller and skill."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        digest = secrets.token_bytes(20)
+    elif not _KEY.fullmatch(key):
+        told = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
+        raise MessageError([told])
+    else:
+        who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+        digest = hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20]
+    return "exec-" + base64.b32encode(digest).decode().lower()
+
+
+def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
+    """Chapter 9's violations: each offending parameter, what was expected, and what came."""
+    found = []
+    for each in error.to_errors():
+        details = each.details or {}
+        found.append(
+            {
+                "field": "/inputs" + str(details.get("path", "")),
+                "expected": details.get("expected") or each.message,
+                "actual": details.get("received", "see message"),
+                "message": each.message,
+                "code": each.code.value,
+                **({"suggested_action": each.suggested_action} if each.suggested_action else {}),
+            }
+        )
+    return found

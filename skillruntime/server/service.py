@@ -1,0 +1,451 @@
+"""The server's side of the protocol: `SkillService.handle` takes a request and gives its response.
+
+It is itself a transport: a client joined to it in memory speaks to the whole server but the sockets. Nothing here knows
+of Starlette; `app.py` puts it on the network.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+import anyio
+
+from skillruntime.remote.descriptor import AccessPolicy, Provider
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.remote.protocol import (
+    Execution,
+    ExecutionStatus,
+    MessageError,
+)
+from skillruntime.remote.tracing import new_traceparent, trace_id_of
+from skillruntime.remote.wire_errors import ErrorDocument, WireCode
+from skillruntime.server.access import ANONYMOUS, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.events import answer_events
+from skillruntime.server.executions import (
+    Executions,
+    KeyReusedError,
+    NotATaskError,
+    Ticket,
+    is_expired,
+)
+from skillruntime.server.http_responses import (
+    SECURITY_HEADERS,
+    RefusedError,
+    answer_json,
+    refuse,
+    refuse_for_now,
+    refuse_login,
+    refuse_rate,
+    without_content,
+)
+from skillruntime.server.metrics import Metrics
+from skillruntime.server.openapi import build_openapi
+from skillruntime.server.published_skill import ServedSkill
+from skillruntime.server.rate_limits import Limits, RateLimiter
+from skillruntime.server.request_parsing import (
+    check_protocol_header,
+    credentials_in,
+    knows_cancelled,
+    make_ticket,
+    preferred_wait,
+    read_body,
+    read_completion,
+    read_invocation,
+    read_page_query,
+)
+from skillruntime.server.webhooks import Webhooks
+
+__all__ = ["SkillService"]
+
+_log = logging.getLogger("skillruntime.remote")
+_access_log = logging.getLogger("skillruntime.access")
+_JSON: Final = {**SECURITY_HEADERS, "content-type": "application/json"}
+_PLAIN_TEXT: Final = {**SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
+_Handler = Callable[["_Call"], Awaitable[WireResponse]]
+
+
+@dataclass(slots=True)
+class _Call:
+    """One request on its way through the service."""
+
+    request: WireRequest
+    parts: tuple[str, ...]
+    principal: Principal | None = None
+    was_bad: bool = False
+    skill_id: str = ""
+
+    @property
+    def owner(self) -> str:
+        return self.principal.id if self.principal is not None else ANONYMOUS
+
+    @property
+    def knows_cancelled(self) -> bool:
+        return knows_cancelled(self.request)
+
+
+class SkillService:
+    """Serves *skills*, whose executions live in *executions*.
+
+    *authenticate* tells who calls; without it everyone is anonymous, and only public skills can be called. *secret*
+    makes execution ids that nobody can guess from an idempotency key: keep it with the executions. *is_ready* says
+    whether new work is taken.
+    """
+
+    def __init__(
+        self,
+        skills: Iterable[ServedSkill],
+        executions: Executions,
+        *,
+        provider: Provider | None = None,
+        authenticate: Authenticator | None = None,
+        limits: Limits | None = None,
+        secret: bytes = b"",
+        webhooks: Webhooks | None = None,
+    ) -> None:
+        self.skills = {each.id: each for each in skills}
+        self.executions = executions
+        self.provider = provider or Provider("skillruntime")
+        self.limits = limits or Limits()
+        self.metrics = Metrics()
+        self.is_ready = True
+        self._waits: set[anyio.CancelScope] = set()
+        self._authenticate = authenticate
+        self._secret = secret or secrets.token_bytes(32)
+        self._webhooks = webhooks
+        self._invocations = RateLimiter(self.limits.invocations_per_minute)
+        self._requests = RateLimiter(self.limits.requests_per_minute)
+        self._failures = RateLimiter(self.limits.failed_logins_per_minute)
+        self._routes: tuple[tuple[str, re.Pattern[str], dict[str, _Handler]], ...] = (
+            _route("discovery", r"/\.well-known/skill-sharing", GET=self._discovery),
+            _route("descriptor", r"/skills/([^/]+)", GET=self._descriptor),
+            _route("invoke", r"/skills/([^/]+)/invoke", POST=self._invoke),
+            _route("executions", r"/executions", GET=self._list),
+            _route("execution", r"/executions/([^/]+)", GET=self._status, DELETE=self._cancel),
+            _route("result", r"/executions/([^/]+)/result", GET=self._result),
+            _route("events", r"/executions/([^/]+)/events", GET=self._events),
+            _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
+            _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
+            _route("openapi", r"/openapi\.json", GET=self._openapi),
+            _route("health", r"/health", GET=self._health),
+            _route("ready", r"/ready", GET=self._ready),
+            _route("metrics", r"/metrics", GET=self._metrics),
+        )
+
+    async def handle(self, request: WireRequest) -> WireResponse:
+        """Answer *request*; whatever happens, with a response."""
+        started = time.perf_counter()
+        name, call = "none", _Call(request, ())
+        try:
+            name, handler, call.parts = self._find(request)
+            if name not in ("health", "ready"):
+                await self._admit(call)
+            response = await handler(call)
+        except RefusedError as refusal:
+            response = refusal.answer(request)
+        except MessageError as error:
+            response = RefusedError(error.to_document()).answer(request)
+        except Exception:
+            _log.exception("%s %s failed with an unexpected exception", request.method, name)
+            response = refuse(WireCode.INTERNAL_ERROR, "The server failed inside").answer(request)
+        if request.method == "HEAD":
+            response = without_content(response)
+        self._note(call, name, response.status, time.perf_counter() - started)
+        return response
+
+    def stop(self) -> None:
+        """Take no new work, and let nobody wait: what is accepted goes on, or is taken up at the next start."""
+        self.is_ready = False
+        for scope in tuple(self._waits):
+            scope.cancel()
+
+    # Who may see what
+
+    async def _admit(self, call: _Call, credentials: Mapping[str, Any] | None = None) -> None:
+        """Find out who calls, and whether they have called too often."""
+        request = call.request
+        if self._authenticate is not None:
+            try:
+                call.principal = await self._authenticate(request, credentials) or call.principal
+            except BadCredentialsError:
+                wait = self._failures.take(request.peer)  # who brings good ones is never kept waiting by who guesses
+                if wait:
+                    raise refuse_rate(wait, "Too many failed attempts to authenticate") from None
+                call.was_bad = True
+        if credentials is None:
+            wait = self._requests.take(call.principal.id if call.principal is not None else f"at {request.peer}")
+            if wait:
+                raise refuse_rate(wait)
+
+    def _visible(self, call: _Call) -> ServedSkill:
+        """The skill of the call's path, if this caller may see it: a private one is absent, to the last byte."""
+        served = self.skills.get(call.parts[0])
+        is_hidden = served is not None and served.descriptor.access is AccessPolicy.PRIVATE and call.principal is None
+        if served is None or is_hidden:
+            raise refuse(WireCode.SKILL_NOT_FOUND, "There is no such skill")
+        call.skill_id = served.id
+        return served
+
+    def _callable(self, call: _Call) -> ServedSkill:
+        """The skill of the call's path, if this caller may call it."""
+        served = self._visible(call)
+        if call.was_bad or (call.principal is None and served.descriptor.access is not AccessPolicy.PUBLIC):
+            raise refuse_login(served.descriptor)
+        if call.principal is not None and not call.principal.may_call(served.id):
+            raise refuse(WireCode.PERMISSION_DENIED, "These credentials do not allow this skill")
+        return served
+
+    async def _find_execution(self, call: _Call) -> tuple[Ticket, Execution]:
+        """The execution of the call's path, if it is this caller's; another's is absent.
+
+        Raises:
+            RefusedError: there is none, or it is no longer kept.
+        """
+        found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
+        is_operator = call.principal is not None and call.principal.is_operator
+        # An anonymous caller's executions are its own by their ids, which nobody can guess.
+        if found is None or not (is_operator or found[0].owner == call.owner or found[0].owner == ANONYMOUS):
+            raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
+        call.skill_id = found[0].skill_id
+        if is_expired(found[1], time.time()):
+            raise _expired(found[1])
+        return found
+
+    # The routes
+
+    async def _discovery(self, call: _Call) -> WireResponse:
+        """Chapter 5: what there is, for this caller."""
+        provider = {"name": self.provider.name, **({"url": self.provider.url} if self.provider.url else {})}
+        skills = [
+            {
+                "id": each.id,
+                "name": each.descriptor.name,
+                "capability_type": each.descriptor.capability_type.value,
+                "description": each.descriptor.description,
+                "descriptor_url": each.descriptor.endpoint.url.removesuffix("/invoke"),
+                "access": each.descriptor.access.value,
+                "version": each.descriptor.version,
+            }
+            for each in self.skills.values()
+            if call.principal is not None or each.descriptor.access is not AccessPolicy.PRIVATE
+        ]
+        document = {"protocol": {"version": PROTOCOL_VERSION}, "provider": provider, "skills": skills}
+        return answer_json(call.request, document)
+
+    async def _descriptor(self, call: _Call) -> WireResponse:
+        return answer_json(call.request, self._visible(call).descriptor.to_dict())
+
+    async def _invoke(self, call: _Call) -> WireResponse:
+        """Chapter 6.2, step 1. When the 202 leaves, the execution is kept."""
+        request = call.request
+        check_protocol_header(request)
+        document = read_body(request)  # first, for a custom caller's credentials lie in it
+        credentials = credentials_in(document)
+        if credentials is not None and call.principal is None and not call.was_bad:
+            await self._admit(call, credentials)
+        served = self._callable(call)
+        invocation = read_invocation(served, document)
+        wait = self._invocations.take(call.principal.id if call.principal is not None else f"at {request.peer}")
+        if wait:
+            raise refuse_rate(wait)
+        if not self.is_ready:
+            raise refuse_for_now(2, "The server is stopping")
+        ticket = make_ticket(
+            request,
+            served,
+            invocation,
+            principal=call.principal,
+            secret=self._secret,
+            longest=self.limits.timeout_seconds,
+        )
+        if self.executions.count_of(call.owner) >= self.limits.unfinished_per_caller:
+            raise refuse_rate(5, "Too many of your executions have not ended yet")
+        if ticket.webhook is not None and not await self._may_be_told(call, ticket.webhook):
+            raise MessageError(
+                [{"field": "/context/webhook", "expected": "an address that may be told", "actual": "another"}]
+            )
+        try:
+            submitted = await self.executions.submit(ticket)
+        except KeyReusedError:
+            raise refuse(
+                WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was sent before with another request"
+            ) from None
+        execution = submitted.execution
+        if submitted.is_new:
+            self.metrics.count_accepted(served.id)
+        elif is_expired(execution, time.time()):
+            raise _expired(execution)
+        seconds = preferred_wait(request, self.limits.wait_seconds)
+        headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
+        parent = new_traceparent(ticket.trace_id)
+        if parent is not None:
+            headers["traceparent"] = parent
+        if seconds > 0:
+            headers["preference-applied"] = f"wait={seconds:g}"  # RFC 7240, section 3
+            execution = await self._wait(execution, seconds)
+        return self._show(call, execution, headers, is_first=True)
+
+    async def _status(self, call: _Call) -> WireResponse:
+        _, execution = await self._find_execution(call)
+        seconds = preferred_wait(call.request, self.limits.wait_seconds)
+        headers = {}
+        if seconds > 0:
+            headers["preference-applied"] = f"wait={seconds:g}"
+            execution = await self._wait(execution, seconds)
+        return self._show(call, execution, headers)
+
+    async def _result(self, call: _Call) -> WireResponse:
+        """Before the end this is the current document, and ``Retry-After``."""
+        return await self._status(call)
+
+    async def _events(self, call: _Call) -> WireResponse:
+        """The stream as far as it goes now; on the network it goes on from there."""
+        _, execution = await self._find_execution(call)
+        return answer_events(execution, call.request.headers.get("last-event-id"), plain=not call.knows_cancelled)
+
+    async def _cancel(self, call: _Call) -> WireResponse:
+        await self._find_execution(call)
+        execution = await self.executions.cancel(call.parts[0])
+        if execution is None:
+            raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
+        return self._show(call, execution, {})
+
+    async def _complete(self, call: _Call) -> WireResponse:
+        """End a task from outside: whoever does the work says what came of it."""
+        if call.principal is None or not call.principal.is_operator:
+            raise (
+                refuse_login(None) if call.principal is None else refuse(WireCode.PERMISSION_DENIED, "Not an operator")
+            )
+        ticket, _ = await self._find_execution(call)
+        outcome = read_completion(self.skills.get(ticket.skill_id), read_body(call.request))
+        try:
+            execution = await self.executions.complete(ticket.execution_id, outcome)
+        except NotATaskError:
+            raise refuse(WireCode.CONFLICT, "This is no task that waits to be completed") from None
+        return self._show(call, execution, {})
+
+    async def _list(self, call: _Call) -> WireResponse:
+        """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
+        if call.principal is None:
+            raise refuse_login(None)
+        limit, cursor, wants_all = read_page_query(call.request)
+        owner = None if wants_all and call.principal.is_operator else call.owner
+        try:
+            page = await self.executions.list(owner, limit=limit, cursor=cursor)
+        except ValueError:
+            told = {"field": "/cursor", "expected": "a next_cursor of this list", "actual": "something else"}
+            raise MessageError([told]) from None
+        shown = [each.to_dict(plain=not call.knows_cancelled) for each in page.executions]
+        for each in shown:
+            each.pop("output", None)
+        more = {"next_cursor": page.next_cursor} if page.next_cursor is not None else {}
+        return answer_json(call.request, {"executions": shown, **more})
+
+    async def _webhook_secret(self, call: _Call) -> WireResponse:
+        """What the caller's webhooks are signed with."""
+        if call.principal is None:
+            raise refuse_login(None)
+        if self._webhooks is None:
+            raise refuse(WireCode.NOT_FOUND, "There is nothing at this address")
+        return answer_json(call.request, {"secret": self._webhooks.secret_of(call.owner)})
+
+    async def _may_be_told(self, call: _Call, url: str) -> bool:
+        return self._webhooks is not None and call.principal is not None and await self._webhooks.allows(url)
+
+    async def _openapi(self, call: _Call) -> WireResponse:
+        visible = [
+            each.descriptor
+            for each in self.skills.values()
+            if call.principal is not None or each.descriptor.access is not AccessPolicy.PRIVATE
+        ]
+        return answer_json(call.request, build_openapi(visible, self.provider))
+
+    async def _health(self, call: _Call) -> WireResponse:
+        return WireResponse(200, _JSON, b'{"status":"ok"}')
+
+    async def _ready(self, call: _Call) -> WireResponse:
+        status, body = (200, b'{"status":"ready"}') if self.is_ready else (503, b'{"status":"stopping"}')
+        return WireResponse(status, _JSON, body)
+
+    async def _metrics(self, call: _Call) -> WireResponse:
+        if self._authenticate is not None and call.principal is None:
+            raise refuse_login(None)
+        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(self.executions.counts()).encode())
+
+    # What they share
+
+    def _find(self, request: WireRequest) -> tuple[str, _Handler, tuple[str, ...]]:
+        for name, pattern, handlers in self._routes:
+            match = pattern.fullmatch(request.path)
+            if match is not None:
+                handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+                if handler is None:
+                    allowed = ", ".join((*handlers, "HEAD") if "GET" in handlers else handlers)
+                    refusal = ErrorDocument(WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}")
+                    raise RefusedError(refusal, {"allow": allowed})
+                return name, handler, tuple(unquote(part) for part in match.groups())
+        raise refuse(WireCode.NOT_FOUND, "There is nothing at this address")
+
+    async def _wait(self, execution: Execution, seconds: float) -> Execution:
+        """Wait for the end, but not longer than *seconds*."""
+        last = execution
+        with self.until_stopped(), anyio.move_on_after(seconds):
+            async for seen in self.executions.watch(execution.execution_id):
+                last = seen
+        return last
+
+    @contextmanager
+    def until_stopped(self) -> Iterator[None]:
+        """Wait inside this for what may take long: it ends at once when the server is to stop."""
+        with anyio.CancelScope() as scope:
+            if not self.is_ready:
+                scope.cancel()
+            self._waits.add(scope)
+            try:
+                yield
+            finally:
+                self._waits.discard(scope)
+
+    def _show(
+        self, call: _Call, execution: Execution, headers: Mapping[str, str], *, is_first: bool = False
+    ) -> WireResponse:
+        document = execution.to_dict(plain=not call.knows_cancelled)
+        if execution.is_final:
+            # Chapter 6.6's document is an answer like any other; only who waited for it here is told by the status too.
+            waited = is_first and "preference-applied" in headers and execution.status is ExecutionStatus.TIMEOUT
+            return answer_json(call.request, document, status=504 if waited else 200, headers=headers)
+        headers = {**headers, "retry-after": "1"}
+        return answer_json(call.request, document, status=202 if is_first else 200, headers=headers)
+
+    def _note(self, call: _Call, route: str, status: int, seconds: float) -> None:
+        """Count the request and log it: never a key, an input, an output, or a path that a caller made up."""
+        self.metrics.count_request(call.request.method if route != "none" else "?", route, status, seconds)
+        if _access_log.isEnabledFor(logging.INFO):
+            entry = {
+                "method": call.request.method[:10],
+                "route": route,
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+                "caller": call.owner,
+                "skill": call.skill_id,
+                "peer": call.request.peer,
+                "trace_id": trace_id_of(call.request.headers.get("traceparent", "")),
+            }
+            _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
+
+
+def _expired(execution: Execution) -> RefusedError:
+    return refuse(WireCode.EXECUTION_EXPIRED, f"The result was kept until {execution.timestamps.expires_at}")
+
+
+def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:
+    return name, re.compile(pattern), handlers

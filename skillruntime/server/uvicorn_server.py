@@ -1,0 +1,93 @@
+"""Runs the application with uvicorn: the sockets, the signals, and an end that loses nothing."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+
+from skillruntime.server.service import SkillService
+
+__all__ = ["Server", "bind"]
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at *host* and *port*; port 0 is one that is free.
+
+    Raises:
+        OSError: it cannot listen there.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named, for asyncio switches off Nagle's delay (40 ms a call) only where it is.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(1024)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+class Server(uvicorn.Server):
+    """One uvicorn server for *app*.
+
+    The first SIGTERM or SIGINT stops taking work and lets nobody wait; what is being answered is answered within
+    *grace* seconds. *on_ready* is called when it listens.
+    """
+
+    def __init__(
+        self,
+        app: Starlette,
+        service: SkillService,
+        *,
+        grace: float = 10.0,
+        connections: int = 1000,
+        handles_signals: bool = True,
+        on_ready: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",  # the one whose limits and refusals are set here and tested
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                ws="none",
+                lifespan="on",
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=max(1, round(grace)),
+                limit_concurrency=connections,
+                h11_max_incomplete_event_size=32 * 1024,
+            )
+        )
+        self._service = service
+        self._handles_signals = handles_signals
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self._on_ready is not None and not self.should_exit:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End: first of all, nobody waits any more."""
+        self._service.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the process's signals, unless someone else does."""
+        if self._handles_signals:
+            with super().capture_signals():
+                yield
+                # uvicorn raises them again on its way out, which would end the process before what it serves is closed.
+                self._captured_signals.clear()
+        else:
+            yield

@@ -1,0 +1,108 @@
+"""Telling a caller of an execution's end (an extension), as Standard Webhooks has it: signed, repeated, guarded.
+
+A caller's secret is derived from the server's own, so that none is stored. Only callers who are known may name an
+address, and it must lie outside.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import anyio
+
+from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest
+from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.protocol import Execution
+from skillruntime.remote.ssrf_guard import AddressGuard
+from skillruntime.server.executions import Ticket
+
+__all__ = ["Webhooks", "sign"]
+
+_log = logging.getLogger("skillruntime.remote")
+
+
+def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """Return the ``webhook-signature`` of a message (Standard Webhooks 1.0, "Symmetric").
+
+    >>> secret, message_id = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek"
+    >>> sign(secret, message_id, 1614265330, b'{"test": 2432232314}')
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+    """
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+
+
+class Webhooks:
+    """Tells callers; *secret* is the server's own. *pauses* are the seconds between tries."""
+
+    def __init__(
+        self,
+        secret: bytes,
+        *,
+        guard: AddressGuard | None = None,
+        transport: Transport | None = None,
+        pauses: Sequence[float] = (1, 5, 30, 120),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._secret = secret
+        self._guard = guard or AddressGuard()
+        self._transport = transport
+        self._pauses = tuple(pauses)
+        self._clock = clock
+
+    def secret_of(self, owner: str) -> str:
+        """Return the secret with which messages to *owner* are signed."""
+        return (
+            "whsec_"
+            + base64.b64encode(hmac.digest(self._secret, b"webhook " + owner.encode(), hashlib.sha256)).decode()
+        )
+
+    async def allows(self, url: str) -> bool:
+        """Whether *url* may be told: it lies outside, or where the guard lets it."""
+        try:
+            await self._guard.address_of(url)
+        except UnreachableError as error:
+            return not error.is_refused
+        return True
+
+    async def tell(self, ticket: Ticket, execution: Execution) -> None:
+        """Tell the ticket's webhook how the execution ended, until it answers 2xx or the tries are used up."""
+        assert ticket.webhook is not None
+        document = {
+            "type": f"execution.{execution.status.value}",
+            "timestamp": execution.timestamps.updated_at,
+            "data": execution.to_dict(),
+        }
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        message_id = f"msg_{execution.execution_id}"  # the same for every try: the receiver knows it again
+        for pause in (*self._pauses, None):
+            timestamp = int(self._clock())
+            headers = {
+                "content-type": "application/json",
+                "user-agent": "skillruntime",
+                "webhook-id": message_id,
+                "webhook-timestamp": str(timestamp),
+                "webhook-signature": sign(self.secret_of(ticket.owner), message_id, timestamp, body),
+            }
+            status = await self._send(WireRequest("POST", ticket.webhook, headers, body))
+            if status is not None and (200 <= status < 300 or status == 410):
+                return
+            if pause is not None:
+                await anyio.sleep(pause)
+        _log.warning("the webhook of %s was not told", execution.execution_id)
+
+    async def _send(self, request: WireRequest) -> int | None:
+        try:
+            if self._transport is not None:
+                return (await self._transport(request)).status
+            async with HttpTransport(self._guard, timeout=20, max_response=64 * 1024) as transport:
+                return (await transport(request)).status
+        except UnreachableError:
+            return None

@@ -1,0 +1,110 @@
+"""What is mechanical is mended, and nothing else is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog.autofix import Fixed, fix
+from skillruntime.catalog.skill_lint import is_valid, lint
+from skillruntime.catalog.validation import fix_skill, validate
+from tests.catalog.conftest import WriteSkill
+
+BODY = "\n# PDF\n\n---\n  kept   as it is\n"
+GOOD = f"---\nname: pdf\ndescription: Use when a PDF comes.\n---\n{BODY}"
+
+
+UNTOUCHED = [
+    GOOD,
+    GOOD.replace("---\n\n", "user-invocable: false\n---\n\n"),
+    GOOD.replace("name: pdf", "name: quite-another"),
+    "no frontmatter",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\ufeff" + GOOD, GOOD),
+        ("\n<!-- made -->\n" + GOOD, GOOD),
+        (GOOD.replace("---\n\n#", "...\n\n#"), GOOD),
+        (GOOD.replace("name: pdf", "Name: pdf"), GOOD),
+        (GOOD.replace("name: pdf", "name: PDF"), GOOD),
+        (GOOD.replace("name: pdf\n", ""), GOOD),
+        (GOOD.replace("comes.", "comes\x07."), GOOD),
+        (
+            GOOD.replace("Use when a", 'Use when: a "new"\n  or C:\\old'),
+            GOOD.replace("Use when a PDF comes.", "'Use when: a \"new\" or C:\\old PDF comes.'"),
+        ),
+        (
+            GOOD.replace("---\n\n", "version: 1.10\nmetadata:\n    a: b\nauthor: me\n---\n\n"),
+            GOOD.replace("---\n\n", "metadata:\n    a: b\n    version: '1.10'\n    author: 'me'\n---\n\n"),
+        ),
+        (
+            GOOD.replace("---\n\n", "allowed-tools: [Read, 'Bash(git:*)']\n---\n\n"),
+            GOOD.replace("---\n\n", "allowed-tools: 'Read Bash(git:*)'\n---\n\n"),
+        ),
+        (
+            GOOD.replace("---\n\n", "user-invocable: false\n---\n\n"),
+            GOOD.replace("---\n\n", "user-invocable: false\n---\n\n"),
+        ),
+        (GOOD.replace("name: pdf", "name: quite-another"), GOOD.replace("name: pdf", "name: quite-another")),
+        ("no frontmatter", "no frontmatter"),
+    ],
+)
+def test_each_mend_is_to_the_letter(text: str, expected: str) -> None:
+    """And a second fix has nothing to do."""
+    fixed = fix(text.encode(), "pdf")
+
+    assert fixed.data.decode() == expected
+    assert bool(fixed.done) == (text != expected)
+    assert fix(fixed.data, "pdf") == Fixed(fixed.data)
+
+
+def test_line_ends_stay_what_they_are() -> None:
+    """A file of Windows stays one."""
+    text = GOOD.replace("name: pdf", "name: PDF").replace("\n", "\r\n")
+
+    assert fix(text.encode(), "pdf").data == GOOD.replace("\n", "\r\n").encode()
+
+
+def test_a_file_is_fixed_in_place_and_valid_then(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Replaced whole, with its mode."""
+    path = write_skill("pdf", text=GOOD.replace("when a", "when: a")) / "SKILL.md"
+    path.chmod(0o640)
+    assert not validate(path)[0].ok
+
+    assert fix_skill(path) == ("description was put in quotes",)
+
+    assert validate(path)[0].ok
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [each.name for each in path.parent.iterdir()] == ["SKILL.md"]
+
+
+def test_validation_finds_every_skill_below(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """By path; a directory without one, and one that is not there, are findings too."""
+    write_skill("b", at="x/b")
+    write_skill("a", text="nothing")
+    (tmp_path / "empty").mkdir()
+
+    found = validate(tmp_path / "skills")
+
+    assert [(Path(each.path).parent.name, each.ok) for each in found] == [("a", False), ("b", True)]
+    for path in ("empty", "nowhere"):
+        assert [each.rule for each in validate(tmp_path / path)[0].diagnostics] == ["skill-missing"]
+
+
+def test_a_broken_contract_is_found(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """A skill is valid by the format only if what lies beside it can be read too."""
+    (write_skill("pdf") / "contract.json").write_text("{")
+
+    assert [each.rule for each in validate(tmp_path / "skills")[0].diagnostics] == ["contract-invalid"]
+
+
+def test_only_what_the_fixer_mends_is_called_fixable() -> None:
+    """An unknown field that a client gives a meaning to stays an error."""
+    data = GOOD.replace("---\n\n", "hooks: x\n---\n\n").encode()
+
+    assert fix(data, "pdf") == Fixed(data)
+    assert not is_valid(lint(data, "pdf"))

@@ -1,0 +1,85 @@
+"""The scripts of a skill as tools: which are read, under which names, and from nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.catalog import derived_contracts as derived
+from skillruntime.catalog.derived_contracts import derive_scripts
+from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.skill import Skill
+from tests.skill_files import write_skill_files
+
+PARSER = (
+    "import argparse\n{head}\np = argparse.ArgumentParser()\np.add_argument('--x', choices={choices})\np.parse_args()\n"
+)
+
+
+def skill_with(root: Path, files: dict[str, str]) -> Skill:
+    """Return an activated skill with these files."""
+    write_skill_files(root, "tool-box", "Tools", files)
+    return discover(root).activate("tool-box")
+
+
+def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
+    """Tests, packages' files, libraries and assets are left out; two of the same name are told apart."""
+    script = PARSER.format(head="", choices="['a']")
+    paths = ["scripts/make_it.py", "scripts/sub/make-it.py", "run.py", "scripts/test_it.py", "assets/x.py"]
+
+    skill = skill_with(tmp_path, dict.fromkeys(paths, script) | {"scripts/common.py": "X = 1\n"})
+
+    found = derive_scripts(skill.resources(), skill.read_resource_bytes)
+
+    assert {name: each.document["run"]["script"] for name, each in found.items()} == {
+        "run": "run.py",
+        "make-it": "scripts/make_it.py",
+        "make-it-2": "scripts/sub/make-it.py",
+    }
+
+
+def test_a_script_that_breaks_the_reader_costs_its_own_tool_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged; the skill and its other scripts are there."""
+    script = PARSER.format(head="", choices="['a']")
+    skill = skill_with(tmp_path, {"scripts/bad.py": script, "scripts/good.py": script + "# good\n"})
+    real = derived.derive
+
+    def breaking(source: bytes, **options: Any) -> Any:
+        if b"good" not in source:
+            raise TypeError("a fault of the reader")
+        return real(source, **options)
+
+    monkeypatch.setattr(derived, "derive", breaking)
+
+    assert list(skill.contracts) == ["tool-box/good"]
+    assert "scripts/bad.py could not be read" in caplog.text
+
+
+def test_constants_of_a_module_beside_the_script_are_read(tmp_path: Path) -> None:
+    """A neighbour inside the skill is read; the choices it names are the choices."""
+    files = {
+        "scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES"),
+        "scripts/common.py": "MODES = ['a', 'b']\n",
+    }
+
+    skill = skill_with(tmp_path, files)
+
+    found = derive_scripts(skill.resources(), skill.read_resource_bytes)
+
+    assert found["go"].document["input"]["properties"]["x"] == {"type": "string", "enum": ["a", "b"]}
+
+
+def test_a_neighbour_outside_the_skill_is_never_read(tmp_path: Path) -> None:
+    """A link out of the skill's directory leads nowhere."""
+    (tmp_path / "elsewhere.py").write_text("MODES = ['secret']\n")
+    skill = skill_with(tmp_path, {"scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES")})
+    (skill.directory / "scripts" / "common.py").symlink_to(tmp_path / "elsewhere.py")
+
+    found = derive_scripts(skill.resources(), skill.read_resource_bytes)
+
+    assert "enum" not in found["go"].document["input"]["properties"]["x"]
+    assert [each.argument for each in found["go"].unread] == ["--x"]

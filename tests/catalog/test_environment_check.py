@@ -1,0 +1,173 @@
+"""Where skills lie, what they need, and how their changes are followed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.environment_check import Surroundings, unmet, unmet_of
+from skillruntime.catalog.scopes import standard_roots
+from skillruntime.catalog.watching import watch
+from skillruntime.errors import SkillNotFoundError
+from tests.catalog.conftest import WriteSkill
+
+HERE = Surroundings(
+    find_command={"git": "/usr/bin/git"}.get,
+    environment={"TOKEN": "x"},
+    package_version={"pypdf": "6.1"}.get,
+    platform="linux",
+    runtime="1.4.0",
+)
+
+
+def test_roots_are_those_of_the_project_then_of_the_user(tmp_path: Path) -> None:
+    """Nearest first, up to the repository; the project's skills count before the user's of the same name."""
+    home, repository = tmp_path / "home", tmp_path / "home" / "code" / "repository"
+    inner = repository / "packages" / "app"
+    for directory in (
+        repository / ".git",
+        inner / ".claude/skills",
+        repository / ".agents/skills",
+        home / ".agents/skills",
+    ):
+        directory.mkdir(parents=True)
+    (home / "code" / ".claude" / "skills").mkdir(parents=True)
+
+    roots = standard_roots(inner, extra=[tmp_path / "more"], home=home, trust_user=True)
+
+    assert [(root.path.removeprefix(str(tmp_path)), root.scope, root.trusted) for root in roots] == [
+        ("/more", "extra", False),
+        ("/home/code/repository/packages/app/.claude/skills", "project", False),
+        ("/home/code/repository/.agents/skills", "project", False),
+        ("/home/.agents/skills", "user", True),
+    ]
+
+
+def test_a_project_is_admitted_or_left_out(tmp_path: Path) -> None:
+    """The host is asked once, for the repository."""
+    repository = tmp_path / "repository"
+    for name in (".git", ".agents/skills", ".claude/skills"):
+        (repository / name).mkdir(parents=True)
+    asked: list[str] = []
+
+    roots = standard_roots(repository, home=tmp_path / "home", admit=lambda path: bool(asked.append(path)))
+
+    assert roots == []
+    assert asked == [str(repository)]
+
+
+def test_outside_a_repository_only_the_directory_itself_counts(tmp_path: Path) -> None:
+    """What lies above is nobody's project."""
+    for name in (".agents/skills", "below/.agents/skills"):
+        (tmp_path / name).mkdir(parents=True)
+
+    roots = standard_roots(tmp_path / "below", home=tmp_path / "home")
+
+    assert [root.path for root in roots] == [str(tmp_path / "below" / ".agents/skills")]
+
+
+@pytest.mark.parametrize(
+    ("requires", "expected"),
+    [
+        ({"commands": ["git"], "env": "TOKEN", "packages": ["pypdf>=6"], "os": "linux", "runtime": "^1.0.0"}, ()),
+        ({"bins": "git, jq"}, ("the command jq is not installed",)),
+        ({"environment": ["KEY"]}, ("the environment variable KEY is not set",)),
+        ({"packages": ["feedparser"]}, ("the Python package feedparser is not installed",)),
+        ({"packages": ["pypdf<6"]}, ("the Python package pypdf is 6.1, and it needs <6",)),
+        ({"packages": ["pypdf; python_version < '3'"]}, ()),
+        ({"packages": ["!!"]}, ("it requires the package '!!', which is no requirement that can be read",)),
+        ({"platform": ["macOS", "win32"]}, ("it runs on macos, windows, and this is linux",)),
+        ({"runtime": ">=2.0.0"}, ("it requires the runtime >=2.0.0, and this is 1.4.0",)),
+        ({"runtime": "soon"}, ("it requires the runtime 'soon', which is no range of versions",)),
+        ({"tools": ["web_search"], "commands": 3}, ()),
+    ],
+)
+def test_what_is_missing_is_said(requires: dict[str, object], expected: tuple[str, ...]) -> None:
+    """One sentence for each thing; what only the host can know is left to it."""
+    assert unmet(requires, HERE) == expected
+
+
+def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Frontmatter, metadata and contracts; each missing thing is said once."""
+    text = "---\nname: a\ndescription: b\nrequires:\n  bins: [jq]\nmetadata:\n  requires:\n    env: KEY\n---\n"
+    directory = write_skill("a", text=text)
+    (directory / "contract.json").write_text('{"requires": {"commands": ["jq"], "platform": "macos"}}')
+
+    assert unmet_of(discover(tmp_path / "skills").activate("a"), HERE) == (
+        "the command jq is not installed",
+        "the environment variable KEY is not set",
+        "it runs on macos, and this is linux",
+    )
+
+
+@pytest.mark.anyio
+async def test_changes_are_followed(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """A new catalog for each change of a SKILL.md, nothing for any other."""
+    directory = write_skill("pdf")
+    catalog = discover(tmp_path / "skills")
+
+    async def changes(*directories: str) -> AsyncIterator[None]:
+        assert directories == (str(tmp_path / "skills"),)
+        (directory / "notes.txt").write_text("no skill")
+        yield
+        write_skill("news")
+        yield
+        (directory / "SKILL.md").unlink()
+        yield
+
+    seen = [list(fresh) async for fresh in watch(catalog, changes=changes)]
+
+    assert seen == [["news", "pdf"], ["news"]]
+
+
+@pytest.mark.anyio
+async def test_watchfiles_tells_of_real_changes(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """With the extra, the file system itself is followed."""
+    pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
+    import anyio
+
+    write_skill("pdf")
+    catalog = discover(tmp_path / "skills")
+    seen: list[list[str]] = []
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+
+            async def follow() -> None:
+                async for fresh in watch(catalog):
+                    seen.append(list(fresh))
+                    if "news" in fresh:
+                        tasks.cancel_scope.cancel()
+
+            async def edit() -> None:
+                for number in range(1_000):  # until it is seen: when the watch begins is the library's own affair
+                    write_skill("news", f"Edition {number}.")
+                    await anyio.sleep(0.05)
+
+            tasks.start_soon(follow)
+            tasks.start_soon(edit)
+
+    assert seen[-1] == ["news", "pdf"]
+
+
+def test_the_catalog_says_what_a_skill_lacks(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Asked for, not at discovery: the contract's requirements and the frontmatter's; a runtime range is judged too."""
+    text = "---\nname: pdf\ndescription: Reads.\nrequires:\n  commands: git no-such\n---\n"
+    directory = write_skill("pdf", text=text)
+    write_skill("plain")
+    catalog = discover(tmp_path / "skills")
+    document = '{"requires": {"env": "TOKEN, OTHER", "runtime": ">=2.0.0"}, "input": {"type": "object"}}'
+    (directory / "contract.json").write_text(document)
+
+    assert catalog.unmet("plain") == ()
+    assert catalog.unmet("pdf", HERE) == (
+        "the command no-such is not installed",
+        "the environment variable OTHER is not set",
+        "it requires the runtime >=2.0.0, and this is 1.4.0",
+    )
+    assert list(catalog.select(where=lambda skill: not catalog.unmet(skill.name, HERE))) == ["plain"]
+    with pytest.raises(SkillNotFoundError):
+        catalog.unmet("nothing")

@@ -1,0 +1,96 @@
+"""The strict reading: the reference's verdict, with place and hint, all faults at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillruntime.catalog.skill_lint import RULES, is_valid, lint
+
+GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# PDF\n"
+
+
+def found(text: str, directory: str = "pdf", **options: object) -> list[tuple[str, int | None, int | None]]:
+    diagnostics = lint(text.encode(), directory, **options)  # type: ignore[arg-type]  # as the tests below give them
+    return [(each.rule, each.line, each.column) for each in diagnostics]
+
+
+def test_a_good_skill_has_nothing_to_say() -> None:
+    """No error, no warning, no advice."""
+    assert found(GOOD, files=["references/forms.md"], count=len) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("name: pdf", "name: PDF"), [("name-form", 2, 7), ("name-mismatch", 2, 7)]),
+        (("name: pdf", "name: -pdf"), [("name-form", 2, 7), ("name-mismatch", 2, 7)]),
+        (("name: pdf", "name: p--df"), [("name-form", 2, 7), ("name-mismatch", 2, 7)]),
+        (("name: pdf", "name: p_df"), [("name-form", 2, 7), ("name-mismatch", 2, 7)]),
+        (("name: pdf", f"name: {'p' * 65}"), [("name-length", 2, 7), ("name-mismatch", 2, 7)]),
+        (("name: pdf\n", ""), [("name-missing", 2, 1)]),
+        (("name: pdf", "name:"), [("name-missing", 2, 6)]),
+        (("name: pdf", "name: [pdf]"), [("yaml-flow", 2, 7), ("name-missing", 2, 7)]),
+        (("Reads PDFs. Use when a PDF comes.", ""), [("description-missing", 3, 13)]),
+        (("Reads PDFs. Use when a PDF comes.", "Reads PDFs."), [("description-when", 3, 14)]),
+        (("Reads", "Reads " + "all " * 300), [("description-length", 3, 14)]),
+        (("Reads PDFs", "Reads: PDFs"), [("yaml-invalid", 3, 19)]),
+        (("Reads PDFs", "&a PDFs"), [("yaml-anchor", 3, 14)]),
+        (("Reads PDFs", "!!str PDFs"), [("yaml-tag", 3, 14)]),
+        (("PDFs.", "PDFs # now."), [("cut-by-comment", 3, 25), ("description-when", 3, 14)]),
+        (("---\n#", "version: 1\nauthor: me\n---\n#"), [("unknown-field", 4, 10), ("unknown-field", 5, 9)]),
+        (("---\n#", "name: pdf\n---\n#"), [("duplicate-key", 4, 1)]),
+        (("---\n#", "metadata:\n  a:\n    - b\n---\n#"), [("metadata-form", 6, 5)]),
+        (("---\n#", "metadata: x\n---\n#"), [("metadata-form", 4, 11)]),
+        (("---\n#", "allowed-tools:\n  - Read\n---\n#"), [("allowed-tools-form", 5, 3)]),
+        (("---\n#", f"compatibility: {'x' * 501}\n---\n#"), [("compatibility-form", 4, 16)]),
+        (("---\n#", "...\n#"), [("closing-dots", 4, 1)]),
+        (("---\nname", "\n---\nname"), [("text-before-frontmatter", 1, 1)]),
+        (("---\nname", "\ufeff---\nname"), [("byte-order-mark", 1, 1)]),
+        (("# PDF\n", "\n"), [("body-missing", 6, 1)]),
+        (("# PDF", "line\n" * 501), [("body-length", 5, 1)]),
+    ],
+)
+def test_each_rule_has_its_place(change: tuple[str, str], expected: list[tuple[str, int, int]]) -> None:
+    """Line and column of the value that is wrong; several faults are told at once."""
+    text = GOOD.replace(*change, 1)
+
+    assert sorted(found(text)) == sorted(expected)
+    assert {rule for rule, _, _ in expected} <= set(RULES)
+
+
+def test_links_are_checked_where_the_files_are_known() -> None:
+    """Into the skill only: addresses, anchors, examples in code and templates are left alone."""
+    body = (
+        "See [forms](references/forms.md#x) and [gone](references/gone.md).\n"
+        "![logo](assets/logo.png) [web](https://example.com/a) [top](#top) [mail](mailto:a@b.c) [t]({path}/x)\n"
+        "[deep](references/a/b.md) [folder](references/)\n"
+        "```\n[example](nowhere.md)\n```\n"
+    )
+    files = ["references/forms.md", "references/a/b.md"]
+
+    assert found(GOOD + body, files=files) == [
+        ("link-broken", 6, 40),
+        ("link-broken", 7, 1),
+        ("link-deep", 8, 1),
+    ]
+    assert found(GOOD + body) == []
+
+
+def test_tokens_are_counted_where_there_is_a_counter() -> None:
+    """More than 5,000 of them are worth a word."""
+    assert found(GOOD + "word " * 6000, count=lambda text: len(text.split())) == [("body-length", 5, 1)]
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"---\nname: caf\xe9\n---\n", b"---\nname: a\x01\n---\n"])
+def test_where_the_reference_crashes_there_is_an_error(data: bytes) -> None:
+    """It raises UnicodeDecodeError and AttributeError; we say what is wrong."""
+    assert not is_valid(lint(data, "pdf"))
+
+
+def test_what_a_merge_brought_to_the_top_has_its_place() -> None:
+    """It stands where the merge stands."""
+    text = b"---\nx: &x\n  metadata: {a: one}\n  name: PDF\n<<: *x\ndescription: Use when asked.\n---\nbody"
+
+    found = lint(text, "pdf")
+
+    assert [(each.line, each.column) for each in found if each.rule == "name-form"] == [(5, 5)]

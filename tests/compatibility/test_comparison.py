@@ -1,0 +1,417 @@
+"""Compatibility: the verdict on a table of pairs, witnesses, soundness, suggested migrations and their proof."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import jsonschema_rs
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, shut
+from skillruntime.compatibility.comparison import NO_WITNESS, Bump, Verdict, compare
+from skillruntime.compatibility.migration_proof import migration_diagnostics, prove_migrations
+from skillruntime.compatibility.migration_suggestion import suggest_migration
+from skillruntime.compatibility.normal_form import closed, normal_form
+from skillruntime.compatibility.sampling import samples
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.versions import Version
+from skillruntime.errors import InvalidSkillError
+
+ROWS = (
+    [pytest.param({"input": old}, {"input": new}, *rest, id=f"input: {name}") for name, old, new, *rest in INPUT]
+    + [pytest.param({"output": old}, {"output": new}, *rest, id=f"output: {name}") for name, old, new, *rest in OUTPUT]
+    + [pytest.param(*rest, id=f"contract: {name}") for name, *rest in CONTRACT]
+)
+S, I = {"type": "string"}, {"type": "integer"}  # noqa: E741 - the types, as in the table
+
+
+def inputs(old: Any, new: Any) -> Verdict:
+    return compare({"input": old}, {"input": new})
+
+
+def admitted(schema: Any, value: Any) -> bool:
+    """Return what both engines say, which must be the same."""
+    fast = jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)
+    reference = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    assert fast is reference.is_valid(value)
+    return bool(fast)
+
+
+@pytest.mark.parametrize(("old", "new", "bump", "set_theory"), ROWS)
+def test_the_verdict_is_that_of_the_table(old: Any, new: Any, bump: str, set_theory: str) -> None:
+    """The chapter's rules (31.5) by name, and every keyword of JSON Schema, by both readings."""
+    verdict = compare(old, new)
+
+    assert (str(verdict.bump), str(verdict.set_theory)) == (bump, set_theory), verdict.to_dict()
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [row[:3] for row in INPUT], ids=[row[0] for row in INPUT])
+def test_a_witness_is_accepted_by_the_old_and_refused_by_the_new(name: str, old: Any, new: Any) -> None:
+    """Every witness is checked again here, by both engines, by the reading it names."""
+    before, after = normal_form(old), normal_form(new)
+
+    for change in inputs(old, new).changes:
+        if change.witness is NO_WITNESS:
+            broken = Bump.MAJOR in (change.practical, change.set_theory)
+            assert not broken or "undecided" in name
+            continue
+        if change.witness_reading in ("set theory", "both"):
+            assert admitted(old | {"$schema": old.get("$schema", DIALECT)}, change.witness)
+            assert not admitted(new | {"$schema": new.get("$schema", DIALECT)}, change.witness)
+        if change.witness_reading in ("practical", "both"):
+            assert admitted(closed(before), change.witness)
+            assert not admitted(closed(after), change.witness)
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_a_change_names_its_place_rule_reason_and_readings() -> None:
+    """A verdict is data that a report can be made from."""
+    verdict = inputs(shut({"rows": arr(shut({"n": I}))}), shut({"rows": arr(shut({"n": {**I, "maximum": 3}}))}))
+
+    assert verdict.to_dict() == {
+        "bump": "major",
+        "readings": {"practical": "major", "set_theory": "major"},
+        "changes": [
+            {
+                "side": "input",
+                "path": "/rows/*/n",
+                "rule": "constraint-tightened",
+                "bump": "major",
+                "why": "maximum was not limited and is 3",
+                "readings": {"practical": "major", "set_theory": "major"},
+                "witness": {"rows": [{"n": 4}]},
+                "witness_reading": "both",
+            }
+        ],
+    }
+
+
+def test_all_changes_are_reported_the_gravest_first() -> None:
+    """Two changes to one contract are two entries."""
+    verdict = inputs(shut({"a": S, "b": S, "c": S}), shut({"a": {**S, "description": "A"}, "b": I, "c": S, "d": S}))
+
+    assert [(change.path, str(change.bump)) for change in verdict.changes] == [
+        ("/b", "major"),
+        ("/d", "minor"),
+        ("/a", "patch"),
+    ]
+
+
+def test_the_chapter_decides_where_it_rules() -> None:
+    """31.5: a new enum value in the output is MINOR, though by set theory a reader may meet the unknown."""
+    verdict = compare({"output": obj({"s": {"enum": ["a"]}})}, {"output": obj({"s": {"enum": ["a", "b"]}})})
+
+    change = verdict.changes[0]
+    assert (change.bump, change.chapter, change.set_theory) == (Bump.MINOR, Bump.MINOR, Bump.MAJOR)
+    assert change.witness == {"s": "b"}
+    assert not change.is_breaking
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "bump", "allowed"),
+    [
+        ("1.2.3", "2.0.0", Bump.MAJOR, True),
+        ("1.2.3", "2.0.0-rc.1", Bump.MAJOR, True),
+        ("1.2.3", "1.3.0", Bump.MAJOR, False),
+        ("1.2.3", "1.3.0", Bump.MINOR, True),
+        ("1.2.3", "1.2.4", Bump.MINOR, False),
+        ("1.2.3", "1.2.4", Bump.PATCH, True),
+        ("1.2.3", "1.2.3", Bump.PATCH, False),
+        ("1.2.3", "1.2.3", Bump.NONE, True),
+        ("1.2.3", "1.2.2", Bump.NONE, False),
+        ("0.2.3", "0.3.0", Bump.MAJOR, True),
+        ("0.2.3", "0.2.4", Bump.MAJOR, False),
+        ("0.2.3", "0.2.4", Bump.MINOR, True),
+    ],
+)
+def test_a_version_must_be_raised_far_enough(old: str, new: str, bump: Bump, allowed: bool) -> None:
+    """SemVer 2.0.0, sections 4 and 6 to 8."""
+    changes = compare({"input": {}}, {"input": {"type": "string"}}).changes
+    change = next(change for change in changes if change.is_breaking)
+    from dataclasses import replace
+
+    verdict = Verdict(() if bump is Bump.NONE else (replace(change, practical=bump, chapter=None),))
+
+    assert verdict.allows(Version.parse(old), Version.parse(new)) is allowed
+
+
+def test_schemas_that_cannot_be_followed_are_compared_as_a_whole() -> None:
+    """An anchor hides where a reference leads: what cannot be decided counts as breaking."""
+    old = {"$ref": "#a", "$defs": {"a": {"$anchor": "a", "type": "object"}}}
+
+    verdict = inputs(old, {**old, "maxProperties": 3})
+
+    assert verdict.bump is Bump.MAJOR
+    assert "only as a whole" in verdict.changes[0].why
+    assert inputs(old, dict(old)).bump is Bump.NONE
+
+
+# Soundness --------------------------------------------------------------------------------------------------------
+
+leaves = st.sampled_from(
+    [
+        {}, True, {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": "null"},
+        {"enum": ["a", "b"]}, {"enum": ["a"]}, {"enum": [1, 2, "a"]}, {"const": 1}, {"type": ["string", "null"]},
+        {"type": "integer", "minimum": 1}, {"type": "integer", "minimum": 2, "maximum": 5},
+        {"type": "number", "maximum": 3}, {"type": "string", "minLength": 1},
+        {"type": "string", "maxLength": 1}, {"type": "integer", "multipleOf": 2},
+        {"type": "string", "pattern": "^a"}, {"type": "string", "format": "date"}, {"not": {"type": "string"}},
+    ]
+)  # fmt: skip
+
+
+def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    names = st.sampled_from(["a", "b", "c"])
+    return (
+        st.builds(
+            lambda properties, required, more: (
+                {"type": "object", "properties": properties, "required": required} | more
+            ),
+            st.dictionaries(names, inner, max_size=3),
+            st.lists(names, max_size=2, unique=True),
+            st.sampled_from([{}, {}, {"additionalProperties": False}, {"additionalProperties": {"type": "integer"}}]),
+        )
+        | st.builds(
+            lambda items, more: {"type": "array", "items": items, **more},
+            inner,
+            st.sampled_from([{}, {"minItems": 1}, {"maxItems": 1}]),
+        )
+        | st.builds(
+            lambda keyword, branches: {keyword: branches},
+            st.sampled_from(["anyOf", "oneOf", "allOf"]),
+            st.lists(inner, min_size=1, max_size=3),
+        )
+    )
+
+
+schemas = st.recursive(leaves, grown, max_leaves=5)
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> tuple[Any, Any]:
+    """Two schemas that share most of what they say."""
+    old = draw(schemas)
+
+    def changed(node: Any, depth: int) -> Any:
+        if depth > 4 or draw(st.integers(0, 3)) == 0 or not isinstance(node, dict):
+            return draw(schemas)
+        found = dict(node)
+        if "properties" in node:
+            found["required"] = draw(st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True))
+            found["properties"] = {
+                name: changed(child, depth + 1) if draw(st.booleans()) else child
+                for name, child in node["properties"].items()
+                if draw(st.integers(0, 4))
+            }
+        elif "items" in node:
+            found["items"] = changed(node["items"], depth + 1)
+        else:
+            for keyword in ("anyOf", "oneOf", "allOf"):
+                if keyword in node:
+                    found[keyword] = [changed(child, depth + 1) for child in node[keyword]]
+        return found
+
+    return old, changed(old, 0)
+
+
+@given(neighbours(), st.booleans())
+def test_what_is_called_harmless_harms_no_value(pair: tuple[Any, Any], is_output: bool) -> None:
+    """If set theory finds no break, every value of the giving side fits the taking side: the engines are asked."""
+    old, new = pair
+    side = "output" if is_output else "input"
+    verdict = compare({side: old}, {side: new})
+    assume(verdict.set_theory is not Bump.MAJOR)
+    giver, taker = (new, old) if is_output else (old, new)
+
+    for value in samples(giver, 20):
+        if jsonschema_rs.is_valid(giver, value, validate_formats=True):
+            assert jsonschema_rs.is_valid(taker, value, validate_formats=True), (value, verdict.to_dict())
+
+
+@given(neighbours())
+def test_what_is_called_breaking_is_shown_or_undecided(pair: tuple[Any, Any]) -> None:
+    """A witness is accepted by the old and refused by the new; without one the reason says that it is undecided."""
+    old, new = pair
+
+    for change in inputs(old, new).changes:
+        if change.witness is NO_WITNESS:
+            assert change.practical is not Bump.MAJOR or "cannot be proven harmless" in change.why
+        elif change.witness_reading != "practical":
+            assert jsonschema_rs.is_valid(old, change.witness, validate_formats=True)
+            assert not jsonschema_rs.is_valid(new, change.witness, validate_formats=True)
+
+
+@given(schemas)
+def test_a_schema_is_compatible_with_itself(schema: Any) -> None:
+    """Nothing changed is no change."""
+    assert inputs(schema, schema).bump is Bump.NONE
+
+
+SUITE = Path(__file__).parents[2] / "../shared/data/json-schema-test-suite/tests/draft2020-12"
+
+
+def test_no_value_of_the_official_suite_contradicts_a_verdict() -> None:
+    """Of schemas that other people wrote: what is called harmless harms none of their values."""
+    if not SUITE.exists():
+        pytest.skip("the official JSON Schema test suite is not here")
+    compared, wrong = 0, []
+    for path in sorted(SUITE.glob("*.json")):
+        groups = json.loads(path.read_text(encoding="utf-8"))
+        values = [test["data"] for group in groups for test in group["tests"]]
+        contracts = [found for group in groups if (found := readable(group["schema"])) is not None]
+        for old, new in list(permutations(contracts, 2))[:20]:
+            compared += 1
+            if compare(old, new).set_theory is not Bump.MAJOR:
+                wrong += [
+                    (path.name, value) for value in values if old.input.is_valid(value) > new.input.is_valid(value)
+                ]
+
+    assert compared > 300
+    assert wrong == []
+
+
+def readable(schema: Any) -> Contract | None:
+    try:
+        return Contract.from_dict({"input": schema})
+    except InvalidSkillError:  # it leads outside the document
+        return None
+
+
+# Suggestions and proofs ---------------------------------------------------------------------------------------------
+
+V1 = {
+    "version": "1.4.0",
+    "input": shut({"topics": {**S, "minLength": 2}, "count": I, "days": I, "legacy": S, "level": I}, ("topics",)),
+}
+V2 = {
+    "version": "2.0.0",
+    "input": shut(
+        {
+            "topics": arr({**S, "minLength": 2}, minItems=1),
+            "max_count": I,
+            "days": S,
+            "level": {"type": "number"},
+            "format": {"enum": ["a", "b"], "default": "a"},
+        },
+        ("topics", "format"),
+    ),
+}
+
+
+def test_a_migration_is_suggested_for_what_can_be_inferred() -> None:
+    """Renames, wraps, types, dropped parameters and new defaults."""
+    suggestion = suggest_migration(V1, V2)
+
+    assert suggestion.is_complete
+    assert suggestion.document["from"] == ">=1.0.0,<2.0.0"
+    assert suggestion.document["to"] == "2.0.0"
+    assert sorted(map(str, suggestion.document["steps"])) == sorted(
+        map(
+            str,
+            [
+                {"wrap": "/topics"},
+                {"rename": {"from": "/count", "to": "/max_count"}},
+                {"convert": {"at": "/days", "from": "integer", "to": "string"}},
+                {"drop": "/legacy"},
+                {"set_default": {"at": "/format", "value": "a", "new": True}},
+            ],
+        )
+    )
+
+
+def test_a_migration_is_suggested_to_the_version_that_is_required() -> None:
+    """A declared version that is too small must be raised before the migration can lead to it."""
+    assert suggest_migration(V1, {**V2, "version": "1.5.0"}).document["to"] == "2.0.0"
+
+
+def test_a_suggested_migration_is_proven_on_generated_values() -> None:
+    """What is suggested works for whatever the old schema admits."""
+    document = suggest_migration(V1, V2).document
+
+    proof = prove_migrations({**V2, "migrations": [document]}, examples=50)
+
+    assert proof.holds, proof.failures
+    assert proof.cases > 50
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (shut({"a": S}), shut({"a": I})),  # a text is seldom a number
+        (shut({"a": {"enum": ["x", "y"]}}), shut({"a": {"enum": ["x"]}})),
+        (shut({}), shut({"a": S}, ("a",))),
+        (shut({"a": {**I, "maximum": 9}}), shut({"a": {**I, "maximum": 5}})),
+        (S, I),
+    ],
+)
+def test_what_cannot_be_inferred_is_listed(old: Any, new: Any) -> None:
+    """A suggestion never guesses."""
+    suggestion = suggest_migration({"input": old}, {"input": new})
+
+    assert not suggestion.is_complete
+    assert suggestion.document["steps"] == []
+    assert suggestion.document["to"] == "2.0.0"
+
+
+def contract_with(*steps: dict[str, Any], accepts: Any, to: Any) -> Contract:
+    migration = {"from": "1.x", "to": "2.0.0", "accepts": accepts, "steps": list(steps)}
+    return Contract.from_dict({"version": "2.0.0", "input": to, "migrations": [migration]})
+
+
+def test_a_migration_that_fails_names_the_input_that_breaks_it() -> None:
+    """A text of any length does not fit a bounded one: the proof finds such a text."""
+    contract = contract_with(accepts=shut({"a": S}), to=shut({"a": {**S, "maxLength": 3}}))
+
+    proof = prove_migrations(contract, examples=100)
+
+    assert not proof.holds
+    failure = proof.failures[0]
+    assert len(failure["input"]["a"]) > 3
+    assert failure["why"] == "the contract does not accept what comes out: maxLength at /a"
+    (finding,) = migration_diagnostics(contract, "contract.json", examples=100)
+    assert (finding.rule, finding.path) == ("migration-fails", "contract.json")
+
+
+def test_a_reversible_migration_that_is_not_undone_is_found() -> None:
+    """Where the old shape took arrays too, unwrapping gives another value back."""
+    either = {"anyOf": [S, arr(S)]}
+    contract = contract_with({"wrap": "/a"}, accepts=shut({"a": either}), to=shut({"a": arr(S)}))
+
+    proof = prove_migrations(contract, examples=50)
+
+    assert not proof.holds
+    assert "undone" in proof.failures[0]["why"]
+
+
+def test_a_witness_of_the_difference_is_tried_too() -> None:
+    """The values that a comparison found are the first to be tried."""
+    contract = contract_with(accepts=shut({"a": I}), to=shut({"a": I}, ("a",)))
+    witnesses = [change.witness for change in inputs(shut({"a": I}), shut({"a": I}, ("a",))).changes]
+
+    assert prove_migrations(contract, examples=1, witnesses=witnesses).failures[0]["input"] == {}
+
+
+def test_a_chain_of_migrations_is_proven_link_by_link() -> None:
+    """1 -> 2 -> 3: what comes out of each is what the next accepts."""
+    document = {
+        "version": "3.0.0",
+        "input": shut({"topics": arr(S), "hours": I}),
+        "migrations": [
+            {"to": "2.0.0", "accepts": shut({"topics": S, "days": I}), "steps": [{"wrap": "/topics"}]},
+            {
+                "to": "3.0.0",
+                "accepts": shut({"topics": arr(S), "days": I}),
+                "steps": [{"rename": {"from": "/days", "to": "/hours"}}, {"convert": {"at": "/hours", "factor": 24}}],
+            },
+        ],
+    }
+
+    assert prove_migrations(document, examples=50).failures == ()

@@ -1,0 +1,115 @@
+"""The normal form of schemas: no references, one draft, objects closed or opened by reading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skillruntime.compatibility.comparison import Bump, compare
+from skillruntime.compatibility.diff import opened
+from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}}, {"type": "string"}),
+        ({"$ref": "#/$defs/A", "minLength": 1, "$defs": {"A": {"type": "string"}}}, {"type": "string", "minLength": 1}),
+        (
+            {"$ref": "#/$defs/A", "minLength": 2, "$defs": {"A": {"minLength": 1}}},
+            {"minLength": 2, "allOf": [{"minLength": 1}]},
+        ),
+        ({"$ref": "#/$defs/A", "description": "d", "$defs": {"A": {"description": "e"}}}, {"description": "d"}),
+        ({"$schema": DRAFT_7, "$ref": "#/definitions/A", "minLength": 1, "definitions": {"A": {}}}, {}),
+        ({"$schema": DRAFT_7, "items": [{}], "additionalItems": False}, {"prefixItems": [{}], "items": False}),
+        ({"$schema": DRAFT_7, "unevaluatedProperties": False}, {}),
+        (
+            {"$schema": DRAFT_7, "dependencies": {"a": ["b"], "c": {"required": ["d"]}}},
+            {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}},
+        ),
+        ({"$schema": DRAFT_4, "minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"$schema": DRAFT_4, "minimum": 1, "exclusiveMinimum": False}, {"minimum": 1}),
+        ({"minItems": 2.0}, {"minItems": 2}),
+        (True, True),
+    ],
+)
+def test_a_schema_is_written_in_one_form(document: Any, expected: Any) -> None:
+    """References, older drafts and siblings of references mean what their own draft says."""
+    assert normal_form(document) == expected
+
+
+def test_a_reference_into_itself_stays_by_name() -> None:
+    """A recursive schema is unrolled once."""
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}}
+
+    found = normal_form({"$ref": "#/$defs/N", "$defs": {"N": node}})
+
+    assert found == {**node, "$defs": {"N": node}}
+
+
+@pytest.mark.parametrize(
+    "document", [{"$ref": "#a"}, {"$ref": "#/nowhere"}, {"items": {"$id": "x"}}, {"$dynamicRef": "#a"}]
+)
+def test_what_cannot_be_followed_by_reading_is_said(document: Any) -> None:
+    """Anchors and identifiers need an engine."""
+    with pytest.raises(NotComparable):
+        normal_form(document)
+
+
+def test_references_that_multiply_are_stopped() -> None:
+    """Fourteen definitions that each refer twice to the next would be 16,384 schemas."""
+    definitions: dict[str, Any] = {
+        f"d{level}": {"properties": {name: {"$ref": f"#/$defs/d{level + 1}"} for name in "ab"}} for level in range(14)
+    }
+
+    with pytest.raises(NotComparable, match="more than 4000 parts"):
+        normal_form({"$ref": "#/$defs/d0", "$defs": {**definitions, "d14": {}}})
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        ({"type": "object"}, {"type": "object"}),
+        (
+            {"properties": {"a": {}}, "additionalProperties": True},
+            {"properties": {"a": {}}, "additionalProperties": True},
+        ),
+        (
+            {"items": {"properties": {"a": {}}}},
+            {"items": {"properties": {"a": {}}, "additionalProperties": False}},
+        ),
+        (
+            {"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}]},
+            {"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}], "unevaluatedProperties": False},
+        ),
+        ({"not": {"properties": {"a": {}}}}, {"not": {"properties": {"a": {}}}}),
+        ({"anyOf": [{"additionalProperties": False}]}, {"anyOf": [{"additionalProperties": False}]}),
+    ],
+)
+def test_an_object_that_declares_members_is_closed(node: Any, expected: Any) -> None:
+    """The practical reading of arguments; what says that it passes others on is left alone."""
+    assert closed(node) == expected
+
+
+def test_a_tolerant_reader_opens_what_is_closed() -> None:
+    """The practical reading of outputs."""
+    assert opened({"properties": {"a": {"additionalProperties": False}}, "additionalProperties": False}) == {
+        "properties": {"a": {}}
+    }
+
+
+def test_three_hundred_parameters_under_new_names_are_compared_in_bounded_time() -> None:
+    """Finding renames compares every lost name with every new one, so it stops where there are too many."""
+    old, new = (
+        {"type": "object", "properties": {f"{word}{index}": {"type": "string"} for index in range(300)}}
+        for word in ("old", "new")
+    )
+
+    verdict = compare({"input": old}, {"input": new})
+
+    assert verdict.bump is Bump.MAJOR
+    assert len(verdict.changes) == 600

@@ -1,0 +1,308 @@
+"""What models really send for one value: its schema, what was sent, and what it means, or that it is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.contract.malformed import (
+    BOOLEAN,
+    COLOUR,
+    DATE,
+    INTEGER,
+    NULL,
+    NUMBER,
+    OBJECT,
+    REFUSED,
+    TEXT,
+    array,
+    assert_outcome,
+    closed,
+    either,
+)
+
+# A value v by the schema of the property, as JSON; what it becomes, or REFUSED. All of it again, deep inside.
+
+ONE_VALUE: list[tuple[Any, Any, Any]] = [
+    # numbers
+    (INTEGER, "5", 5),
+    (INTEGER, " 5\n", 5),
+    (INTEGER, "+5", 5),
+    (INTEGER, "-5", -5),
+    (INTEGER, "05", 5),
+    (INTEGER, "007", REFUSED),
+    (INTEGER, "02139", REFUSED),
+    (INTEGER, "5.0", 5),
+    (INTEGER, "1e3", 1000),
+    (INTEGER, "1e-3", REFUSED),
+    (INTEGER, "5.7", REFUSED),
+    (INTEGER, 5.7, REFUSED),
+    (INTEGER, "1,234", 1234),
+    (INTEGER, "1,234,567", 1234567),
+    (INTEGER, "0,123", REFUSED),
+    (INTEGER, "1,23", REFUSED),
+    (INTEGER, "1234,567", REFUSED),
+    (INTEGER, "1.234,5", REFUSED),
+    (INTEGER, "1_000", REFUSED),
+    (INTEGER, "1 000", REFUSED),
+    (INTEGER, "0x10", REFUSED),
+    (INTEGER, "٥", 5),
+    (INTEGER, "１２", 12),
+    (INTEGER, "１，２３４", 1234),
+    (INTEGER, "\N{MINUS SIGN}5", -5),
+    (INTEGER, "1٥", REFUSED),
+    (INTEGER, "五", REFUSED),
+    (INTEGER, "½", REFUSED),
+    (INTEGER, "5²", REFUSED),
+    (NUMBER, "٣٫٥", 3.5),
+    (INTEGER, "5 kg", REFUSED),
+    (INTEGER, "50%", REFUSED),
+    (INTEGER, "$5", REFUSED),
+    (INTEGER, "five", REFUSED),
+    (INTEGER, "5-7", REFUSED),
+    (INTEGER, "2+2", REFUSED),
+    (INTEGER, "'5'", 5),
+    (INTEGER, "100000000000000000000000000", 10**26),
+    (INTEGER, "9" * 500, REFUSED),
+    (INTEGER, True, REFUSED),
+    (INTEGER, "true", REFUSED),
+    (INTEGER, [5], 5),
+    (INTEGER, ["5"], 5),
+    (INTEGER, [5, 6], REFUSED),
+    (INTEGER, [], REFUSED),
+    (INTEGER, {}, REFUSED),
+    (NUMBER, "1,234.5", 1234.5),
+    (NUMBER, ".5", 0.5),
+    (NUMBER, "1e400", REFUSED),
+    (NUMBER, "NaN", REFUSED),
+    (NUMBER, "Infinity", REFUSED),
+    (NUMBER, "1/2", REFUSED),
+    (NUMBER, "00.5", REFUSED),
+    # booleans
+    (BOOLEAN, "True", True),
+    (BOOLEAN, " no ", False),
+    (BOOLEAN, "1", True),
+    (BOOLEAN, 0, False),
+    (BOOLEAN, 2, REFUSED),
+    (BOOLEAN, "2", REFUSED),
+    (BOOLEAN, "maybe", REFUSED),
+    (BOOLEAN, "on", REFUSED),
+    (BOOLEAN, "true or false", REFUSED),
+    (BOOLEAN, [True], True),
+    # text
+    (TEXT, 5, "5"),
+    (TEXT, -7, "-7"),
+    (TEXT, 12345678901234567890123, "12345678901234567890123"),
+    (TEXT, True, REFUSED),
+    (TEXT, ["a"], "a"),
+    (TEXT, [5], "5"),
+    (TEXT, ["a", "b"], REFUSED),
+    (TEXT, {"a": "b"}, REFUSED),
+    (TEXT, {"value": "a"}, "a"),
+    (TEXT, {"type": "string", "value": "a"}, "a"),
+    (TEXT, {"type": "string", "description": "A city.", "value": "a"}, "a"),
+    (TEXT, {"type": "string", "description": "A city."}, REFUSED),
+    (TEXT, {"type": "USD", "value": "a"}, REFUSED),
+    (TEXT, {"unit": "USD", "value": "a"}, REFUSED),
+    (DATE, "'2024-05-01'", "2024-05-01"),
+    ({"type": "string", "pattern": "^[A-Z]{3}$"}, "'ABC'", "ABC"),
+    ({"type": "string", "pattern": "^[A-Z]{3}$"}, "abc", REFUSED),
+    ({"type": "string", "pattern": "^[A-Z]{3}$"}, " ABC ", REFUSED),
+    (DATE, 20240501, REFUSED),
+    (DATE, "01.05.2024", REFUSED),
+    # one of a list
+    (COLOUR, "RED", "red"),
+    (COLOUR, " red ", "red"),
+    (COLOUR, '"red"', "red"),
+    (COLOUR, "Dark Green", "dark_green"),
+    (COLOUR, "lightblue", "light blue"),
+    (COLOUR, "light-Blue", "light blue"),
+    (COLOUR, "ＲＥＤ", "red"),
+    ({"enum": ["Caf\u00e9", "Bar"]}, "Cafe\u0301", "Caf\u00e9"),
+    ({"enum": ["Caf\u00e9", "Bar"]}, "Cafe", REFUSED),
+    (COLOUR, "reddish", REFUSED),
+    (COLOUR, "green", REFUSED),
+    (COLOUR, "red, dark_green", REFUSED),
+    (COLOUR, ["RED"], "red"),
+    (COLOUR, {"value": "RED"}, "red"),
+    ({"enum": ["A+", "A-", "B"]}, "A", REFUSED),
+    ({"enum": ["A+", "A-"]}, "a-", "A-"),
+    ({"enum": ["-1", "+1"]}, "1", REFUSED),
+    ({"enum": ["12", "30"]}, "1-2", REFUSED),
+    ({"enum": ["1-2", "3-4"]}, "1_2", "1-2"),
+    ({"enum": ["Action & Adventure", "R&B"]}, "action_&_adventure", "Action & Adventure"),
+    ({"enum": ["Action & Adventure", "R&B"]}, "Action&Adventure", "Action & Adventure"),
+    ({"enum": ["St. Louis, MO", "New York, NY"]}, "St.-Louis,-MO", "St. Louis, MO"),
+    ({"enum": ["St. Louis, MO", "New York, NY"]}, "newyork,ny", "New York, NY"),
+    ({"enum": ["some (few)", "all"]}, "some_(few)", "some (few)"),
+    ({"enum": ["> 5", "< 5"]}, ">-5", REFUSED),
+    ({"enum": ["Route, 66", "Road"]}, "Route,-66", REFUSED),
+    ({"enum": ["UTC+2", "UTC-2"]}, "UTC 2", REFUSED),
+    ({"enum": ["12", "1-2"]}, "1 2", "1-2"),
+    ({"enum": ["a b", "a_b"]}, "a-b", REFUSED),
+    ({"enum": ["M", "m"]}, " M ", "M"),
+    ({"enum": ["", "x"]}, "-", REFUSED),
+    ({"enum": ["none", None]}, "None", REFUSED),
+    ({"enum": [1, 5]}, "5", 5),
+    ({"enum": ["1", "5"]}, 5, "5"),
+    ({"enum": ["5", 5.0]}, "5 ", "5"),
+    ({"enum": [True, "TRUE"]}, "true", REFUSED),
+    ({"enum": ["true", "false"]}, True, "true"),
+    ({"enum": ["Yes", "No"]}, True, REFUSED),
+    ({"const": "v1"}, "V1", "v1"),
+    ({"const": 3}, "3", 3),
+    # arrays
+    (array(TEXT), "a", ["a"]),
+    (array(TEXT), 5, ["5"]),
+    (array(INTEGER), "5", [5]),
+    (array(INTEGER), 5, [5]),
+    (array(TEXT), '["a", "b"]', ["a", "b"]),
+    (array(TEXT), "['a', 'b']", ["a", "b"]),
+    (array(TEXT), "('a', 'b')", ["a", "b"]),
+    (array(TEXT), '["a", "b",]', ["a", "b"]),
+    (array(INTEGER), '["1", "2"]', [1, 2]),
+    (array(INTEGER), "[1, 2", REFUSED),
+    (array(TEXT), '["a", "b"', REFUSED),
+    (array(TEXT), "[a, b]", REFUSED),
+    (array(TEXT), "a, b", REFUSED),
+    (array(TEXT), "a\nb", REFUSED),
+    (array(TEXT), "a\tb", REFUSED),
+    (array(TEXT), "a，b", REFUSED),
+    (array(TEXT), "a、b", REFUSED),
+    (array(TEXT), "١، ٢", REFUSED),
+    (array(TEXT), "a；b", REFUSED),
+    (array(TEXT), "a and b", ["a and b"]),
+    (array(TEXT), '```json\n["a", "b"]\n```', ["a", "b"]),
+    (array(TEXT), "```\na\n```", REFUSED),
+    (array(TEXT), "New York, NY", REFUSED),
+    (array({"enum": ["New York, NY", "Paris"]}), "New York, NY", ["New York, NY"]),
+    (array({"enum": ["a", "b"]}), "a, b", REFUSED),
+    (array(INTEGER), "1,234", REFUSED),
+    (array(INTEGER), "1, 2", REFUSED),
+    (array(TEXT), '"a"', REFUSED),
+    (array(COLOUR), "Red", ["red"]),
+    (array(COLOUR), ["Red", "Dark Green"], ["red", "dark_green"]),
+    (array(COLOUR), ["Red", "pink"], REFUSED),
+    (array(TEXT), [["a"]], ["a"]),
+    (array(TEXT), [["a", "b"]], REFUSED),
+    (array(INTEGER), [[]], REFUSED),
+    (array(TEXT), ["a", None], REFUSED),
+    (array(INTEGER), ["1", ""], REFUSED),
+    (array(TEXT, minItems=2), "a", REFUSED),
+    (array(INTEGER), {"0": 1, "1": 2}, REFUSED),
+    (array(OBJECT), {"0": {}, "1": {}}, REFUSED),
+    (array(OBJECT), {"items": [{"a": 1}]}, REFUSED),
+    (array(OBJECT), {"a": [1]}, [{"a": [1]}]),
+    (array(OBJECT), {}, REFUSED),
+    (array(OBJECT), "{'a': 1}", REFUSED),
+    (array(OBJECT), ["{'a': 1}", '{"b": 2}'], [{"a": 1}, {"b": 2}]),
+    (array(array(INTEGER)), [1, 2], REFUSED),
+    (array(array(INTEGER)), ["1", "2"], REFUSED),
+    (array(array(INTEGER)), "[1, 2]", REFUSED),
+    (array(array(INTEGER)), [1], [[1]]),
+    (array(array(INTEGER)), 1, [[1]]),
+    (array(array(INTEGER)), [[1], 2], [[1], [2]]),
+    (array(array(INTEGER)), ["[1, 2]", "3"], [[1, 2], [3]]),
+    (array(array(INTEGER, minItems=2)), [1, "2"], [[1, 2]]),
+    (array(array(INTEGER, maxItems=1)), [1, "2"], [[1], [2]]),
+    (array(array(INTEGER), minItems=2), [1, 2], [[1], [2]]),
+    (array(array(COLOUR)), ["red", "blue"], REFUSED),
+    ({"type": "array", "prefixItems": [NUMBER, NUMBER]}, 5, REFUSED),
+    ({"type": "array", "prefixItems": [NUMBER, NUMBER]}, ["5", "6.5"], [5, 6.5]),
+    ({"type": "array", "prefixItems": [NUMBER, NUMBER]}, "(5, 6.5)", [5, 6.5]),
+    # objects
+    (OBJECT, '{"a": "5"}', {"a": "5"}),
+    (OBJECT, "{'a': None}", {"a": None}),
+    (OBJECT, '"{\\"a\\": 1}"', {"a": 1}),
+    (OBJECT, '{\\"a\\": 1}', {"a": 1}),
+    (OBJECT, "{a: 1}", {"a": 1}),
+    (OBJECT, '```json\n{"a": 1}\n```', {"a": 1}),
+    (closed("a", a=INTEGER), {"value": {"a": 1}}, {"a": 1}),
+    (closed("a", a=INTEGER), {"type": "object", "value": {"a": "1"}}, {"a": 1}),
+    (closed("a value", a=INTEGER, value=OBJECT), {"value": {"a": 1}}, REFUSED),
+    (OBJECT, '{"a": 1', REFUSED),
+    (OBJECT, '{"a": "b"', REFUSED),
+    (OBJECT, '{"a": 1} and more', REFUSED),
+    (OBJECT, "a=1", REFUSED),
+    (OBJECT, '["a"]', REFUSED),
+    (OBJECT, [], REFUSED),
+    (OBJECT, [{"a": 1}], {"a": 1}),
+    (OBJECT, '{"a": 1, "a": 2}', REFUSED),
+    (OBJECT, '{"a": NaN}', REFUSED),
+    (OBJECT, '{"a": "\\ud800"}', REFUSED),
+    (OBJECT, '{"a": ' * 200 + "1" + "}" * 200, REFUSED),
+    ({"type": "object", "additionalProperties": INTEGER}, {"a": "5"}, {"a": 5}),
+    ({"type": "object", "additionalProperties": INTEGER}, {"a": None}, REFUSED),
+    ({"type": "object", "patternProperties": {"^n": INTEGER}}, {"n1": "5", "x": "5"}, {"n1": 5, "x": "5"}),
+    ({"type": "object", "patternProperties": {"^n": INTEGER}}, {"n1": ""}, REFUSED),
+    # unions
+    (either(INTEGER, NULL), "5", 5),
+    (either(INTEGER, NULL), "None", None),
+    (either(INTEGER, NULL), "", None),
+    (either(INTEGER, NULL), "x", REFUSED),
+    (either(array(TEXT), NULL), "a", ["a"]),
+    (either(array(TEXT), NULL), "['a']", ["a"]),
+    (either(INTEGER, NUMBER), "5.0", 5),
+    (either(INTEGER, BOOLEAN), "1", REFUSED),
+    (either(INTEGER, BOOLEAN), "yes", True),
+    (either(INTEGER, array(INTEGER)), "5", 5),
+    (either(TEXT, array(INTEGER)), 5, REFUSED),
+    (either(array(INTEGER), array(BOOLEAN)), "1", REFUSED),
+    (either(closed("a", a=INTEGER), closed("b", b=INTEGER)), {"b": "5"}, {"b": 5}),
+    (either(closed("a", a=INTEGER), closed("b", b=INTEGER)), "{'a': '5'}", {"a": 5}),
+    (either(closed("a", a=INTEGER), closed("a", a=BOOLEAN)), {"a": "1"}, REFUSED),
+    ({"oneOf": [INTEGER, {"type": "number", "multipleOf": 0.5}]}, "0.5", 0.5),
+    ({"oneOf": [INTEGER, BOOLEAN]}, "7", 7),
+    ({"type": ["integer", "null"]}, "5", 5),
+    ({"type": ["integer", "null"]}, "null", None),
+    ({"type": ["integer", "boolean"]}, "1", REFUSED),
+    ({"type": ["string", "array"], "items": INTEGER}, 5, REFUSED),
+    ({"allOf": [INTEGER, {"minimum": 3}]}, "5", 5),
+    ({"allOf": [INTEGER, {"minimum": 3}]}, "2", REFUSED),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "expected"), ONE_VALUE, ids=str)
+@pytest.mark.parametrize("place", ["top", "deep", "reference"])
+def test_a_value_means_the_same_wherever_it_stands(place: str, schema: Any, value: Any, expected: Any) -> None:
+    """One required value is mended or refused the same at the top, in an object of an array, and by a reference."""
+    tool, wrap = closed("v", v=schema), lambda each: {"v": each}
+    if place == "deep":
+        tool = closed("list", list=array(closed("w", w=closed("v", v=schema))))
+        wrap = lambda each: {"list": [{"w": {"v": each}}]}  # noqa: E731 - the other half of the pair
+    elif place == "reference":
+        tool = closed("v", v={"$ref": "#/$defs/value"}) | {"$defs": {"value": schema}}
+
+    assert_outcome(tool, json.dumps(wrap(value)), REFUSED if expected is REFUSED else wrap(expected))
+
+
+NOTHING = [None, "null", "None", "", " ", "NONE"]
+
+
+@pytest.mark.parametrize("nothing", NOTHING, ids=repr)
+@pytest.mark.parametrize(
+    "schema", [INTEGER, BOOLEAN, COLOUR, DATE, array(TEXT), OBJECT, closed("a", a=INTEGER)], ids=str
+)
+def test_nothing_leaves_out_what_is_optional_and_is_refused_where_it_is_required(schema: Any, nothing: Any) -> None:
+    """DESIGN: null, "null", "None", "" for an optional that forbids it: drop the key; for a required one: refuse."""
+    raw = json.dumps({"a": "x", "b": nothing})
+
+    assert_outcome(closed("a", a=TEXT, b=schema), raw, {"a": "x"})
+    assert_outcome(closed("a b", a=TEXT, b=schema), raw, REFUSED)
+    assert_outcome({**closed("a", a=TEXT, b=schema), "dependentRequired": {"a": ["b"]}}, raw, REFUSED)
+
+
+@pytest.mark.parametrize("nothing", NOTHING, ids=repr)
+def test_nothing_becomes_the_declared_default_of_what_is_required(nothing: Any) -> None:
+    """DESIGN: for a required one, the declared default."""
+    schema = closed("n", n={"type": "integer", "default": 5})
+
+    assert_outcome(schema, json.dumps({"n": nothing}), {"n": 5})
+
+
+def test_a_free_text_that_looks_like_nothing_or_like_json_is_kept() -> None:
+    """What fits is never touched."""
+    for text in ("", "None", "null", "N/A", "5", "true", "[1]", "{'a': 1}", "a, b", "'x'"):
+        assert_outcome(closed("t", t=TEXT, o=TEXT), json.dumps({"t": text, "o": text}), {"t": text, "o": text})

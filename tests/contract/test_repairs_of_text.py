@@ -1,0 +1,254 @@
+"""What models write for JSON, as tables: the text, and what it means, or that it is refused or was cut off."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from skillruntime.contract.coercion.scalars import is_same
+from tests.contract.malformed import (
+    BOOLEAN,
+    CUT_OFF,
+    INTEGER,
+    OBJECT,
+    REFUSED,
+    TEXT,
+    array,
+    assert_outcome,
+    closed,
+    outcome,
+)
+
+CALL = closed("city", city=TEXT, days=INTEGER, tags=array(TEXT), detail=BOOLEAN, o=OBJECT)
+PARIS = {"city": "Paris", "days": 5}
+TEXTS: list[tuple[str, Any]] = [
+    ('{"city": "Paris", "days": 5}', PARIS),
+    ('\ufeff{"city": "Paris", "days": 5}', PARIS),
+    ('```json\n{"city": "Paris", "days": 5}\n```', PARIS),
+    ('```\n{"city": "Paris", "days": 5}```', PARIS),
+    ("```python\n{'city': 'Paris', 'days': 5}\n```", PARIS),
+    ('Here:\n```json\n{"city": "Paris", "days": 5,}\n```\nDone.', PARIS),
+    ('```json\n{"city": "Paris"}\n```\n```json\n{"city": "Rome"}\n```', REFUSED),
+    ("```json\n```", REFUSED),
+    ("```5```", REFUSED),
+    ('Sure, here it is: {"city": "Paris", "days": 5}. Anything else?', PARIS),
+    ('<tool_call>\n{"name": "f", "arguments": {"city": "Paris", "days": "5"}}\n</tool_call>', PARIS),
+    ('<function=weather>{"city": "Paris", "days": 5}</function>', PARIS),
+    ('{"city": "Paris", "days": 5}<|im_end|>', PARIS),
+    ('arguments = {"city": "Paris", "days": 5};', PARIS),
+    ('weather({"city": "Paris", "days": 5})', PARIS),
+    ('[TOOL_CALL] {"city": "Paris", "days": 5} [/TOOL_CALL]', PARIS),
+    ('[Calling the weather tool]\n{"city": "Paris", "days": 5}', PARIS),
+    ('[1] {"city": "Paris"}', REFUSED),
+    ('["a"] {"city": "Paris"}', REFUSED),
+    ('[a] [{"city": "Paris"}', REFUSED),
+    ('{"city": "Paris"}[city]', REFUSED),
+    ('The {city} is {"city": "Paris"}', REFUSED),
+    ('{"city": "Paris"} or {"city": "Rome"}', REFUSED),
+    ('{"city": "Paris"}{"city": "Paris"}', REFUSED),
+    ('{}{"city": "Paris"}', REFUSED),
+    ('{"city": "Paris"}\n{"days": 5}', REFUSED),
+    ('{"city": "Paris"}, "days": 5}', REFUSED),
+    ('"arguments": {"city": "Paris"}', REFUSED),
+    ('5, {"city": "Paris"}', REFUSED),
+    ('{"city": "Paris"}["city"]', REFUSED),
+    ('{"city": "Paris"}.get("city")', REFUSED),
+    ('{"city": "Paris"} | other', REFUSED),
+    ('dict({"city": "Paris"}, days=5)', REFUSED),
+    ('f\'{"city": "Paris"}\'', REFUSED),
+    ('{"city": "Paris", "days": 5}}', PARIS),
+    ('{"o": {"a": {"b": 1}}, "city": "Paris"}}', REFUSED),
+    ('{"city": "Paris", "o": {"a": 1}}}', {"city": "Paris", "o": {"a": 1}}),
+    ('{"city": "Paris", "days": 5}]', PARIS),
+    ('[{"city": "Paris", "days": 5}]', PARIS),
+    ('[{"city": "Paris"}, {"city": "Rome"}]', REFUSED),
+    ('"{\\"city\\": \\"Paris\\", \\"days\\": 5}"', PARIS),
+    ('"\\"{\\\\\\"city\\\\\\": \\\\\\"Paris\\\\\\", \\\\\\"days\\\\\\": 5}\\""', PARIS),
+    ('{\\"city\\": \\"Paris\\", \\"days\\": 5}', PARIS),
+    ("\"{'city': 'Paris', 'days': '5',}\"", PARIS),
+    ("{'city': 'Paris', 'days': 5, 'detail': True, 'tags': ('a', 'b')}", {**PARIS, "detail": True, "tags": ["a", "b"]}),
+    ("{'city': \"L'Aquila\", 'days': 5}", {"city": "L'Aquila", "days": 5}),
+    ("{'city': 'L\\'Aquila', 'days': 5}", {"city": "L'Aquila", "days": 5}),
+    ("{'city': 'L'Aquila', 'days': 5}", REFUSED),
+    ('{"city": "the "big" one"}', REFUSED),
+    ('{"city": "Paris" "France"}', REFUSED),
+    ('{"city": "Paris" + "France"}', REFUSED),
+    ("{'city': f'Paris'}", REFUSED),
+    ("{'city': '''Paris'''}", REFUSED),
+    ('{"city": city}', REFUSED),
+    ('{city: "Paris", days: 5}', PARIS),
+    ("{city: 'Paris', o: {a-b: 1, $c: 2}}", REFUSED),
+    ("{city: 'Paris', o: {a-b: 1}}", {"city": "Paris", "o": {"a-b": 1}}),
+    ("{city: Paris}", REFUSED),
+    ("{None: 1}", REFUSED),
+    ("{1: 'Paris'}", REFUSED),
+    ("{city, days}", REFUSED),
+    ('{city = "Paris"}', REFUSED),
+    ("{“city”: “Paris”, “days”: 5}", PARIS),
+    ("{‘city’: ‘Paris’, ‘days’: 5}", PARIS),
+    ("{“city”: “it’s // {here}”}", {"city": "it’s // {here}"}),
+    ("{“city”: “the “big” one”}", REFUSED),
+    ('{“city”: “a"b”}', REFUSED),
+    ("{“city”: “C:\\temp”}", REFUSED),
+    ('{“city": "Paris”}', REFUSED),
+    ('{"city": "“Paris”", "days": 5,}', {"city": "“Paris”", "days": 5}),
+    ('{"city"："Paris"，"days"：5}', PARIS),
+    ('{"city"："a：b，c"，"days"：5}', {"city": "a：b，c", "days": 5}),
+    ('{"city": "Paris"、"days": 5}', REFUSED),
+    ('"""\n{"city": "Paris", "days": 5}\n"""', PARIS),
+    ('~~~json\n{"city": "Paris", "days": 5}\n~~~', PARIS),
+    ('{"city": "Paris", "days": NaN}', REFUSED),
+    ('{"city": "Paris", "days": 2+3}', REFUSED),
+    ('{"city": "Paris", "days": 10/2}', REFUSED),
+    ('{"city": "Paris", "days": 10//2\n}', REFUSED),
+    ('{"city": "Paris", "days": 10 // 2\n}', REFUSED),
+    ('{"city": "Paris", "days": 5 // five of them\n}', PARIS),
+    ('{"city": "Paris", /* why not */ "days": 5 # five\n}', PARIS),
+    ('{"city": "Paris", "days": 5} // done', PARIS),
+    ('{"city": "Paris", "days": 05}', REFUSED),
+    ('{"city": "Paris", "days": +5}', REFUSED),
+    ('{"city": "Paris", "days": 1_000}', REFUSED),
+    ('{"city": "Paris", "days": "5", "days": 5}', REFUSED),
+    ('{"city": "Paris", "days": 5, "days": 5}', PARIS),
+    ('{"city": "Paris", "days": 1, "days": true}', REFUSED),
+    ('{"city": "Paris",, "days": 5}', REFUSED),
+    ('{"city": "Paris" "days": 5}', REFUSED),
+    ('{"city": "Par\nis"}', {"city": "Par\nis"}),
+    ('{"city": "a,]b,}", "days": 5,}', {"city": "a,]b,}", "days": 5}),
+    ('{"city": "// no", "days": 5,}', {"city": "// no", "days": 5}),
+    ('{"city": "\\ud83d\\ude00", "days": 5,}', {"city": "😀", "days": 5}),
+    ('{"city": "\\ud83d", "days": 5}', REFUSED),
+    ('{"city": "\\d"}', REFUSED),
+    ("{" * 5000, REFUSED),
+    ('{"o": ' * 2000 + "1" + "}" * 2000, REFUSED),
+    ("```\n" * 3000 + '{"city": "Paris", "days": 5}' + "\n```" * 3000, PARIS),
+    ("Paris", REFUSED),
+    ("[]", REFUSED),
+    ("5", REFUSED),
+    ("", REFUSED),
+    ("null", REFUSED),
+    # cut off
+    ('{"city": "Paris"', {"city": "Paris"}),
+    ('{"city": "Paris", "detail": true', {"city": "Paris", "detail": True}),
+    ('{"city": "Paris", "tags": ["a"]', {"city": "Paris", "tags": ["a"]}),
+    ('```json\n{"city": "Paris"\n```', {"city": "Paris"}),
+    ('{"city": "Paris", "days": 5', CUT_OFF),
+    ('{"city": "Paris", "days": 5.', CUT_OFF),
+    ('{"city": "Paris", "days": 1e', CUT_OFF),
+    ('{"city": "Paris", "days": -', CUT_OFF),
+    ('{"city": "Paris", "days": 5 ', CUT_OFF),
+    ('{"city": "Paris",', CUT_OFF),
+    ('{"city": "Paris", "da', CUT_OFF),
+    ('{"city": "Paris", "days"', CUT_OFF),
+    ('{"city": "Paris", "days":', CUT_OFF),
+    ('{"city": "Paris", "detail": tr', CUT_OFF),
+    ('{"city": "Paris", "tags": ["a"', CUT_OFF),
+    ('{"city": "Paris", "tags": ["a",', CUT_OFF),
+    ('{"city": "Paris", "o": {"a": "b"', CUT_OFF),
+    ('{"city": "Par', CUT_OFF),
+    ("{city: 'Paris', da", CUT_OFF),
+    ("{“city”: “Par", CUT_OFF),
+    ('{"city"："Paris"，', CUT_OFF),
+    ('{"city": "Par\\', CUT_OFF),
+    ('{"city": "Par\\u00', CUT_OFF),
+    ('{"city": "Paris" /* and', CUT_OFF),
+    ("{", CUT_OFF),
+    ('"{\\"city\\": \\"Par', CUT_OFF),
+    ('Here you are: {"city": "Par', CUT_OFF),
+    ('```json\n{"city": "Par', CUT_OFF),
+]
+
+
+@pytest.mark.parametrize(("raw", "expected"), TEXTS, ids=lambda each: str(each)[:50])
+def test_a_text_is_mended_if_it_can_be_read_in_one_way_only(raw: str, expected: Any) -> None:
+    """DESIGN: syntax is mended, flagged; two objects, arithmetic, variables and whatever is cut off are refused."""
+    assert_outcome(CALL, raw, expected)
+
+
+@pytest.mark.parametrize("raw", ["", " ", "null", "{}", "[]", '{"": ""}', '{"input": {}}', '""', "```\n{}\n```"])
+def test_no_arguments_are_an_empty_object_where_nothing_is_required(raw: str) -> None:
+    """DESIGN: "" or no arguments, as models send for tools without parameters: {}."""
+    assert_outcome(closed(""), raw, {})
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "content_filter", "incomplete"])
+def test_what_the_provider_says_was_cut_off_is_refused_though_it_is_whole(reason: str) -> None:
+    """DESIGN: finish_reason is length: always refuse, with its own code."""
+    assert_outcome(CALL, '{"city": "Paris"}', CUT_OFF, finish_reason=reason)
+    assert_outcome(CALL, {"city": "Paris"}, CUT_OFF, finish_reason=reason)
+    assert_outcome(CALL, '{"city": "Paris"}', {"city": "Paris"}, finish_reason="tool_calls")
+
+
+POLICIES: list[tuple[Any, Any, Any]] = [
+    ("strict", {"city": "Paris", "days": "5"}, REFUSED),
+    ("strict", '```\n{"city": "Paris"}\n```', REFUSED),
+    ("strict", '{"city": "Paris"', CUT_OFF),
+    ("strict", '```json\n{"city": "Paris"\n```', CUT_OFF),
+    ("strict", '"{\\"city\\": \\"Paris\\""', CUT_OFF),
+    ("strict", '{city: "Paris"}', REFUSED),
+    ("strict", '{"city": "Par', CUT_OFF),
+    ("strict", PARIS, PARIS),
+    ("lenient", {**PARIS, "mood": "good"}, PARIS),
+    ("lenient", {**PARIS, "detail": "on"}, {**PARIS, "detail": True}),
+    ("lenient", {**PARIS, "detail": "n/a"}, PARIS),
+    ("lenient", {**PARIS, "details": True}, REFUSED),
+    ("lenient", {"city": "Paris", "days": "5.7"}, REFUSED),
+    ("lenient", {"mood": "good"}, REFUSED),
+    ({"on_unknown": "drop"}, {**PARIS, "mood": "good"}, PARIS),
+    ({"on_unknown": "drop"}, {**PARIS, "detail": "on"}, REFUSED),
+    ({"mend": False, "on_unknown": "drop"}, {**PARIS, "mood": "good"}, REFUSED),
+]
+
+
+@pytest.mark.parametrize(("policy", "value", "expected"), POLICIES, ids=str)
+def test_a_policy_says_how_far_mending_goes(policy: Any, value: Any, expected: Any) -> None:
+    """A name or a record of switches, per call; a key dropped must not be a parameter misspelt."""
+    assert_outcome(CALL, value, expected, policy=policy)
+
+
+CORPUS: list[dict[str, Any]] = [
+    {"city": "Paris", "days": 12, "detail": True, "tags": ["a", "b c"], "o": {"a": {"b": [1, 2.5, None]}, "c": "d"}},
+    {"city": 'He said "hi", {ok} [1,2] // x', "tags": [], "o": {}, "days": -3},
+    {"o": {"list": [{"a": "x"}, {"a": "y,}"}]}, "city": "北京 \\ 'n' \n", "detail": False},
+]
+
+
+def spellings(value: dict[str, Any]) -> list[str]:
+    """Return *value* as models write it."""
+    plain = json.dumps(value)
+    return [
+        plain,
+        json.dumps(value, indent=2, ensure_ascii=False),
+        json.dumps(value, separators=(",", ":")),
+        repr(value),
+        json.dumps(plain),
+        plain.replace('"', '\\"') if "\\" not in plain else plain,
+        f"```json\n{plain}\n```",
+        f"Here are the arguments: {plain}",
+        json.dumps({"name": "f", "arguments": value}),
+        json.dumps({"arguments": plain}),
+    ]
+
+
+@pytest.mark.parametrize("value", CORPUS, ids=lambda value: value["city"][:8])
+def test_every_spelling_of_a_call_is_read_and_every_beginning_of_one_is_refused(value: dict[str, Any]) -> None:
+    """A proper prefix is refused, unless all it lacks is what closes the text after a value that closed itself."""
+    for text in spellings(value):
+        assert_outcome(CALL, text, value)
+        for end in range(1, len(text)):
+            result = outcome(CALL, text[:end])
+            if result is not REFUSED and result is not CUT_OFF:
+                begun = text[:end].rstrip("`\n ")
+                assert all(is_same(value[key], member) for key, member in result.items()), text[:end]
+                assert begun[-1] in "}]\"'e", text[:end]
+
+
+@pytest.mark.parametrize("value", CORPUS, ids=lambda value: value["city"][:8])
+def test_a_beginning_of_plain_json_says_that_it_was_cut_off(value: dict[str, Any]) -> None:
+    """Only the truncated is told apart: its code is TRUNCATED_INPUT at every cut, but for the last brace's."""
+    for text in spellings(value)[:3]:
+        for end in range(1, len(text)):
+            result = outcome(CALL, text[:end])
+            assert result is CUT_OFF or text[:end].rstrip()[-1] in '}]"e', text[:end]

@@ -1,0 +1,75 @@
+"""Whatever a script's source is, reading it gives a derivation or nothing, and raises nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skillruntime.derive import derive
+from skillruntime.errors import InvalidSkillError
+
+EXAMPLES = int(os.environ.get("SKILLRUNTIME_FUZZ", "150"))
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("[a-z]*.*"))
+SOURCES = {path.name: path.read_text() for path in SCRIPTS if path.suffix in (".py", ".sh", ".js", ".mjs")}
+PIECES = ["(", ")", "'", "{", "]", "\n", "  ", "return 1\n", "*a, **k", "f()", "=None", "not ", "x or ", "lambda: 0"]
+
+
+@st.composite
+def damaged_scripts(draw: st.DrawFn) -> tuple[str, str]:
+    """A script whose lines are lost, repeated or moved, and whose words are others."""
+    name = draw(st.sampled_from(sorted(SOURCES)))
+    lines = SOURCES[name].splitlines(keepends=True)
+    for _ in range(draw(st.integers(1, 5))):
+        at = draw(st.integers(0, len(lines) - 1))
+        match draw(st.integers(0, 4)):
+            case 0:
+                lines[at] = ""
+            case 1:
+                lines[at] *= 2
+            case 2:
+                other = draw(st.integers(0, len(lines) - 1))
+                lines[at], lines[other] = lines[other], lines[at]
+            case 3:
+                words = lines[at].split('"')
+                words[draw(st.integers(0, len(words) - 1))] = draw(st.sampled_from(PIECES))
+                lines[at] = '"'.join(words)
+            case _:
+                old, new = (
+                    draw(st.sampled_from(["True", "str", "int", "=", "name", "1"])),
+                    draw(st.sampled_from(PIECES)),
+                )
+                lines[at] = lines[at].replace(old, new, 1)
+    return name, "".join(lines)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=damaged_scripts())
+def test_a_damaged_script_raises_nothing(script: tuple[str, str]) -> None:
+    """Only making a contract of what was read may say that it is none."""
+    name, source = script
+
+    derivation = derive(source, path=name)
+
+    if derivation is not None:
+        try:
+            derivation.to_contract("skill/tool")
+        except InvalidSkillError:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.py", "import argparse\nclass A:\n    return 1\nargparse.ArgumentParser().parse_args()"),
+        ("a.py", "import click\n@click.command(help=text())\n@click.option('--a', is_flag=flag())\ndef f(a): ...\nf()"),
+        ("a.py", "import typer\napp = typer.Typer(name=n())\n@app.command(help=h())\ndef f(a: int): ...\napp()"),
+        ("a.js", "const argv = yargs(process.argv.slice(2)).option('a', {describe: text(), type: 'string'}).argv"),
+    ],
+)
+def test_what_is_computed_is_never_asked_whether_it_is_true(name: str, source: str) -> None:
+    """A help text or a flag's kind may come from anywhere."""
+    derive(source, path=name)

@@ -1,0 +1,188 @@
+"""Scripts that declare their arguments without argparse: what is read of them, checked by running them on the words."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.derive import derive
+from skillruntime.derive.command_line import CommandLine, to_argv
+from skillruntime.errors import SkillInputError
+from tests.derive.script_values import SCRIPTS, parsed
+
+
+def words_for(script: str, arguments: dict[str, Any]) -> list[str]:
+    """Return the words for *arguments*, accepted by the contract that is derived from *script*, which is whole."""
+    derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
+    assert derivation is not None
+    assert derivation.complete
+    accepted = derivation.to_contract().accept(arguments, policy="strict").arguments
+    return to_argv(CommandLine.from_dict(derivation.document["run"]["command_line"]), accepted)
+
+
+DECLARED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "c05_classic_types.py",
+        {"place": "-p", "scale": 2.5, "style": "hills", "since": "2024-02-29", "size": [3, -4], "key": "--k"},
+        {"place": "-p", "scale": 2.5, "style": "hills", "since": "2024-02-29T00:00:00", "size": [3, -4], "key": "--k"},
+    ),
+    ("c05_classic_types.py", {"place": "p", "key": "k"}, {"scale": 1.0, "style": "plain", "size": [10, 20]}),
+    (
+        "c06_switches.py",
+        {"shout": True, "case": "lower", "verbose": 2, "once": True, "words": ["-a", "b"]},
+        {"shout": True, "case": "lower", "verbose": 2, "once": True, "words": ["-a", "b"]},
+    ),
+    ("c06_switches.py", {}, {"shout": False, "verbose": 0, "once": False, "words": []}),
+    ("c07_commands_by_hand.py", {"command": "saw", "length": -3}, {"length": -3}),
+    ("c07_commands_by_hand.py", {"command": "hit", "nail": "-n"}, {"nail": "-n"}),
+    ("c08_common_decorator.py", {"form": "json", "quiet": True}, {"name": "all", "form": "json", "quiet": True}),
+    (
+        "t04_literals.py",
+        {"name": "-n", "when": "2024-01-31", "share": 1, "loud": True, "tag": ["a", "-b"]},
+        {"name": "-n", "when": "2024-01-31T00:00:00", "share": 1.0, "loud": True, "tag": ["a", "-b"]},
+    ),
+    (
+        "t05_callback.py",
+        {"command": "plant", "verbose": True, "seed": "-s", "rows": 2, "deep": True},
+        {"verbose": True, "seed": "-s", "rows": 2, "deep": True},
+    ),
+    ("t05_callback.py", {"command": "water", "beds": [3]}, {"litres": 1.0, "beds": [3]}),
+    (
+        "t06_single.py",
+        {"files": ["a", "-b"], "at_least": 3, "secret": "--s"},
+        {"files": ["a", "-b"], "at_least": 3, "secret": "--s"},
+    ),
+]
+
+PRINTED: list[tuple[str, dict[str, Any], str]] = [
+    ("b06_long_options.sh", {"wood": "-pine", "doors": "2", "paint": True}, "-pine 2 1"),
+    ("b06_long_options.sh", {}, "oak 1 0"),
+    ("b07_getopts_places.sh", {"start": "-3", "quiet": True}, "-3 1"),
+    ("b02_case_loop.sh", {"target": "-t", "dry_run": True}, "-t|true"),
+    ("b03_places.sh", {"input": "i", "output": "-o"}, "i|-o|800"),
+    ("b08_places_in_use.sh", {"left": "-l", "right": "$(r)"}, "-l meets $(r)"),
+    ("b09_choice.sh", {"argument_1": "shut"}, "bang"),
+    ("b10_each.sh", {"bed": "b", "seed": ["x y", "-z"]}, "b: x y\nb: -z"),
+    ("b11_main.sh", {"wall": "-w"}, "[white] -w\ndone"),
+    ("b11_main.sh", {"wall": "w", "colour": "red"}, "[red] w\ndone"),
+    ("b12_loop_with_places.sh", {"tape": True, "mark": ["-m", "n"], "boxes": ["a", "b"]}, "1|a b|-m n"),
+    ("b13_getopts_then_place.sh", {"loud": True, "argument_1": "-x"}, "1 -x"),
+    ("s06_optional_place.py", {"name": "ab", "count": 2}, "abab"),
+    ("s06_optional_place.py", {"name": "-x"}, "-x"),
+    ("s07_rest.py", {"file": ["a b", "-c"]}, "a b\n-c"),
+    ("s08_unpacked.py", {"left": "l", "right": "$(r)"}, "l $(r)"),
+]
+
+
+@pytest.mark.parametrize(("script", "arguments", "expected"), DECLARED)
+def test_click_and_typer_read_back_what_was_asked(
+    script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    """The values that the framework hands to the script's function are those of the call."""
+    values = parsed(script, words_for(script, arguments), tmp_path)
+
+    assert {key: values[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(("script", "arguments", "expected"), PRINTED)
+def test_a_script_that_takes_its_words_itself_gets_them_in_their_places(
+    script: str, arguments: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    """The script is run, and says what it was given."""
+    program = [sys.executable] if script.endswith(".py") else ["bash"]
+    command = [*program, str(SCRIPTS / script), *words_for(script, arguments)]
+
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.strip() == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("b14_equals.sh", "its value is taken apart by hand"),
+        ("b15_word_decides.sh", "a word decides what follows"),
+        ("b16_optional_switch.sh", "options are taken apart by hand"),
+    ],
+)
+def test_what_a_shell_script_takes_apart_by_hand_is_named(script: str, reason: str) -> None:
+    """Skip rather than guess."""
+    derivation = derive((SCRIPTS / script).read_bytes(), path=f"scripts/{script}")
+
+    assert derivation is not None
+    assert [each.reason for each in derivation.unread] == [reason]
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [
+        ("b08_places_in_use.sh", {"left": "l"}),
+        ("b09_choice.sh", {"argument_1": "lift"}),
+        ("b10_each.sh", {}),
+        ("b11_main.sh", {"colour": "red"}),
+        ("b12_loop_with_places.sh", {"boxes": ["--tape"]}),
+    ],
+)
+def test_what_a_shell_script_would_not_take_is_refused_before_it_runs(script: str, arguments: dict[str, Any]) -> None:
+    """A word that is missing, is no choice of its ``case``, or would be read as a flag."""
+    with pytest.raises(SkillInputError):
+        words_for(script, arguments)
+
+
+SHELL: list[tuple[str, dict[str, Any], bool]] = [
+    ('exec ls "$@"', {}, False),
+    ('cmd="$1"\nshift\n"$cmd" "$@"', {}, False),
+    ('while [ $# -gt 0 ]; do\n  echo "$1"\n  shift\ndone', {}, False),
+    ("awk '{ print $1 }' file", {}, True),
+    ("cat <<'END'\n$1 costs\nEND", {}, True),
+    ("cat <<END\n$1 costs\nEND", {"argument_1": {"type": "string"}}, True),
+    ('say() {\n  echo "$1"\n}\nsay hello', {}, True),
+    ('[ -n "$1" ] && echo "$1"', {"argument_1": {"type": "string"}}, True),
+    (
+        'while read -r line; do\n  case "$line" in\n    -a) echo a ;;\n  esac\ndone < "$1"',
+        {"argument_1": {"type": "string"}},
+        True,
+    ),
+    ('echo "$2"', {}, False),
+]
+
+
+@pytest.mark.parametrize(("body", "expected", "whole"), SHELL)
+def test_only_the_words_of_the_shell_script_itself_are_read(body: str, expected: dict[str, Any], whole: bool) -> None:
+    """The places of functions, of awk and of quoted texts are not the script's."""
+    derivation = derive(f"#!/bin/sh\n{body}\n", path="s.sh")
+
+    assert derivation is not None
+    assert derivation.document["input"]["properties"] == expected
+    assert derivation.complete is whole
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
+    """Options by their flags, and what stands behind them as a list whose meaning nobody declared."""
+    words = words_for("n04_positionals.mjs", {"depth": "3", "only": ["a", "-b"], "positionals": ["x", "-y"]})
+
+    done = subprocess.run(
+        ["node", str(SCRIPTS / "n04_positionals.mjs"), *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+
+    assert "depth: '3'" in done.stdout, done.stderr
+    assert "'x', '-y'" in done.stdout
+
+
+def test_a_usage_line_and_a_parameter_expansion_say_what_may_be_left_out() -> None:
+    """``${2:-copy.png}`` is optional, ``${1:?...}`` is not."""
+    contract = derive((SCRIPTS / "b05_defaults.sh").read_bytes(), path="scripts/copy.sh")
+
+    assert contract is not None
+    with pytest.raises(SkillInputError):
+        contract.to_contract().accept({"target": "b.png"})
+    assert contract.to_contract().accept({"source": "a.png"}).arguments == {
+        "source": "a.png",
+        "target": "copy.png",
+    }

@@ -1,0 +1,37 @@
+"""What is read of an argparse script is what its own parser says, asked in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.derive_sample import neighbours_of
+from benchmarks.derive_truth import ask, compare
+from skillruntime.derive import derive
+
+SCRIPTS = Path(__file__).parent / "scripts"
+ARGPARSE = sorted(path.name for path in SCRIPTS.glob("a*.py"))
+UNREADABLE = {
+    "a31_computed_choices.py": ["--plugin"],
+    "a32_conditional.py": ["--windows"],
+    "a46_unknown_loop.py": ["an argument"],
+    "a88_platform.py": ["--registry", "--owner"],
+    "a110_behind_its_back.py": ["arguments"],
+}
+
+
+@pytest.mark.parametrize("script", ARGPARSE)
+def test_every_argument_is_read_as_the_real_parser_declares_it(script: str) -> None:
+    """Flags, arity, types, choices, defaults and what is required agree; what does not is reported as unread."""
+    path = SCRIPTS / script
+    truth = ask(path)
+    derivation = derive(path.read_bytes(), path=f"scripts/{script}", neighbours=neighbours_of(path))
+
+    assert truth is not None
+    assert derivation is not None
+    missing, wrong = compare(truth, dict(derivation.document))
+    assert wrong == []
+    assert [each.argument for each in derivation.unread] == UNREADABLE.get(script, [])
+    assert (missing == []) or script in UNREADABLE
+    derivation.to_contract()

@@ -1,0 +1,75 @@
+"""Arguments that are paths: `skillruntime/runtime/path_arguments.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skillruntime.errors import SkillInputError
+from skillruntime.runtime.path_arguments import has_paths, with_resolved_paths
+from skillruntime.runtime.workspace import Workspace
+
+PATH = {"type": "string", "format": "path"}
+
+
+def test_a_schema_without_paths_is_known_at_once() -> None:
+    """Most contracts name no path, and their calls are not looked into."""
+    assert has_paths({"properties": {"files": {"items": PATH}}})
+    assert not has_paths({"properties": {"path": {"type": "string"}}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "expected"),
+    [
+        ({"properties": {"a": PATH}}, {"a": "x", "b": "y"}, {"a": "{}/x", "b": "y"}),
+        ({"properties": {"a": {"items": PATH}}}, {"a": ["x", "y"]}, {"a": ["{}/x", "{}/y"]}),
+        ({"properties": {"a": {"prefixItems": [PATH], "items": {}}}}, {"a": ["x", "y"]}, {"a": ["{}/x", "y"]}),
+        ({"properties": {"a": {"$ref": "#/$defs/p"}}, "$defs": {"p": PATH}}, {"a": "x"}, {"a": "{}/x"}),
+        ({"properties": {"a": {"anyOf": [PATH, {"type": "null"}]}}}, {"a": "x"}, {"a": "{}/x"}),
+        ({"properties": {"a": {"anyOf": [PATH, {"type": "null"}]}}}, {"a": None}, {"a": None}),
+        ({"$ref": "#/definitions/In", "definitions": {"In": {"properties": {"a": PATH}}}}, {"a": "x"}, {"a": "{}/x"}),
+        ({"if": {}, "then": {"properties": {"a": PATH}}}, {"a": "x"}, {"a": "{}/x"}),
+        ({"additionalProperties": PATH}, {"z": "x"}, {"z": "{}/x"}),
+        ({"properties": {"a": {"$ref": "#"}, "f": PATH}}, {"a": {"a": {"f": "x"}}}, {"a": {"a": {"f": "{}/x"}}}),
+    ],
+)
+def test_paths_are_found_wherever_a_schema_says_so(tmp_path, schema, arguments, expected) -> None:
+    """Through properties, items, references and every branch; what is no path stays."""
+    resolved = with_resolved_paths(arguments, schema, Workspace(tmp_path))
+
+    assert resolved == _filled(expected, str(tmp_path))
+
+
+def test_arguments_are_copied_not_changed(tmp_path: Path) -> None:
+    """What the model sent stays as it was; without a path it is the very same object."""
+    sent = {"a": ["x"], "b": {"c": 1}}
+
+    resolved = with_resolved_paths(sent, {"properties": {"a": {"items": PATH}}}, Workspace(tmp_path))
+
+    assert sent == {"a": ["x"], "b": {"c": 1}}
+    assert resolved["b"] is sent["b"]
+    assert with_resolved_paths(sent, {"properties": {"d": PATH}}, Workspace(tmp_path)) is sent
+
+
+def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
+    """One error per offending path, with its JSON Pointer and what would be right."""
+    schema = {"properties": {"a": PATH, "b/c": {"items": PATH}}}
+
+    with pytest.raises(SkillInputError) as caught:
+        with_resolved_paths({"a": "../x", "b/c": ["ok", "/etc/passwd"]}, schema, Workspace(tmp_path))
+
+    assert [error.details["path"] for error in caught.value.to_errors()] == ["/a", "/b~1c/1"]
+    assert "relative to the workspace" in caught.value.to_errors()[0].suggested_action
+
+
+def _filled(value, directory: str):
+    """*value* with ``{}`` replaced by *directory* in every text."""
+    match value:
+        case str():
+            return value.replace("{}", directory)
+        case list():
+            return [_filled(item, directory) for item in value]
+        case dict():
+            return {key: _filled(item, directory) for key, item in value.items()}
+    return value

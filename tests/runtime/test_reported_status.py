@@ -1,0 +1,54 @@
+"""What a result says of itself: `skillruntime/runtime/reported_status.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.reported_status import read_reported
+
+
+@pytest.mark.parametrize("output", [None, [], "failed", {"state": 1}, {"status": "running"}, {"errors": [{}]}])
+def test_a_result_without_a_status_of_the_chapter_is_a_success(output) -> None:
+    """31.2 names three statuses; anything else is data."""
+    assert read_reported(output) == ("success", None)
+
+
+def test_status_and_errors_are_copied() -> None:
+    """The chapter's own errors become the envelope's, field by field."""
+    output = {
+        "status": "partial_success",
+        "errors": [
+            {
+                "code": "FETCH_FAILED",
+                "message": "bbc is down",
+                "recoverable": True,
+                "details": {"feed": "bbc"},
+                "suggested_action": "Try later",
+            }
+        ],
+    }
+
+    assert read_reported(output) == (
+        "partial_success",
+        [SkillError(ErrorCode.FETCH_FAILED, "bbc is down", True, {"feed": "bbc"}, "Try later")],
+    )
+
+
+@pytest.mark.parametrize("item", ["just words", 5, None, {}, {"code": [], "message": 3, "recoverable": "yes"}])
+def test_errors_of_any_shape_become_errors(item) -> None:
+    """A skill's slip in reporting its failure does not cost the report."""
+    status, errors = read_reported({"status": "failed", "errors": [item]})
+
+    assert status == "failed"
+    assert errors is not None
+    assert errors[0].code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert errors[0].message
+    assert errors[0].recoverable is False
+
+
+def test_a_failure_without_a_reason_gets_one() -> None:
+    """A failed envelope never comes without an error."""
+    status, errors = read_reported({"status": "failed"})
+
+    assert (status, [error.code for error in errors or []]) == ("failed", [ErrorCode.TOOL_EXECUTION_FAILED])

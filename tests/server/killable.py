@@ -1,0 +1,55 @@
+"""A server to be killed: ``python killable.py PORT DIRECTORY``. Each run of a skill leaves a line in DIRECTORY/ran.
+
+``twice`` may run twice, ``once`` must not. A run waits for DIRECTORY/go to appear, so that a test decides when it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from skillruntime.contract.contract import Contract
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.server.app import create_app
+from skillruntime.server.durable_executions import DurableExecutions, read_secret
+from skillruntime.server.published_skill import ServedSkill, SkillWork, describe
+from skillruntime.server.rate_limits import Limits
+from skillruntime.server.service import SkillService
+from skillruntime.server.uvicorn_server import Server, bind
+
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+async def main(port: int, directory: Path) -> None:
+    """Serve until the end."""
+    runtime = SkillRuntime()
+
+    async def run(arguments: dict[str, Any]) -> dict[str, Any]:
+        with (directory / "ran").open("a") as file:
+            file.write(arguments["text"] + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        number = int(arguments["text"].partition("-")[2])
+        while number % 10 == 9 and not (directory / "go").exists():
+            await anyio.sleep(0.01)
+        return {"said": arguments["text"]}
+
+    served = []
+    for name, promised in (("twice", {"idempotent": True}), ("once", {})):
+        contract = Contract.from_dict({"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name)
+        runtime.implements(name, contract=contract)(run)
+        descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}", poll_interval_ms=20)
+        served.append(ServedSkill(descriptor, name, contract))
+    listening = bind("127.0.0.1", port)
+    async with DurableExecutions(SkillWork(runtime, served), directory / "executions.db", capacity=8) as executions:
+        limits = Limits(invocations_per_minute=1e6, requests_per_minute=1e6)
+        service = SkillService(served, executions, limits=limits, secret=read_secret(directory / "secret"))
+        await Server(create_app(service), service, grace=2).serve([listening])
+
+
+if __name__ == "__main__":
+    anyio.run(main, int(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,227 @@
+"""A small server for tests: skills that are Python functions, served in memory or over a socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import pytest
+
+from skillruntime.contract.contract import Contract
+from skillruntime.remote.client import RemoteClient
+from skillruntime.remote.credentials import ApiKey, NoCredentials
+from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, CapabilityType, RetryPolicy
+from skillruntime.remote.http_message import Transport, WireRequest, WireResponse
+from skillruntime.remote.http_transport import HttpTransport
+from skillruntime.remote.protocol import Progress
+from skillruntime.remote.ssrf_guard import AddressGuard
+from skillruntime.runtime.runners import CallContext
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.server.access import KeyRing, Principal, hash_key
+from skillruntime.server.executions import Executions
+from skillruntime.server.memory_executions import MemoryExecutions
+from skillruntime.server.published_skill import ServedSkill, SkillWork, describe
+from skillruntime.server.rate_limits import Limits
+from skillruntime.server.service import SkillService
+
+BASE = "http://127.0.0.1:8400"
+KEY, OTHER_KEY, OPERATOR_KEY, NARROW_KEY = "key-of-ann", "key-of-bob", "key-of-the-operator", "key-of-ned"
+KEYS = {
+    hash_key(KEY): Principal("ann"),
+    hash_key(OTHER_KEY): Principal("bob"),
+    hash_key(OPERATOR_KEY): Principal("op", is_operator=True),
+    hash_key(NARROW_KEY): Principal("ned", frozenset({"echo"})),
+}
+API_KEY = AuthConfig(AuthType.API_KEY, header="X-API-Key")
+
+
+@dataclass
+class Skills:
+    """The skills' own side: what ran, and gates that let a test decide when a skill ends."""
+
+    ran: list[Any] = field(default_factory=list)
+    gate: anyio.Event = field(default_factory=anyio.Event)
+    started: anyio.Event = field(default_factory=anyio.Event)
+
+    def runtime(self, base: str = BASE) -> tuple[SkillRuntime, list[ServedSkill]]:
+        """Return the runtime and what is served of it."""
+        runtime = SkillRuntime()
+        served: list[ServedSkill] = []
+
+        def serve(
+            name: str,
+            function: Callable[..., Any],
+            *,
+            access: AccessPolicy = AccessPolicy.PUBLIC,
+            kind: CapabilityType = CapabilityType.API,
+            **more: Any,
+        ) -> None:
+            contract = Contract.from_dict(
+                {
+                    "version": "1.2.0",
+                    "description": f"The skill {name}",
+                    "input": {
+                        "type": "object",
+                        "properties": {"text": {"type": "string", "minLength": 1, "maxLength": 1000}},
+                        "required": ["text"],
+                        "additionalProperties": False,
+                    },
+                    **more,
+                },
+                name=name,
+            )
+            runtime.implements(name, contract=contract)(function)
+            auth = API_KEY if access is not AccessPolicy.PUBLIC else AuthConfig()
+            descriptor = describe(name, contract, base_url=base, access=access, auth=auth, poll_interval_ms=5)
+            endpoint = replace(descriptor.endpoint, retry=RetryPolicy(3, 5))
+            served.append(ServedSkill(replace(descriptor, capability_type=kind, endpoint=endpoint), name, contract))
+
+        serve("echo", self.echo, annotations={"idempotent": True}, output={"required": ["said"]})
+        serve("slow", self.slow)
+        serve("brief", self.slow, run={"timeout_seconds": 0.05})
+        serve("fails", self.fails)
+        serve("breaks", self.breaks)
+        serve("liar", lambda arguments: {"wrong": 1}, output={"required": ["said"]})
+        serve("locked", self.echo, access=AccessPolicy.RESTRICTED)
+        serve("hidden", self.echo, access=AccessPolicy.PRIVATE)
+        serve("chore", self.echo, kind=CapabilityType.TASK, output={"required": ["done"]})
+        return runtime, served
+
+    async def echo(self, arguments: dict[str, Any]) -> Any:
+        """Say it again."""
+        self.ran.append(arguments["text"])
+        return {"said": arguments["text"]}
+
+    async def slow(self, arguments: dict[str, Any], context: CallContext) -> Any:
+        """Run until the test opens the gate."""
+        self.ran.append(arguments["text"])
+        assert context.config is not None
+        context.config["report"](Progress(1, 2, "half way"))
+        self.started.set()
+        await self.gate.wait()
+        return {"said": arguments["text"]}
+
+    async def fails(self, arguments: dict[str, Any]) -> Any:
+        """Fail as chapter 31.2 says it."""
+        error = {"code": "QUOTA_OF_MARS", "message": "Used up", "recoverable": True}
+        return {"status": "failed", "errors": [error], "left": 0}
+
+    async def breaks(self, arguments: dict[str, Any]) -> Any:
+        """Be a bug."""
+        raise ZeroDivisionError("with a secret inside")
+
+
+@dataclass
+class Served:
+    """A running service, and how to reach it."""
+
+    service: SkillService
+    skills: Skills
+    transport: Transport
+    base: str = BASE
+
+    def client(self, name: str, *, key: str | None = None, **options: Any) -> RemoteClient:
+        """Return a client of one skill."""
+        credentials = ApiKey(key) if key else NoCredentials
+        descriptor = self.service.skills[name].descriptor
+        return RemoteClient(descriptor, credentials, self.transport, jitter=lambda: 0.0, **options)
+
+    async def ask(
+        self, method: str, path: str, document: Any = None, *, key: str | None = None, **headers: str
+    ) -> WireResponse:
+        """Send one request."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if key is not None:
+            named["x-api-key"] = key
+        body = b""
+        if document is not None:
+            body = document if isinstance(document, bytes) else json.dumps(document).encode()
+            named.setdefault("content-type", "application/json")
+        return await self.transport(WireRequest(method, self.base + path, named, body, "203.0.113.9"))
+
+    async def invoke(self, name: str, text: Any = "hi", *, key: str | None = None, **headers: str) -> WireResponse:
+        """Send one invocation."""
+        return await self.ask("POST", f"/skills/{name}/invoke", invocation(name, text), key=key, **headers)
+
+
+def invocation(name: str, text: Any = "hi", **context: Any) -> dict[str, Any]:
+    """Return an invocation's document."""
+    document: dict[str, Any] = {"caller": {"id": "t", "type": "service"}, "skill_id": name, "inputs": {"text": text}}
+    return {**document, "context": context} if context else document
+
+
+def read(response: WireResponse) -> Any:
+    """Return the JSON of a response."""
+    return json.loads(response.body)
+
+
+@asynccontextmanager
+async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+    """Serve the test skills in memory: the service itself is the client's transport."""
+    skills = Skills()
+    runtime, served = skills.runtime()
+    async with MemoryExecutions(SkillWork(runtime, served), **options) as executions:
+        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
+        yield Served(service, skills, service.handle)
+
+
+@asynccontextmanager
+async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+    """Serve the test skills over a loopback socket, through Starlette and uvicorn, with executions in a database."""
+    pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+    from skillruntime.server.durable_executions import DurableExecutions
+
+    with TemporaryDirectory() as directory:
+
+        def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
+            return DurableExecutions(work, Path(directory) / "executions.db", **options)
+
+        async with _serve_over_socket(keep, limits) as served:
+            yield served
+
+
+@asynccontextmanager
+async def serve_over_socket_from_memory(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+    """Serve the test skills over a loopback socket, where the test is about sockets and not about the database."""
+
+    def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
+        return MemoryExecutions(work, **options)
+
+    async with _serve_over_socket(keep, limits) as served:
+        yield served
+
+
+@asynccontextmanager
+async def _serve_over_socket(
+    keep: Callable[[SkillWork], AbstractAsyncContextManager[Executions]], limits: Limits | None
+) -> AsyncIterator[Served]:
+    for name in ("starlette", "uvicorn"):
+        pytest.importorskip(name, reason="a server needs the extra 'serve'")
+    from skillruntime.server.app import create_app
+    from skillruntime.server.uvicorn_server import Server, bind
+
+    listening = bind("127.0.0.1", 0)
+    base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    skills = Skills()
+    runtime, served = skills.runtime(base)
+    ready = anyio.Event()
+    async with keep(SkillWork(runtime, served)) as executions:
+        service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
+        server = Server(create_app(service), service, handles_signals=False, grace=1, on_ready=ready.set)
+        async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listening])
+            await ready.wait()
+            try:
+                yield Served(service, skills, transport, base)
+            finally:
+                server.should_exit = True
+
+
+Serving = Callable[..., AbstractAsyncContextManager[Served]]
+"""How a test gets its server."""

@@ -1,0 +1,143 @@
+"""The application on a socket, as RFC 9110 and 9112 have it: what a request line and header lines may do to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from tests.server.serving import KEY, Served, invocation, read, serve_over_socket_from_memory
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """Return a service on a socket."""
+    async with serve_over_socket_from_memory() as served:
+        yield served
+
+
+async def exchange(served: Served, *lines: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+    """Send a request written out, and return the one answer that comes before the connection is closed."""
+    host, port = served.base.removeprefix("http://").split(":")
+    said = b""
+    with anyio.fail_after(10):
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            await stream.send("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body)
+            try:
+                while True:
+                    said += await stream.receive()
+            except anyio.EndOfStream:
+                pass
+    head, _, content = said.partition(b"\r\n\r\n")
+    first, *rest = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
+    return int(first.split()[1]), headers, content
+
+
+async def post(served: Served, *lines: str) -> tuple[int, dict[str, str], bytes]:
+    """Send an invocation of ``echo`` with more header lines."""
+    body = json.dumps(invocation("echo")).encode()
+    length = f"Content-Length: {len(body)}"
+    path = "POST /skills/echo/invoke HTTP/1.1"
+    return await exchange(served, path, "Host: x", "Content-Type: application/json", length, *lines, body=body)
+
+
+@pytest.mark.parametrize("path", ["/skills/echo", "/.well-known/skill-sharing", "/health", "/nothing", "/ui"])
+async def test_head_tells_the_length_of_get(served: Served, path: str) -> None:
+    """RFC 9110, 9.3.2 and 8.6: the same headers, and no content."""
+    got = await exchange(served, f"GET {path} HTTP/1.1", "Host: x")
+    head = await exchange(served, f"HEAD {path} HTTP/1.1", "Host: x")
+
+    assert head[0] == got[0]
+    assert head[1]["content-length"] == str(len(got[2]))
+    assert head[2] == b""
+
+
+async def test_head_of_events_does_not_wait_for_them(served: Served) -> None:
+    """The execution has not ended, and the answer is there."""
+    execution_id = read(await served.invoke("slow"))["execution_id"]
+    status, headers, content = await exchange(served, f"HEAD /executions/{execution_id}/events HTTP/1.1", "Host: x")
+    served.skills.gate.set()
+
+    assert (status, content) == (200, b"")
+    assert "content-length" not in headers
+
+
+@pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE", "PROPFIND"])
+@pytest.mark.parametrize("path", ["/skills/echo", "/executions/exec-none/events"])
+async def test_every_other_method_is_405_with_what_is_allowed(served: Served, method: str, path: str) -> None:
+    """RFC 9110, 15.5.6: ``Allow`` says what this address takes; the envelope is the protocol's."""
+    status, headers, content = await exchange(served, f"{method} {path} HTTP/1.1", "Host: x")
+
+    assert (status, headers["allow"]) == (405, "GET, HEAD")
+    assert json.loads(content)["error"]["code"] == "METHOD_NOT_ALLOWED"
+
+
+@pytest.mark.parametrize(
+    "path", ["/executions%2Fx%2Fevents", "/executions%2Fx/events", "//", "/executions//events", "*"]
+)
+async def test_an_odd_path_is_nothing_here(served: Served, path: str) -> None:
+    """Never a 500, and always the envelope."""
+    status, _, content = await exchange(served, f"GET {path} HTTP/1.1", "Host: x")
+
+    assert (status, json.loads(content)["error"]["code"]) == (404, "NOT_FOUND")
+
+
+async def test_the_absolute_form_is_taken(served: Served) -> None:
+    """RFC 9112, 3.2.2: a server must accept it."""
+    status, _, content = await exchange(served, f"GET {served.base}/health HTTP/1.1", "Host: x")
+
+    assert (status, content) == (200, b'{"status":"ok"}')
+
+
+@pytest.mark.parametrize("host", ["[::1", "[", "x/skills/hidden", "a b", "a?b"])
+async def test_a_host_that_is_none_is_refused(served: Served, host: str) -> None:
+    """RFC 9112, 3.2: 400; it never changes which address is meant."""
+    status, _, content = await exchange(served, "GET /skills/echo HTTP/1.1", f"Host: {host}")
+
+    assert status == 400
+    assert b"VALIDATION_ERROR" in content
+
+
+async def test_a_length_beside_chunks_is_refused_and_the_connection_closed(served: Served) -> None:
+    """RFC 9112, 6.1: what follows could be a request that somebody smuggles."""
+    smuggled = b"0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+    lines = ("Host: x", "Content-Type: application/json", "Content-Length: 6", "Transfer-Encoding: chunked")
+    host, port = served.base.removeprefix("http://").split(":")
+    said = b""
+    with anyio.fail_after(10):
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            head = "\r\n".join(["POST /skills/echo/invoke HTTP/1.1", *lines, "", ""])
+            await stream.send(head.encode() + smuggled)
+            try:
+                while True:
+                    said += await stream.receive()
+            except (anyio.EndOfStream, anyio.BrokenResourceError):
+                pass
+
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b"200 OK" not in said
+
+
+async def test_header_lines_of_one_name_are_one_list(served: Served) -> None:
+    """RFC 9110, 5.3: nobody's line is dropped, so two keys are no key, and two preferences are two."""
+    keys = await post(served, "Idempotency-Key: a", "Idempotency-Key: b")
+    credentials = await post(served, "X-API-Key: wrong", f"X-API-Key: {KEY}")
+    preferences = await post(served, "Prefer: wait=5", "Prefer: respond-async")
+
+    assert (keys[0], credentials[0]) == (400, 401)
+    assert preferences[1]["preference-applied"] == "wait=5"
+
+
+async def test_who_has_seen_the_end_is_told_to_come_no_more(served: Served) -> None:
+    """HTML, 9.2.3: a browser opens a closed stream again until it is answered 204."""
+    execution_id = read(await served.invoke("echo", prefer="wait=5"))["execution_id"]
+    stream = await served.ask("GET", f"/executions/{execution_id}/events")
+    last = stream.body.decode().splitlines()[0].removeprefix("id: ")
+    again = await served.ask("GET", f"/executions/{execution_id}/events", last_event_id=last)
+
+    assert (stream.status, again.status, again.body) == (200, 204, b"")

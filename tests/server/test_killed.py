@@ -1,0 +1,205 @@
+"""Kill the server in the middle, start it again: what was accepted ends in its right status, and nothing runs twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import TaskStatus
+
+from tests.server.serving import invocation
+
+pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+
+pytestmark = pytest.mark.anyio
+SERVER = Path(__file__).with_name("killable.py")
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def started(port: int, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the server; whatever happens, it does not outlive the test."""
+    process = subprocess.Popen([sys.executable, str(SERVER), str(port), str(directory)], cwd=Path(__file__).parents[2])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def answer(client: httpx2.AsyncClient, method: str, url: str, **options: Any) -> httpx2.Response:
+    """Ask until the server answers, as a client that was told to be patient does."""
+    while True:
+        try:
+            return await client.request(method, url, **options)
+        except httpx2.TransportError:
+            await anyio.sleep(0.02)
+
+
+async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
+    """kill -9 in the middle of 200 accepted executions, and a restart.
+
+    Those that may run twice complete. Those that must not, and were running, end ``failed`` and ``recoverable``; none
+    of them has run twice. All others complete.
+    """
+    port = free_port()
+    accepted: dict[str, str] = {}
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
+
+        async def submit(name: str, text: str) -> None:
+            headers = {"idempotency-key": text}
+            response = await answer(
+                client, "POST", f"/skills/{name}/invoke", json=invocation(name, text), headers=headers
+            )
+            assert response.status_code in (200, 202), response.text
+            accepted[text] = response.json()["execution_id"]
+
+        with started(port, tmp_path) as process:
+            await answer(client, "GET", "/health")
+            async with anyio.create_task_group() as tasks:
+                for number in range(100):
+                    tasks.start_soon(submit, "twice", f"twice-{number}")
+                    tasks.start_soon(submit, "once", f"once-{number}")
+            while len(ran(tmp_path)) < 50 or await running(client) < 8:
+                await anyio.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        before = ran(tmp_path)
+        (tmp_path / "go").touch()
+
+        with started(port, tmp_path):
+            ended: dict[str, dict[str, Any]] = {}
+
+            async def follow(text: str, execution_id: str) -> None:
+                document: dict[str, Any] = {"status": "accepted"}
+                while document["status"] in ("accepted", "running"):
+                    response = await answer(client, "GET", f"/executions/{execution_id}", headers={"prefer": "wait=5"})
+                    assert response.status_code == 200, response.text
+                    document = response.json()
+                ended[text] = document
+
+            async with anyio.create_task_group() as tasks:
+                for text, execution_id in accepted.items():
+                    tasks.start_soon(follow, text, execution_id)
+            await submit("once", "once-5")  # the same key as before the kill: the same execution
+            again = accepted["once-5"]
+
+    assert len(ended) == 200
+    assert again == ended["once-5"]["execution_id"]
+    runs = Counter(ran(tmp_path))
+    cut_off = {text for text, document in ended.items() if document["status"] == "failed"}
+    assert cut_off
+    assert all(text.startswith("once-") and text in before for text in cut_off)
+    assert all(ended[text]["error"]["code"] == "EXECUTION_INTERRUPTED" for text in cut_off)
+    assert all(ended[text]["error"]["details"]["recoverable"] is True for text in cut_off)
+    assert {document["status"] for document in ended.values()} == {"completed", "failed"}
+    assert all(document["output"] == {"said": text} for text, document in ended.items() if text not in cut_off)
+    assert all(runs[text] == 1 for text in ended if text.startswith("once-"))
+    assert sum(runs[text] for text in ended) > 200, "no run that may be repeated was cut off"
+
+
+async def test_a_kill_while_calls_come_in_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
+    """What was answered 202 is there after the restart; what was not is sent again with its key, and runs once."""
+    port = free_port()
+    (tmp_path / "go").touch()
+    accepted: dict[str, str] = {}
+    texts = [f"once-{number}" for number in range(50)]
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
+
+        async def submit(text: str) -> None:
+            headers = {"idempotency-key": text}
+            response = await answer(
+                client, "POST", "/skills/once/invoke", json=invocation("once", text), headers=headers
+            )
+            accepted[text] = response.json()["execution_id"]
+
+        async with anyio.create_task_group() as tasks:
+            with started(port, tmp_path) as process:
+                for text in texts:
+                    tasks.start_soon(submit, text)
+                while len(accepted) < 12:
+                    await anyio.sleep(0.005)
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            before = dict(accepted)
+            await tasks.start(keep_running, port, tmp_path)
+            while len(accepted) < len(texts):
+                await anyio.sleep(0.01)
+            ended = {}
+            for text, execution_id in accepted.items():
+                document = {"status": "accepted"}
+                while document["status"] in ("accepted", "running"):
+                    path = f"/executions/{execution_id}"
+                    document = (await answer(client, "GET", path, headers={"prefer": "wait=5"})).json()
+                ended[text] = document
+            tasks.cancel_scope.cancel()
+
+    runs = Counter(ran(tmp_path))
+    assert 12 <= len(before) < len(texts), "killed while calls came in"
+    assert {document["status"] for document in ended.values()} <= {"completed", "failed"}
+    assert all(runs[text] <= 1 for text in texts)
+    assert all(runs[text] == 1 for text in texts if ended[text]["status"] == "completed")
+    failed = [document for document in ended.values() if document["status"] == "failed"]
+    assert all(document["error"]["code"] == "EXECUTION_INTERRUPTED" for document in failed)
+    assert len(failed) <= 8, "no more than were running at once"
+
+
+async def keep_running(port: int, directory: Path, *, task_status: TaskStatus[None]) -> None:
+    """Run a server until it is cancelled."""
+    with started(port, directory):
+        task_status.started()
+        await anyio.sleep_forever()
+
+
+async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_path: Path) -> None:
+    """SIGTERM: nobody waits any more, nothing accepted is lost, and the process ends by itself."""
+    port = free_port()
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
+        with started(port, tmp_path) as process:
+            await answer(client, "GET", "/health")
+            response = await client.post("/skills/twice/invoke", json=invocation("twice", "twice-9"))
+            while not ran(tmp_path):
+                await anyio.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            with anyio.fail_after(10):
+                status = await anyio.to_thread.run_sync(process.wait)
+        (tmp_path / "go").touch()
+        with started(port, tmp_path):
+            path = f"/executions/{response.json()['execution_id']}"
+            document: dict[str, Any] = {"status": "accepted"}
+            while document["status"] in ("accepted", "running"):
+                document = (await answer(client, "GET", path, headers={"prefer": "wait=5"})).json()
+
+    assert status == 0
+    assert document["status"] == "completed"
+    assert ran(tmp_path) == ["twice-9", "twice-9"]
+
+
+def ran(directory: Path) -> list[str]:
+    """Return what has run, in order."""
+    path = directory / "ran"
+    return path.read_text().split() if path.exists() else []
+
+
+async def running(client: httpx2.AsyncClient) -> int:
+    """Return how many executions the server runs now."""
+    text = (await client.get("/metrics")).text
+    line = next(line for line in text.splitlines() if 'executions{status="running"}' in line)
+    return int(json.loads(line.rpartition(" ")[2]))

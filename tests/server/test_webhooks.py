@@ -1,0 +1,122 @@
+"""Webhooks: signed as Standard Webhooks has it, repeated, for known callers alone, and never inward."""
+
+from __future__ import annotations
+
+import json
+
+import anyio
+import pytest
+
+from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.ssrf_guard import AddressGuard
+from skillruntime.server.access import KeyRing
+from skillruntime.server.memory_executions import MemoryExecutions
+from skillruntime.server.published_skill import SkillWork
+from skillruntime.server.service import SkillService
+from skillruntime.server.webhooks import Webhooks, sign
+from tests.server.serving import KEY, KEYS, Served, Skills, invocation, read
+
+pytestmark = pytest.mark.anyio
+
+
+async def outside(host: str, port: int) -> list[str]:
+    """Resolve names without a network: ``inside.example`` lies inside, and an address is itself."""
+    if host[0].isdigit():
+        return [host]
+    return ["10.0.0.1"] if host == "inside.example" else ["93.184.216.34"]
+
+
+class Receiver:
+    """Takes messages; the first *faults* of them fail."""
+
+    def __init__(self, *faults: int | None) -> None:
+        self.faults = list(faults)
+        self.messages: list[WireRequest] = []
+
+    async def __call__(self, request: WireRequest) -> WireResponse:
+        self.messages.append(request)
+        if self.faults:
+            fault = self.faults.pop(0)
+            if fault is None:
+                raise UnreachableError("gone", was_sent=True)
+            return WireResponse(fault)
+        return WireResponse(204)
+
+
+async def told(receiver: Receiver, url: str = "https://told.example/hook", key: str | None = KEY) -> WireResponse:
+    """Invoke a skill with a webhook, wait for its end and for what is told, and return the first answer."""
+    skills = Skills()
+    runtime, skills_served = skills.runtime()
+    webhooks = Webhooks(
+        b"secret", guard=AddressGuard(resolve=outside), transport=receiver, pauses=(0, 0), clock=lambda: 1000.0
+    )
+    async with MemoryExecutions(SkillWork(runtime, skills_served), tell=webhooks.tell) as executions:
+        service = SkillService(skills_served, executions, authenticate=KeyRing(KEYS), webhooks=webhooks)
+        served = Served(service, skills, service.handle)
+        document = invocation("echo", webhook=url)
+        response = await served.ask("POST", "/skills/echo/invoke", document, key=key, prefer="wait=5")
+        secret = read(await served.ask("GET", "/webhook-secret", key=KEY))["secret"]
+        expected = min(3, len(receiver.faults) + 1) if response.status < 300 else 0
+        while len(receiver.messages) < expected:
+            await anyio.lowlevel.checkpoint()
+    for message in receiver.messages:
+        headers = message.headers
+        signed = sign(secret, headers["webhook-id"], int(headers["webhook-timestamp"]), message.body)
+        assert headers["webhook-signature"] == signed
+    return response
+
+
+async def test_the_end_is_told_and_signed() -> None:
+    """``webhook-id``, ``webhook-timestamp``, ``webhook-signature``, with the caller's own secret."""
+    receiver = Receiver()
+
+    response = await told(receiver)
+
+    message = json.loads(receiver.messages[0].body)
+    assert message["type"] == "execution.completed"
+    assert message["data"]["execution_id"] == read(response)["execution_id"]
+    assert message["data"]["output"] == {"said": "hi"}
+    assert receiver.messages[0].headers["webhook-id"] == f"msg_{read(response)['execution_id']}"
+
+
+async def test_a_receiver_that_fails_is_told_again() -> None:
+    """With the same id, so that it knows the message again; at last it is given up."""
+    receiver = Receiver(500, None)
+    await told(receiver)
+    hopeless = Receiver(500, 500, 500, 500, 500)
+    await told(hopeless)
+
+    assert len(receiver.messages) == 3
+    assert len({message.headers["webhook-id"] for message in receiver.messages}) == 1
+    assert len(hopeless.messages) == 3
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://inside.example/",
+        "http://127.0.0.1/",
+        "ftp://told.example/",
+        "nonsense",
+        "http://[::1/",
+        "http://told.example:99999/",
+    ],
+)
+async def test_nothing_inward_is_told(url: str) -> None:
+    """The address is refused before anything is begun."""
+    receiver = Receiver()
+
+    response = await told(receiver, url)
+
+    assert response.status == 400
+    assert receiver.messages == []
+
+
+async def test_a_stranger_names_no_address() -> None:
+    """Only callers who are known: else anyone could have us knock anywhere."""
+    receiver = Receiver()
+
+    response = await told(receiver, key=None)
+
+    assert response.status == 400
+    assert receiver.messages == []

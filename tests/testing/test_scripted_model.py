@@ -1,0 +1,24 @@
+"""The model that replays a script: `skillruntime/testing/scripted_model.py`."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from skillruntime.testing.scripted_model import ScriptedChatModel
+
+
+def test_replies_come_in_order_and_what_was_sent_is_remembered() -> None:
+    """One reply a turn."""
+    model = ScriptedChatModel(replies=[AIMessage("one"), AIMessage("two")])
+
+    answers = [model.invoke([HumanMessage(text)]).content for text in ("a", "b")]
+
+    assert answers == ["one", "two"]
+    assert [turn[0].content for turn in model.received] == ["a", "b"]
+
+
+def test_a_turn_beyond_the_script_is_an_error() -> None:
+    """A test that asks for more than it wrote learns so at once."""
+    with pytest.raises(ValueError, match="0 replies, and turn 1"):
+        ScriptedChatModel(replies=[]).invoke("hello")
