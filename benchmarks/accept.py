@@ -26,8 +26,7 @@ import jsonschema_rs
 from langchain_core.tools import StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.schema import Schema
+from skillruntime.contract import Contract, Schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -26,9 +26,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
-from skillruntime.tokens.counter import count
-from skillruntime.tokens.message_overhead import count_tools
+from skillruntime.testing import ScriptedChatModel, call_message
+from skillruntime.tokens import count, count_tools
 
 RUNS = 7
 

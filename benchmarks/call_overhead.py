@@ -22,8 +22,8 @@ from langchain_core.tools import StructuredTool
 from pydantic import BaseModel, ConfigDict, Field
 
 from skillruntime.adapters.langchain import SkillTool
-from skillruntime.contract.contract import Contract
-from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.contract import Contract
+from skillruntime.runtime import SkillRuntime
 
 ARGUMENTS = {"topics": ["AI regulation", "quantum computing"], "max_articles_per_topic": 3, "save_to_file": False}
 TOOL_CALL = {"name": "digest", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}

@@ -32,8 +32,7 @@ from typing import Any, Literal
 
 import jsonschema_rs
 
-from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.contract import Contract
+from skillruntime.contract import Contract, is_same
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 REFUSED = object()

@@ -18,8 +18,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT
-from skillruntime.compatibility.comparison import NO_WITNESS, Bump, compare
-from skillruntime.contract.contract import Contract
+from skillruntime.compatibility import NO_WITNESS, Bump, compare
+from skillruntime.contract import Contract
 
 ROUNDS = 5
 

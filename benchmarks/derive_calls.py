@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.derive import Derivation
-from skillruntime.derive.command_line import CommandLine, to_argv
+from skillruntime.derive import CommandLine, Derivation, to_argv
 from skillruntime.errors import SkillInputError
 
 __all__ = ["Call", "call_faults", "sample_calls"]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillruntime.derive.calls import Neighbours
+from skillruntime.derive import Neighbours
 
 __all__ = ["Script", "declares", "neighbours_of", "scripts_under"]
 

@@ -237,14 +237,14 @@ def floor_warm(root: str) -> dict[str, float]:
 
 def ours(root: str) -> dict[str, float]:
     """Measure `discover`; whether there is an index is the environment's to say."""
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     return timed(lambda: discover(root))
 
 
 def cold_reads(root: str) -> dict[str, float]:
     """Count the bytes that a cold discovery reads from files."""
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     read, real = [0], os.read
 
@@ -260,7 +260,7 @@ def cold_reads(root: str) -> dict[str, float]:
 
 def warm_opens(root: str) -> dict[str, float]:
     """Count the SKILL.md files that a warm discovery opens."""
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     opened = [0]
 
@@ -283,7 +283,7 @@ def resident() -> int:
 
 def memory(root: str) -> dict[str, float]:
     """Measure by how much the process grows that holds the catalog."""
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     discover(next(os.scandir(root)).path, index=False)  # what is imported with the first file is no skill's
     before = resident()
@@ -307,7 +307,7 @@ def floor_memory(root: str) -> dict[str, float]:
 
 def activate(root: str) -> dict[str, float]:
     """Measure the activation of a hundred skills, and the bare reading of their files, in turns."""
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     catalog = discover(root)
     names = list(catalog)[:: max(1, len(catalog) // 100)]
@@ -324,7 +324,7 @@ def activate(root: str) -> dict[str, float]:
 
 def search(root: str) -> dict[str, float]:
     """Measure building the search index, and the mean of some queries."""
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     catalog = discover(root)
     index = timed(lambda: catalog.search("nothing"))["seconds"]  # from here on it is kept

@@ -19,21 +19,22 @@ from typing import Any
 
 import anyio
 
-from skillruntime.contract.contract import Contract
-from skillruntime.remote.client import RemoteClient
-from skillruntime.remote.credentials import NoCredentials
-from skillruntime.remote.http_message import Transport
-from skillruntime.remote.http_transport import HttpTransport
-from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.app import create_app
-from skillruntime.server.durable_executions import DurableExecutions
-from skillruntime.server.executions import Executions
-from skillruntime.server.memory_executions import MemoryExecutions
-from skillruntime.server.published_skill import ServedSkill, SkillWork, describe
-from skillruntime.server.rate_limits import Limits
-from skillruntime.server.service import SkillService
-from skillruntime.server.uvicorn_server import Server, bind
+from skillruntime.contract import Contract
+from skillruntime.remote import AddressGuard, HttpTransport, NoCredentials, RemoteClient, Transport
+from skillruntime.runtime import SkillRuntime
+from skillruntime.server import (
+    DurableExecutions,
+    Executions,
+    Limits,
+    MemoryExecutions,
+    ServedSkill,
+    Server,
+    SkillService,
+    SkillWork,
+    bind,
+    create_app,
+    describe,
+)
 
 LIMITS = Limits(invocations_per_minute=1e9, requests_per_minute=1e9)
 

@@ -20,9 +20,7 @@ from pathlib import Path
 
 from skill_roots import skill_roots
 
-from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.search import SearchIndex
-from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog import SearchIndex, SkillMetadata, discover
 
 Search = Callable[[str], list[str]]
 

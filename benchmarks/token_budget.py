@@ -25,16 +25,11 @@ from token_budget_peers import PEERS
 
 from skillruntime.adapters.conversation_tools import fits
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillToolkit
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.discovery import discover
-from skillruntime.contract.contract import Contract
-from skillruntime.contract.response import SkillResponse
+from skillruntime.catalog import SkillCatalog, discover
+from skillruntime.contract import Contract, SkillResponse
 from skillruntime.errors import SkillInputError
-from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.tokens.counter import count
-from skillruntime.tokens.message_overhead import count_messages, count_tools
-from skillruntime.tokens.report import TokenReport, measure
-from skillruntime.tokens.schema_views import for_model
+from skillruntime.runtime import SkillRuntime
+from skillruntime.tokens import TokenReport, count, count_messages, count_tools, for_model, measure
 
 STYLES = ("compact", "xml", "markdown", "json", "reference")
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)

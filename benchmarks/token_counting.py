@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from skillruntime.tokens.counter import count
-from skillruntime.tokens.encodings import load
+from skillruntime.tokens import count, load
 
 
 def texts(path: Path) -> list[str]:

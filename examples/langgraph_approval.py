@@ -19,8 +19,8 @@ from langgraph.types import Command, interrupt
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.langchain import SkillToolkit
-from skillruntime.runtime.runtime import Approval
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.runtime import Approval
+from skillruntime.testing import ScriptedChatModel, call_message
 
 HERE = Path(__file__).parent
 

@@ -15,7 +15,7 @@ from langchain_core.tools import tool
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.agent_middleware import SkillMiddleware
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.testing import ScriptedChatModel, call_message
 
 HERE = Path(__file__).parent
 

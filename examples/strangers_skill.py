@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage
 
 from skillruntime import Approval, SkillRuntime, discover
 from skillruntime.adapters.langchain import SkillToolkit
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.testing import ScriptedChatModel, call_message
 
 HERE = Path(__file__).parent
 POEM = "The fog comes\non little cat feet.\n\nIt sits looking\nover harbor and city\n"

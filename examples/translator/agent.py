@@ -18,9 +18,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from skillruntime import SkillRuntime, discover
 from skillruntime.adapters.langchain import SkillToolkit
-from skillruntime.remote.client import attach_remote_skills
-from skillruntime.remote.ssrf_guard import AddressGuard
-from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from skillruntime.remote import AddressGuard, attach_remote_skills
+from skillruntime.testing import ScriptedChatModel, call_message
 
 TEXT = "Hello, world! I have a cat and a small dog. Today we drink tea and read a new book. " * 4
 

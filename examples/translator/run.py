@@ -21,7 +21,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from skillruntime.remote.environment_credentials import variable_for
+from skillruntime.remote import variable_for
 
 HERE = Path(__file__).parent
 SKILL = "com.example.translate-v1"

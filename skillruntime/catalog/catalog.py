@@ -152,7 +152,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: no such skill.
             InvalidSkillError: its file cannot be read.
         """
-        from skillruntime import __version__
+        from skillruntime._version import __version__
         from skillruntime.catalog.environment_check import Surroundings, unmet_of
 
         skill = Skill.read(self._find(name), derive=False)  # what is derived from scripts requires nothing

@@ -52,7 +52,7 @@ def command(
     ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. What a model would get wrong is
     mended or refused here just the same.
     """
-    from skillruntime.runtime.runtime import Approval, SkillRuntime
+    from skillruntime.runtime import Approval, SkillRuntime
 
     def approve(request: Approval) -> bool:
         if yes:

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from skillruntime.catalog.contract_files import read_contract_files
-from skillruntime.contract.contract import Contract
+from skillruntime.catalog import read_contract_files
+from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["Source", "read_sources"]

@@ -27,7 +27,7 @@ from skillruntime.errors import SkillNotFoundError, ToolNotAvailableError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillruntime.catalog.catalog import SkillCatalog
+    from skillruntime.catalog import SkillCatalog
 
 __all__ = ["command", "play"]
 
@@ -92,7 +92,7 @@ def command(as_json: bool) -> None:
     directory = bundled_skills()
     if directory is None:
         fail(SkillNotFoundError("The bundled skills are not installed with this package"), as_json=as_json)
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     started = time.perf_counter()
     catalog = discover(directory, trusted=True)
@@ -121,8 +121,8 @@ def play(catalog: SkillCatalog) -> Iterator[Step]:
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
     from skillruntime.adapters.langchain import SkillToolkit
-    from skillruntime.runtime.runtime import SkillRuntime
-    from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+    from skillruntime.runtime import SkillRuntime
+    from skillruntime.testing import ScriptedChatModel, call_message
 
     replies = [call_message((scene.tool, scene.arguments), turn=turn) for turn, scene in enumerate(SCENES, start=1)]
     with tempfile.TemporaryDirectory(prefix="skillruntime-demo-") as workspace:
@@ -180,7 +180,7 @@ def _write_feed(workspace: Path) -> None:
 
 def _tokens(catalog: SkillCatalog) -> dict[str, Any]:
     """What the catalog costs a conversation, and what all instructions at once would."""
-    from skillruntime.tokens.counter import count
+    from skillruntime.tokens import count
 
     prompt = catalog.to_prompt()
     total = count(prompt)
@@ -243,7 +243,7 @@ def _result_lines(scene: Scene, envelope: dict[str, Any]) -> Iterator[str]:
     """What a person wants to see of a result."""
     data = envelope.get("data")
     if scene.tool == "load_skill" and isinstance(data, str):
-        from skillruntime.tokens.counter import count
+        from skillruntime.tokens import count
 
         yield f"{count(data).tokens:,} tokens of instructions, files and tools, now that they are needed"
     elif isinstance(data, dict):

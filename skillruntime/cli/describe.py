@@ -21,9 +21,9 @@ __all__ = ["command"]
 @json_option
 def command(name: str, base_url: str, access: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Print the descriptor of the skill or callable NAME: what others need to find and call it."""
-    from skillruntime.remote.descriptor import AccessPolicy
-    from skillruntime.runtime.runtime import SkillRuntime
-    from skillruntime.server.published_skill import serve_catalog
+    from skillruntime.remote import AccessPolicy
+    from skillruntime.runtime import SkillRuntime
+    from skillruntime.server import serve_catalog
 
     try:
         runtime = SkillRuntime(open_catalog(directories, trust=trust))

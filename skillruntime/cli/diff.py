@@ -11,9 +11,8 @@ import click
 
 from skillruntime.cli.contract_source import Source, read_sources
 from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
-from skillruntime.compatibility.comparison import NO_WITNESS, Bump, Change, Verdict, compare
-from skillruntime.compatibility.migration_suggestion import Suggestion, suggest_migration
-from skillruntime.contract.versions import read_version
+from skillruntime.compatibility import NO_WITNESS, Bump, Change, Suggestion, Verdict, compare, suggest_migration
+from skillruntime.contract import read_version
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:

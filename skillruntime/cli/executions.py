@@ -16,7 +16,7 @@ from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.remote.protocol import Execution
+    from skillruntime.remote import Execution
 
 __all__ = ["command"]
 
@@ -98,7 +98,7 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
 
 
 def _read_list(url: str, document: Mapping[str, Any]) -> list[Execution]:
-    from skillruntime.remote.protocol import Execution, MessageError
+    from skillruntime.remote import Execution, MessageError
 
     rows = document.get("executions")
     try:
@@ -113,12 +113,17 @@ def _print(document: Any, as_json: bool) -> None:
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
     """Ask the server; tell what it refuses, and end with 1."""
-    from skillruntime.remote.environment_credentials import variable_for
-    from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
-    from skillruntime.remote.http_transport import HttpTransport
-    from skillruntime.remote.invocation_flow import read_error
-    from skillruntime.remote.protocol import MessageError, parse_json
-    from skillruntime.remote.ssrf_guard import AddressGuard
+    from skillruntime.remote import (
+        AddressGuard,
+        HttpTransport,
+        MessageError,
+        UnreachableError,
+        WireRequest,
+        WireResponse,
+        parse_json,
+        read_error,
+        variable_for,
+    )
 
     base = url.rstrip("/")
     headers = {"accept": "application/json", "skill-extensions": "cancelled"}

@@ -14,7 +14,7 @@ from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillruntime.catalog.skill import Skill
+    from skillruntime.catalog import Skill
 
 __all__ = ["command"]
 
@@ -30,9 +30,9 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
     They are read out of its scripts and its frontmatter, for you to edit; what a model will miss is said.
     """
-    from skillruntime.catalog.derived_contracts import derive_scripts
-    from skillruntime.contract.contract_lint import lint_contract
-    from skillruntime.derive.draft import draft_contracts
+    from skillruntime.catalog import derive_scripts
+    from skillruntime.contract import lint_contract
+    from skillruntime.derive import draft_contracts
 
     try:
         found = _find(skill, directories)
@@ -64,7 +64,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
 
 def _find(skill: str, directories: tuple[str, ...]) -> Skill:
-    from skillruntime.catalog.discovery import discover
+    from skillruntime.catalog import discover
 
     path = Path(skill).expanduser()
     if (path / "SKILL.md").is_file():

@@ -14,13 +14,11 @@ import click
 from skillruntime.cli.call import read_arguments
 from skillruntime.cli.login import log_in
 from skillruntime.cli.output import console, draw_response, exit_code, fail, json_option, print_result
-from skillruntime.contract.response import SkillResponse
+from skillruntime.contract import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.remote.credentials import Credentials
-    from skillruntime.remote.descriptor import SkillDescriptor
-    from skillruntime.remote.protocol import Execution
+    from skillruntime.remote import Credentials, Execution, SkillDescriptor
 
 __all__ = ["command"]
 
@@ -81,11 +79,7 @@ async def _invoke(
 ) -> tuple[Execution | None, SkillResponse]:
     import os
 
-    from skillruntime.remote.client import RemoteClient, to_output
-    from skillruntime.remote.credentials import ApiKey
-    from skillruntime.remote.environment_credentials import from_environment
-    from skillruntime.remote.protocol import Caller
-    from skillruntime.remote.ssrf_guard import AddressGuard
+    from skillruntime.remote import AddressGuard, ApiKey, Caller, RemoteClient, from_environment, to_output
 
     # Whoever types an address means it, inside addresses too.
     guard = AddressGuard(allow_all=True)
@@ -117,10 +111,7 @@ async def _invoke(
 async def _descriptor(source: str, api_key_env: str | None, guard: Any) -> SkillDescriptor:
     import os
 
-    from skillruntime.remote.client import fetch_descriptor
-    from skillruntime.remote.credentials import ApiKey
-    from skillruntime.remote.descriptor import SkillDescriptor
-    from skillruntime.remote.environment_credentials import variable_for
+    from skillruntime.remote import ApiKey, SkillDescriptor, fetch_descriptor, variable_for
 
     if source.startswith(("http://", "https://")):
         # A private skill is shown to who may call it alone: the key for its host goes along.

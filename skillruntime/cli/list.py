@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from rich.segment import Segments
     from rich.table import Table
 
-    from skillruntime.catalog.catalog import SkillCatalog
-    from skillruntime.catalog.skill import SkillMetadata
+    from skillruntime.catalog import SkillCatalog, SkillMetadata
 
 __all__ = ["command"]
 
@@ -124,8 +123,8 @@ def command(
 
 
 def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Collection[str]) -> Listed:
-    from skillruntime.catalog.rendering import STYLES
-    from skillruntime.tokens.counter import count
+    from skillruntime.catalog import STYLES
+    from skillruntime.tokens import count
 
     form, tokens = STYLES["compact"], 0
     if skill.model_invocable and skill.name in plain:
@@ -147,7 +146,7 @@ def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
 
 def _version_rank(line: Listed) -> tuple[Any, ...]:
     """Return what grows with the version; a skill without one that can be read comes below all others."""
-    from skillruntime.contract.versions import read_version
+    from skillruntime.contract import read_version
 
     try:
         return (1, read_version(line.skill.version).version)

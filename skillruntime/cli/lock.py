@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.catalog.lockfile import LOCK_FILE, check_lock, lock_skills
+from skillruntime.catalog import LOCK_FILE, check_lock, lock_skills
 from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError

@@ -9,9 +9,7 @@ import click
 from anyio.abc import SocketAttribute, SocketStream
 
 if TYPE_CHECKING:
-    from skillruntime.remote.descriptor import OAuth2Config
-    from skillruntime.remote.oauth import Token
-    from skillruntime.remote.ssrf_guard import AddressGuard
+    from skillruntime.remote import AddressGuard, OAuth2Config, Token
 
 __all__ = ["log_in"]
 
@@ -25,8 +23,7 @@ async def log_in(config: OAuth2Config, client_id: str, guard: AddressGuard) -> T
     Raises:
         RemoteError: it was refused, or nobody answered.
     """
-    from skillruntime.remote.oauth import AuthorizationCode
-    from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
+    from skillruntime.remote import AuthorizationCode, ErrorDocument, RemoteError, WireCode
 
     visited: list[str] = []
     came = anyio.Event()

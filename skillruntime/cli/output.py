@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from skillruntime.contract.response import SkillResponse
+from skillruntime.contract import SkillResponse
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import ErrorCode, SkillRuntimeError
 

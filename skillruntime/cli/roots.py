@@ -11,7 +11,7 @@ import click
 import skillruntime
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.catalog import SkillCatalog
+    from skillruntime.catalog import SkillCatalog
 
 __all__ = ["bundled_skills", "catalog_options", "open_catalog"]
 
@@ -51,8 +51,7 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     Raises:
         click.UsageError: a directory that was given is not there.
     """
-    from skillruntime.catalog.discovery import discover
-    from skillruntime.catalog.root_snapshot import Root
+    from skillruntime.catalog import Root, discover
 
     bundled = bundled_skills()
     for directory in directories:

@@ -13,6 +13,6 @@ __all__ = ["command"]
 @click.argument("document", type=click.Choice(["descriptor"]))
 def command(document: str) -> None:
     """Print the JSON Schema of DOCUMENT: the descriptor of a remote skill."""
-    from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA
+    from skillruntime.remote import DESCRIPTOR_SCHEMA
 
     click.echo(json.dumps(DESCRIPTOR_SCHEMA, ensure_ascii=False, indent=2))

@@ -14,7 +14,7 @@ from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.server.published_skill import ServedSkill
+    from skillruntime.server import ServedSkill
 
 __all__ = ["command"]
 
@@ -79,14 +79,14 @@ def command(
         _serve_mcp(names, directories, trust)
         return
     try:
-        from skillruntime.server.host import Hosting, add_key, host_skills
+        from skillruntime.server import Hosting, add_key, host_skills
     except ImportError as error:
         click.echo(f"{error.name} is not installed: pip install 'skillruntime[serve]'", err=True)
         sys.exit(EXIT_FAILED)
     import anyio
 
-    from skillruntime.remote.descriptor import AccessPolicy
-    from skillruntime.runtime.runtime import SkillRuntime
+    from skillruntime.remote import AccessPolicy
+    from skillruntime.runtime import SkillRuntime
 
     try:
         if new_key is not None:
@@ -98,7 +98,7 @@ def command(
         if jwks is not None:
             if issuer is None or audience is None:
                 raise click.UsageError("--jwks needs --issuer and --audience")
-            from skillruntime.server.jwt_callers import JwtCallers, keys_from
+            from skillruntime.server import JwtCallers, keys_from
 
             authenticate = JwtCallers(issuer, audience, keys_from(jwks))
         hosting = Hosting(
@@ -132,7 +132,7 @@ def _serve_mcp(names: tuple[str, ...], directories: tuple[str, ...], trust: bool
         sys.exit(EXIT_FAILED)
     import anyio
 
-    from skillruntime.runtime.runtime import SkillRuntime
+    from skillruntime.runtime import SkillRuntime
 
     catalog = open_catalog(directories, trust=trust)
     anyio.run(serve_stdio, SkillRuntime(catalog.select(include=names) if names else catalog))

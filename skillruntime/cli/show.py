@@ -15,8 +15,8 @@ from skillruntime.errors import SkillRuntimeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillruntime.catalog.skill import Skill
-    from skillruntime.contract.contract import Contract
+    from skillruntime.catalog import Skill
+    from skillruntime.contract import Contract
 
 __all__ = ["command"]
 

@@ -10,11 +10,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from skillruntime.catalog.discovery import discover
+from skillruntime.catalog import discover
 from skillruntime.cli.output import EXIT_FAILED, json_option, print_result
 from skillruntime.cli.progress import with_progress
-from skillruntime.tokens.advice import Advice
-from skillruntime.tokens.report import SkillCost, TokenReport, measure
+from skillruntime.tokens import Advice, SkillCost, TokenReport, measure
 
 __all__ = ["command"]
 

@@ -26,8 +26,7 @@ from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillruntime.catalog.skill import Skill
-    from skillruntime.catalog.validation import Validation
+    from skillruntime.catalog import Skill, Validation
 
 __all__ = ["command"]
 
@@ -81,8 +80,8 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
 
 
 def _validations(paths: Sequence[str]) -> list[Validation]:
-    from skillruntime.catalog.validation import validate
-    from skillruntime.tokens.counter import count
+    from skillruntime.catalog import validate
+    from skillruntime.tokens import count
 
     def progress(files: list[str]) -> Iterator[str]:
         return with_progress(files, "reading skills")
@@ -99,7 +98,7 @@ def _is_missing(validation: Validation) -> bool:
 
 def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str, Any]]:
     """Mend what can be, say what was done on stderr, and return it."""
-    from skillruntime.catalog.validation import fix_skill
+    from skillruntime.catalog import fix_skill
 
     fixed = []
     for validation in validations:
@@ -120,7 +119,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
 def _more(validation: Validation) -> list[Diagnostic]:
     """Return what only shows when a skill is activated: versions that disagree, and migrations that fail when tried."""
-    from skillruntime.catalog.skill import Skill, SkillMetadata
+    from skillruntime.catalog import Skill, SkillMetadata
 
     name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
     if not os.path.isfile(validation.path):  # noqa: PTH113
@@ -136,9 +135,7 @@ def _more(validation: Validation) -> list[Diagnostic]:
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
     """Return what does not come out right when the skill's migrations are tried on arguments of the old versions."""
-    from skillruntime.compatibility.migration_proof import (
-        migration_diagnostics,  # only where there are migrations to try
-    )
+    from skillruntime.compatibility import migration_diagnostics  # only where there are migrations to try
 
     found = []
     for name, contract in skill.contracts.items():
@@ -151,8 +148,8 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
 
 def _report(form: str, findings: Sequence[Diagnostic]) -> str:
     """Return *findings* as another program takes them, their paths relative to the current directory."""
-    from skillruntime import __version__
-    from skillruntime.catalog.lint_report import to_github, to_sarif
+    from skillruntime._version import __version__
+    from skillruntime.catalog import to_github, to_sarif
 
     here = os.getcwd()  # noqa: PTH109
     return to_github(findings, here) if form == "github" else to_sarif(findings, here, version=__version__)

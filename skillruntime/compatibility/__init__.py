@@ -1,1 +1,5 @@
-"""The parts of comparing contracts: what differs, whether it breaks, and the witness."""
+"""Compare two versions of a contract. The public names are listed in `__init__.pyi`."""
+
+from skillruntime.lazy_exports import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__)

@@ -1,7 +1,5 @@
-"""A script's source -> the contract of calling it."""
+"""Read the contract of a script from its source, without running it. The public names are listed in `__init__.pyi`."""
 
-from __future__ import annotations
+from skillruntime.lazy_exports import lazy_exports
 
-from skillruntime.derive.derivation import Derivation, derive
-
-__all__ = ["Derivation", "derive"]
+__getattr__, __dir__ = lazy_exports(__name__)

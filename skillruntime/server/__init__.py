@@ -1,0 +1,5 @@
+"""Serve skills by the invocation protocol. The public names are listed in `__init__.pyi`."""
+
+from skillruntime.lazy_exports import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__)

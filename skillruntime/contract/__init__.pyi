@@ -1,0 +1,16 @@
+from skillruntime.contract.coercion.coercion import Policy as Policy
+from skillruntime.contract.coercion.coercion import Repair as Repair
+from skillruntime.contract.coercion.scalars import is_same as is_same
+from skillruntime.contract.contract import Accepted as Accepted
+from skillruntime.contract.contract import Contract as Contract
+from skillruntime.contract.contract_lint import lint_contract as lint_contract
+from skillruntime.contract.input_validator import SkillInputValidator as SkillInputValidator
+from skillruntime.contract.migration.migration import Migration as Migration
+from skillruntime.contract.response import SkillResponse as SkillResponse
+from skillruntime.contract.response import handle_skill_error as handle_skill_error
+from skillruntime.contract.schema import Schema as Schema
+from skillruntime.contract.versions import Version as Version
+from skillruntime.contract.versions import VersionRange as VersionRange
+from skillruntime.contract.versions import check_skill_compatibility as check_skill_compatibility
+from skillruntime.contract.versions import read_version as read_version
+from skillruntime.contract.versions import satisfies as satisfies

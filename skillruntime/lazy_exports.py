@@ -1,0 +1,40 @@
+"""Resolve a package's public names at their first use, so that importing the package costs next to nothing.
+
+The names of a package stand once, in its `__init__.pyi`: type checkers and editors read that file, and so does this
+module, when a name is first asked for. Each line has the form ``from skillruntime.module import Name as Name``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pkgutil import get_data
+from typing import Any
+
+__all__ = ["lazy_exports"]
+
+
+def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and ``__dir__`` (PEP 562) of *package*, which has an `__init__.pyi`.
+
+    >>> getattr_, dir_ = lazy_exports("skillruntime.catalog")
+    >>> getattr_("discover").__module__
+    'skillruntime.catalog.discovery'
+    """
+
+    @cache
+    def modules() -> dict[str, str]:
+        stub = (get_data(package, "__init__.pyi") or b"").decode("utf-8")
+        imports = (line.split() for line in stub.splitlines() if line.startswith("from "))
+        return {words[-1]: words[1] for words in imports if words[-2:-1] == ["as"]}
+
+    def resolve(name: str) -> Any:
+        if name == "__all__":
+            return sorted(modules())
+        module = None if name.startswith("_") else modules().get(name)
+        if module is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(module), name)
+
+    return resolve, lambda: sorted(modules())

@@ -1,0 +1,17 @@
+from skillruntime.server.app import create_app as create_app
+from skillruntime.server.durable_executions import DurableExecutions as DurableExecutions
+from skillruntime.server.executions import Executions as Executions
+from skillruntime.server.host import Hosting as Hosting
+from skillruntime.server.host import add_key as add_key
+from skillruntime.server.host import host_skills as host_skills
+from skillruntime.server.jwt_callers import JwtCallers as JwtCallers
+from skillruntime.server.jwt_callers import keys_from as keys_from
+from skillruntime.server.memory_executions import MemoryExecutions as MemoryExecutions
+from skillruntime.server.published_skill import ServedSkill as ServedSkill
+from skillruntime.server.published_skill import SkillWork as SkillWork
+from skillruntime.server.published_skill import describe as describe
+from skillruntime.server.published_skill import serve_catalog as serve_catalog
+from skillruntime.server.rate_limits import Limits as Limits
+from skillruntime.server.service import SkillService as SkillService
+from skillruntime.server.uvicorn_server import Server as Server
+from skillruntime.server.uvicorn_server import bind as bind

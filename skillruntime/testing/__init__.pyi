@@ -1,0 +1,2 @@
+from skillruntime.testing.scripted_model import ScriptedChatModel as ScriptedChatModel
+from skillruntime.testing.scripted_model import call_message as call_message
