@@ -201,6 +201,8 @@ class RustEngine:
                 keyword = str(location[-1]) if location else "false"
             case "contains":
                 keyword, location = str(location[-1]), location[:-1]
+            case "propertyNames" if keyword not in location:  # it stands where a reference leads back to its own holder
+                return Violation(keyword, path, None, {}, _part(value, path))
             case "propertyNames":
                 location = location[: len(location) - 1 - location[::-1].index("propertyNames")]
             case _:
@@ -225,10 +227,13 @@ class ReferenceEngine:
         import jsonschema  # slow to import, and needed only where the fast engine is missing or a test asks for it
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
         from referencing import Registry, Resource
-        from referencing.jsonschema import specification_with
+        from referencing.jsonschema import UnknownDialect, specification_with
 
         self._document = document
-        specification: Any = specification_with(dialect)
+        try:
+            specification: Any = specification_with(dialect)
+        except UnknownDialect:
+            raise UnusableSchemaError(f"the dialect {dialect!r} needs jsonschema-rs") from None
         registry: Any = Registry().combine(REGISTRY).with_resource(BASE, specification.create_resource(document))
         for uri, resource in resources.items():
             registry = registry.with_resource(uri, Resource.from_contents(resource, specification))

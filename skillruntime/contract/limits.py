@@ -17,7 +17,7 @@ from typing import Any
 
 from skillruntime.contract.growth import Growth
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.references import Location, References, children, resolve
+from skillruntime.contract.references import Document, Location, References, children, resolve
 
 __all__ = ["Bounds", "SchemaTooCostlyError", "measure", "resolve"]
 
@@ -65,6 +65,10 @@ def measure(
     """
     has_references, names = _check_size(document)
     references = References(document, resources=resources, dialect=dialect, base=base)
+    for location, declared in references.dialects.items():
+        if not isinstance(location[0], Document) and dialect and declared.rstrip("#") != dialect.rstrip("#"):
+            where = format_pointer(location)
+            raise SchemaTooCostlyError(f"it changes its dialect at {where}; one document has one $schema")
     if not has_references:  # nothing is evaluated more often than it is written
         return Bounds(references, not _is_closed(references, ()), is_costly=names > MAX_PLAIN_NAMES)
     expansion = _Expansion(references)

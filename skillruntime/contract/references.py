@@ -107,6 +107,8 @@ def _members(schema: dict[str, Any], keyword: str) -> Iterator[tuple[str, Any]]:
 class References:
     """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
 
+    ``dialects`` has each subschema that declares a ``$schema`` of its own.
+
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
     (('$defs', 'item'),)
@@ -124,6 +126,7 @@ class References:
         self._anchors: dict[tuple[str, str], Location] = {}
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
+        self.dialects: dict[Location, str] = {}
         self._read((), document, base)
         for uri, resource in self._resources.items():
             self._read((Document(uri),), resource, uri)
@@ -195,6 +198,8 @@ class References:
                 pending += [(child.location, child.schema, base) for child in children(part, here)]
 
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
+        if location and isinstance(schema.get("$schema"), str):
+            self.dialects[location] = schema["$schema"]
         identifier = schema.get("$id", schema.get("id") if self._is_old else None)
         # Up to draft 7 a reference hides all that stands beside it, its identifier too (draft 7, section 8.3).
         if isinstance(identifier, str) and not (self._is_old and "$ref" in schema):
