@@ -1,4 +1,4 @@
-"""The two engines that judge values by a JSON Schema, behind one shape: jsonschema-rs, and jsonschema as reference.
+"""The two engines that validate values by a JSON Schema, behind one protocol: jsonschema-rs, and jsonschema.
 
 Neither ever fetches: a reference is looked up among the resources handed in, and nowhere else.
 """
@@ -25,7 +25,7 @@ DIALECTS = {
     "http://json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
     "http://json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
 }
-"""How ``$schema`` is written (the contract chapter leaves out ``/schema``) -> the dialect's own URI."""
+"""How ``$schema`` is written (the contract document leaves out ``/schema``) -> the dialect's own URI."""
 
 BASE = "http://skillruntime.invalid/"
 """The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761)."""
@@ -41,7 +41,7 @@ _PATTERN_BYTES = 1 << 20
 
 
 class UnusableSchemaError(ValueError):
-    """The document is no schema that this engine can use."""
+    """This engine cannot use the document as a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class RustEngine:
                 keyword = str(location[-1]) if location else "false"
             case "contains":
                 keyword, location = str(location[-1]), location[:-1]
-            case "propertyNames" if keyword not in location:  # it stands where a reference leads back to its own holder
+            case "propertyNames" if keyword not in location:  # a reference leads back to the schema that holds it
                 return Violation(keyword, path, None, {}, _part(value, path))
             case "propertyNames":
                 location = location[: len(location) - 1 - location[::-1].index("propertyNames")]
@@ -345,7 +345,7 @@ def _lookup(document: Any, location: Path) -> tuple[Path | None, Any]:
 def _part(value: Any, path: Path) -> Any:
     try:
         return value_at(value, path)
-    except LookupError:  # the path of a property's name, or of a value that is no JSON
+    except LookupError:  # the path of a property's name, or of a value that is not JSON
         return value
 
 

@@ -1,4 +1,4 @@
-"""Refuse a schema that could cost more than it is worth, before an engine ever sees it.
+"""Refuse a schema that could cost too much to evaluate, before an engine ever sees it.
 
 An engine holds the interpreter while it works, so no deadline can stop it: an untrusted schema is measured first.
 Its size and depth are bounded, and so is the number of subschemas once every reference is followed. A value's depth is

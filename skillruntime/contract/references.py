@@ -33,7 +33,7 @@ class Document(str):
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A subschema that stands directly in another one, and which values it judges.
+    """A subschema directly inside another one, and which values it applies to.
 
     ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``), ``"pattern"`` (members whose name
     matches ``key``), ``"rest"`` (members that no ``properties`` beside it names), ``"names"`` (the members' names),
@@ -47,7 +47,7 @@ class Child:
 
 
 def children(schema: Any, location: Location = ()) -> Iterator[Child]:
-    """Yield the subschemas that stand directly in *schema*, which is at *location*; values of wrong types are skipped.
+    """Yield the subschemas directly inside *schema*, which is at *location*; values of wrong types are skipped.
 
     >>> [(child.location, child.kind) for child in children({"items": {}, "properties": {"a": {}}})]
     [(('properties', 'a'), 'name'), (('items',), 'items')]
@@ -61,7 +61,7 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
             yield Child((*location, keyword), schema[keyword], "same")
     for keyword in ("dependentSchemas", "dependencies"):
         for name, child in _members(schema, keyword):
-            if not isinstance(child, list):  # up to draft 7 a list of required names stands here as well
+            if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
                 yield Child((*location, keyword, name), child, "same", name)
     for keyword, kind in (("properties", "name"), ("patternProperties", "pattern")):
         for name, child in _members(schema, keyword):
@@ -201,7 +201,7 @@ class References:
         if location and isinstance(schema.get("$schema"), str):
             self.dialects[location] = schema["$schema"]
         identifier = schema.get("$id", schema.get("id") if self._is_old else None)
-        # Up to draft 7 a reference hides all that stands beside it, its identifier too (draft 7, section 8.3).
+        # Up to draft 7 a reference hides the keywords beside it, the identifier too (draft 7, section 8.3).
         if isinstance(identifier, str) and not (self._is_old and "$ref" in schema):
             uri, _, fragment = identifier.partition("#")
             if uri:

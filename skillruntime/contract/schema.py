@@ -1,7 +1,7 @@
-"""One compiled JSON Schema: says whether a value fits, and if not, what is wrong and where.
+"""One compiled JSON Schema: whether a value fits, and if not, what is wrong and where.
 
-Draft 2020-12 and its elders; ``$schema`` may be written as the contract chapter writes it. ``format`` is asserted, as
-in chapter 31.3. A ``$ref`` leads inside the document only. A schema that could cost more than it is worth is refused
+Draft 2020-12 and older ones; ``$schema`` may be written as the contract document writes it. ``format`` is asserted, as
+in 31.3 of that document. A ``$ref`` resolves inside the document only. A schema that could cost too much is refused
 before it is compiled.
 """
 
@@ -45,7 +45,7 @@ class Schema:
     ['type']
 
     Raises:
-        InvalidSkillError: the document is no schema, or too costly, or refers to what is not there.
+        InvalidSkillError: the document is not a schema, or too costly, or has a reference that does not resolve.
     """
 
     __slots__ = (

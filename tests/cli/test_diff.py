@@ -42,7 +42,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_version_that_is_raised_far_enough_passes(work: Path) -> None:
-    """The change, its place, its witness and the part to raise are shown; exit 0."""
+    """The change, its place, its counterexample and the part to raise are shown; exit 0."""
     result = diff("old.json", "new.json")
 
     assert result.exit_code == 0, result.output
