@@ -13,7 +13,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
 from skillruntime.contract.coercion.edit import Edit
-from skillruntime.contract.coercion.keys import is_wrapper, renames
+from skillruntime.contract.coercion.keys import is_wrapper, renames, wrapped
 from skillruntime.contract.coercion.policy import Policy
 from skillruntime.contract.coercion.repair import Repair, Repaired, least, plain
 from skillruntime.contract.coercion.scalars import fold_name, is_nothing, listed, matches, pieces, unquoted
@@ -103,7 +103,7 @@ class Coercer:
         violations: list[Violation] = []
         for attempt in range(MAX_ROUNDS):
             if attempt and self.fits(current.value, location):
-                return [current]
+                return self.beside_wrapper(value, current, location, path, depth)
             violations = self.schema.violations(current.value, location)
             self.spend(4 + len(violations) // 4)
             options = self.members(current.value, violations, location, path, depth)
@@ -118,6 +118,19 @@ class Coercer:
         if not here and not (isinstance(current.value, dict) and len(current.value) == 1):
             return []  # what is wrong is in a member, and the object is not a wrapper
         return [current.then(each) for each in self.whole(current.value, here, location, path, depth)]
+
+    def beside_wrapper(self, value: Any, repaired: Repaired, location: Path, path: Path, depth: int) -> list[Repaired]:
+        """Return *repaired*, and what comes of the inside of *value* where a key of it may be a wrapper.
+
+        ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too.
+        """
+        if path or not isinstance(value, dict) or len(value) > 2:
+            return [repaired]
+        declared = declared_properties(self.document, [location])
+        if not any(is_wrapper(value, name, declared) and name not in declared for name in value):
+            return [repaired]
+        unwrapped = self.whole(value, [], location, path, depth)
+        return self.decided([repaired, *unwrapped], path)
 
     def followed(
         self, current: Repaired, options: list[Repaired], location: Path, path: Path, depth: int
@@ -139,7 +152,9 @@ class Coercer:
     # Arrays of arrays: where a level of brackets is missing, it may be missing at each array of the chain.
 
     def holds_arrays(self, location: Path) -> bool:
-        """Whether the items of an array at *location* may be arrays themselves, directly or by a union."""
+        """Whether the items of an array at *location* may be arrays themselves, directly or by a union; no tuple."""
+        if any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(self.document, [location])):
+            return False
         for _, schema in in_place(self.document, item_locations(self.document, location)):
             types = schema.get("type")
             if types == "array" or (isinstance(types, list) and "array" in types):
@@ -165,24 +180,30 @@ class Coercer:
 
         ``[1, 2]`` for an array of arrays is ``[[1], [2]]`` or ``[[1, 2]]``; only bounds of the schema can decide.
         """
-        wrapped: list[Repaired] = []
+        around: list[Repaired] = []
         if (path, location) not in self.wrapping:
             self.wrapping.add((path, location))
             repair = Repair(format_pointer(path), "scalar-for-array", value, [value])
-            wrapped = [
+            around = [
                 Repaired([value], (repair,)).then(each)
                 for each in self.coerce([value], location, path, depth + 1)
                 if not any(inner.rule == "array-of-one" for inner in each.repairs)  # a level more, a level less
             ]
             self.wrapping.discard((path, location))
-        if wrapped and len(value) > MAX_LEVELS_TRIED:
+        if around and len(value) > MAX_LEVELS_TRIED:
             first = self.parts_or_whole(value[:MAX_LEVELS_TRIED], location, path, depth)
-            if any(_adds_level(each, path, value) for each in first):
-                return self.decided([*wrapped, *first], path)
+            if any(_changes_level(each, path, value, _ADDING) for each in first):
+                return self.decided([*around, *first], path)
         by_items = self.parts_or_whole(value, location, path, depth)
-        if by_items and not any(_adds_level(each, path, value) for each in by_items):
+        if len(value) == 1 and any(_changes_level(each, path, value, _REMOVING) for each in by_items):
+            repair = Repair(format_pointer(path), "array-of-one", value, value[0])
+            inside = self.coerce(value[0], location, path, depth + 1)
+            return self.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
+        if by_items and not any(_changes_level(each, path, value, _ADDING) for each in by_items):
             return by_items
-        return self.decided([*by_items, *wrapped], path)
+        if around and not by_items and not any(map(_lacks_level, self.schema.violations(value, location))):
+            return []  # what is wrong with an item is not that it should be an array
+        return self.decided([*by_items, *around], path)
 
     # The members of an object or array: each is coerced by the subschema that refuses it.
 
@@ -362,7 +383,8 @@ class Coercer:
             return  # what is wrapped may hold what is absent
         for name in absent:
             default = declared_default(self.document, locations, name)
-            if default is not ABSENT and not any(is_close(key, name) for key in value if key not in declared):
+            others = [key for key in value if key not in declared]
+            if default is not ABSENT and not any(is_close(key, name) or _holds(value[key], name) for key in others):
                 edit.put((name,), default)
                 yield Repair(format_pointer((*path, name)), "default", None, default)
 
@@ -469,7 +491,8 @@ class Coercer:
             schema=schema,
         )
         for rule, after, before in found:
-            yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
+            if rule != "schema-echo" or path[-1:] != ("value",):  # that may be the inside of an echo already
+                yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
 
     def item_schemas(self, violation: Violation) -> list[dict[str, Any]]:
         """Return the subschemas that judge the items of the array that *violation* asks for."""
@@ -512,6 +535,12 @@ def is_close(name: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio() >= MISSPELT
 
 
+def _holds(value: Any, name: str) -> bool:
+    """Whether *value*, under an undeclared key, has a member *name*: then it may wrap the arguments."""
+    inside = wrapped(value) if isinstance(value, str | dict) else None
+    return isinstance(inside, dict) and name in inside
+
+
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
     """Whether *value* is one of the objects that *items* describe, and not a map of them."""
     if all(map(str.isdecimal, value)):
@@ -548,10 +577,14 @@ def _with(value: Any, where: Path, option: Repaired) -> Repaired:
     return Repaired(edit.value, option.repairs)
 
 
-def _adds_level(result: Repaired, path: Path, value: Any) -> bool:
-    """Whether *result* puts something inside *value* into an array, below nothing but arrays."""
+_ADDING = frozenset({"scalar-for-array", "container-text"})
+_REMOVING = frozenset({"array-of-one"})
+
+
+def _changes_level(result: Repaired, path: Path, value: Any, rules: frozenset[str]) -> bool:
+    """Whether *result* repairs something inside *value*, below nothing but arrays, by one of *rules*."""
     for repair in result.repairs:
-        if repair.rule == "scalar-for-array":
+        if repair.rule in rules:
             part, inside = value, repair.path[len(format_pointer(path)) :].split("/")[1:]
             for token in inside:
                 if not isinstance(part, list) or not token.isdecimal() or int(token) >= len(part):
@@ -560,6 +593,14 @@ def _adds_level(result: Repaired, path: Path, value: Any) -> bool:
             else:
                 return bool(inside)
     return False
+
+
+def _lacks_level(violation: Violation) -> bool:
+    """Whether *violation* is of an item, below nothing but arrays, that should be an array."""
+    if not violation.path or not all(isinstance(token, int) for token in violation.path):
+        return False
+    is_array = violation.keyword == "type" and "array" in _types(violation)
+    return not isinstance(violation.value, list) and (is_array or violation.keyword in ("anyOf", "oneOf"))
 
 
 def _writes_items_anew(result: Repaired, path: Path) -> bool:
