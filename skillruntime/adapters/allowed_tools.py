@@ -1,6 +1,6 @@
-"""What a skill's ``allowed-tools`` pre-approve: patterns, and whether a tool call fits one. Pure.
+"""The patterns of a skill's ``allowed-tools``, and whether a tool call matches one.
 
-The format leaves the syntax to its clients; the forms here are those of the field's first client: ``Read``,
+The Agent Skills format leaves their syntax to clients; the forms here are those of Claude Code: ``Read``,
 ``Bash(git:*)`` (a command that begins with these words), ``Read(docs/**)`` (a path or a text with wildcards),
 ``WebFetch(domain:example.org)``, ``mcp__server``, ``mcp__server__tool``, ``mcp__server__*``.
 """
@@ -27,10 +27,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "webfetch": ("fetch", "web_fetch"),
     "websearch": ("web_search",),
 }
-"""The tools that LangChain and its neighbours offer under other names than the field's first client."""
+"""Names that LangChain and related libraries have for the tools of Claude Code."""
 
 _SHAPE = re.compile(r"(?P<tool>[^()\s]+)(?:\((?P<scope>.*)\))?", re.DOTALL)
-_CHAINED = re.compile(r"[;&|<>`\n\r]|\$\(")  # what can run or write something besides the command itself
+_CHAINED = re.compile(r"[;&|<>`\n\r]|\$\(")  # shell syntax that can run a second command or write a file
 _TEXT_KEYS = ("command", "cmd", "commands", "path", "file_path", "filename", "url", "pattern", "query")
 
 
@@ -43,7 +43,7 @@ class ToolPattern:
 
     @classmethod
     def parse(cls, text: str) -> ToolPattern | None:
-        """Return the pattern that *text* says, or None where it says none.
+        """Return the pattern that *text* writes, or None if it is not a pattern.
 
         >>> ToolPattern.parse("Bash(git:*)")
         ToolPattern(tool='Bash', scope='git:*')
@@ -52,7 +52,7 @@ class ToolPattern:
         return cls(found["tool"], found["scope"]) if found else None
 
     def fits(self, name: str, arguments: Mapping[str, Any], aliases: Mapping[str, tuple[str, ...]] = ALIASES) -> bool:
-        """Whether a call of the tool *name* with *arguments* is what this pattern allows."""
+        """Whether this pattern allows a call of the tool *name* with *arguments*."""
         if not _names(self.tool, name, aliases):
             return False
         if self.scope is None or self.scope.strip() in ("*", ":*"):
@@ -102,7 +102,7 @@ def _is_command(arguments: Mapping[str, Any]) -> bool:
 
 
 def _text(arguments: Mapping[str, Any]) -> str | None:
-    """What of the arguments a scope speaks of; None where it cannot be told."""
+    """The text that a scope is matched against; None if no argument, or more than one, could be meant."""
     for key in _TEXT_KEYS:
         value = arguments.get(key)
         if isinstance(value, list) and len(value) == 1:

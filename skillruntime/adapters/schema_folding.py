@@ -1,6 +1,6 @@
 """A schema without alternatives at its root, for providers that reject them there.
 
-What is sent is told to the model, and decides nothing: the contract keeps the original, and enforces that.
+The folded schema is only shown to the model; the contract keeps the original schema and enforces it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def fold_root(
 ) -> dict[str, Any]:
     """Return *schema* as one plain object: the properties of all alternatives, required what all of them require.
 
-    *resolve* gives what a local reference stands for.
+    *resolve* returns the schema that a local reference points to.
 
     >>> fold_root({"oneOf": [{"properties": {"url": {"type": "string"}}, "required": ["url"]},
     ...     {"properties": {"path": {"type": "string"}}, "required": ["path"]}]})
@@ -41,7 +41,7 @@ def fold_root(
 def _fold(
     schema: Mapping[str, Any], resolve: Callable[[str], Mapping[str, Any] | None], depth: int
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the properties, the required names, and what else there is to say."""
+    """Return the properties, the required names, and sentences for what one object cannot express."""
     properties = dict(schema.get("properties") or {})
     required = list(schema.get("required") or ())
     sayings: list[str] = []
@@ -81,7 +81,7 @@ def _branch(part: Any, resolve: Callable[[str], Mapping[str, Any] | None]) -> Ma
 
 
 def _add(properties: dict[str, Any], more: Iterable[tuple[str, Any]]) -> None:
-    """Add *more*; a name with two schemas takes either."""
+    """Add *more* to *properties*; a name with two schemas accepts either."""
     for name, part in more:
         known = properties.get(name)
         if name not in properties or known == part:

@@ -14,7 +14,7 @@ _DIGEST = 8  # hexadecimal digits that keep two shortened names apart
 
 
 def to_tool_name(name: str) -> str:
-    """Return the tool name for the callable skill *name*; one that does not fit is shortened and marked by a digest.
+    """Return the tool name for the callable skill *name*; one that does not fit is shortened and gets a digest.
 
     >>> to_tool_name("pdf-processing/extract"), to_tool_name("daily-news-digest")
     ('pdf-processing__extract', 'daily-news-digest')
@@ -29,7 +29,7 @@ def to_tool_name(name: str) -> str:
 
 
 def tool_names(names: Iterable[str]) -> dict[str, str]:
-    """Return *names* by tool name: the way back.
+    """Return *names* by tool name, to resolve what a model called.
 
     >>> tool_names(["pdf-processing/extract"])
     {'pdf-processing__extract': 'pdf-processing/extract'}
