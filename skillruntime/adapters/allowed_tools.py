@@ -73,23 +73,28 @@ def permits(
     >>> permits(("Read", "Bash(git:*)"), "shell", {"command": "git status; rm -r ."})
     False
     """
+    # An entry that cannot be parsed allows nothing: a typing error must not widen what may run.
     patterns = (ToolPattern.parse(entry) for entry in entries)
     return any(pattern is not None and pattern.fits(name, arguments, aliases) for pattern in patterns)
 
 
 def _fits(scope: str, given: str, arguments: Mapping[str, Any]) -> bool:
+    # The scopes of Claude Code's permission rules: "domain:", a prefix with ":*", a command, a path with wildcards.
     if scope.startswith("domain:"):
         return _in_domain(given, scope.removeprefix("domain:"))
     if scope.endswith(":*"):
+        # Whole words, so that "git:*" does not allow "gitleaks".
         words = scope.removesuffix(":*").split()
         return _CHAINED.search(given) is None and given.split()[: len(words)] == words
     if _is_command(arguments):
         return _CHAINED.search(given) is None and fnmatchcase(given.strip(), scope)
+    # fnmatch knows no directories: "docs/../secret" would match "docs/**".
     return ".." not in re.split(r"[/\\]", given) and fnmatchcase(given.removeprefix("./"), scope.removeprefix("./"))
 
 
 def _names(pattern: str, name: str, aliases: Mapping[str, tuple[str, ...]]) -> bool:
     if pattern.startswith("mcp__"):
+        # "mcp__server" allows all tools of that server; "mcp__server__tool" exactly one.
         if "*" in pattern:
             return fnmatchcase(name, pattern)
         return name == pattern or (pattern.count("__") == 1 and name.startswith(pattern + "__"))
@@ -105,6 +110,7 @@ def _text(arguments: Mapping[str, Any]) -> str | None:
     """The text that a scope is matched against; None if no argument, or more than one, could be meant."""
     for key in _TEXT_KEYS:
         value = arguments.get(key)
+        # LangChain's ShellTool takes "commands": a list. More than one command cannot be matched by one pattern.
         if isinstance(value, list) and len(value) == 1:
             (value,) = value
         if isinstance(value, str):

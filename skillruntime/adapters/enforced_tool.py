@@ -92,6 +92,8 @@ class EnforcedTool(BaseTool):
         try:
             accepted = self._contract.accept(given, policy=self._policy)
         except SkillInputError as error:
+            # BaseTool.run reports the run to callbacks and calls `_run`, which returns this refusal. A context
+            # variable carries it, because LangChain copies the context into the threads that run tools in parallel.
             token = _refusal.set(SkillResponse.failed(*error.to_errors()))
             try:
                 return super().run(_shown(given), *args, **kwargs)
@@ -122,11 +124,13 @@ class EnforcedTool(BaseTool):
 
     def _split(self, tool_input: Any) -> tuple[Any, dict[str, Any]]:
         """Return what the model sent and what LangChain injected; a one-text tool may get its bare text."""
+        # `BaseTool.run` documents a bare string for tools with one argument; JSON text is the model's raw arguments.
         if isinstance(tool_input, str) and not tool_input.lstrip().startswith("{"):
             names = list(_declared(self._contract))
             return ({names[0]: tool_input}, {}) if len(names) == 1 else (tool_input, {})
         if not isinstance(tool_input, Mapping):
             return tool_input, {}
+        # InjectedState, InjectedToolCallId and ToolRuntime arrive among the arguments and are not JSON.
         injected_names = _injected_names(self._inner, self._contract)
         injected = {key: value for key, value in tool_input.items() if key in injected_names}
         return {key: value for key, value in tool_input.items() if key not in injected}, injected
@@ -184,6 +188,7 @@ def _declared(contract: Contract) -> Mapping[str, Any]:
 def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
     """Return the arguments that only LangChain sets: in the full schema or signature, not in the model's schema."""
     names: set[str] = set()
+    # LangGraph's ToolNode finds injected arguments in the schema or, for ToolRuntime, only in the signature.
     if isinstance(tool.args_schema, type) and issubclass(tool.args_schema, BaseModel):
         names |= set(tool.args_schema.model_fields)
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
@@ -195,9 +200,11 @@ def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
 
 def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
     """Return what a ``ToolException`` says, or what the pydantic argument model refuses beyond its JSON Schema."""
+    # ToolException is LangChain's way to show a message to the model; other exceptions' text may hold secrets.
     if isinstance(error, ToolException):
         return [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, str(error) or "The tool failed", recoverable=False)]
     model = tool.args_schema
+    # Only the tool's own argument model: a ValidationError from inside the function is a bug of the tool.
     if isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__:
         return [
             SkillError(

@@ -33,8 +33,10 @@ def with_calls_settled(message: AIMessage, is_ours: Callable[[str], bool] = lamb
             suggested_action="Call again with all arguments, in fewer words",
         )
         answers.append(refused_call(calls[-1]["name"], calls[-1]["id"], *cut.to_errors()))
+    # LangChain puts a call whose arguments json.loads rejects into `invalid_tool_calls`, where agents ignore it.
     for number, broken in enumerate(message.invalid_tool_calls):
         name, call_id = broken.get("name") or "unknown", broken.get("id") or f"call_{uuid.uuid4().hex[:16]}"
+        # A cut hits the end of the message, so only its last call can be truncated.
         is_last = number == len(message.invalid_tool_calls) - 1
         arguments, rules, errors = _read(broken.get("args"), reason if is_cut and is_last else None)
         calls.append({"name": name, "args": arguments, "id": call_id, "type": "tool_call"})
@@ -52,9 +54,11 @@ def with_calls_settled(message: AIMessage, is_ours: Callable[[str], bool] = lamb
 def finish_reason(message: BaseMessage) -> str | None:
     """Return why the model stopped, in its provider's words; None if the provider did not say."""
     said: Mapping[str, Any] = message.response_metadata if isinstance(message, AIMessage) else {}
+    # OpenAI and Gemini; Anthropic and Bedrock; Ollama; Bedrock's Converse.
     for key in ("finish_reason", "stop_reason", "done_reason", "stopReason"):
         if isinstance(reason := said.get(key), str):
             return reason
+    # OpenAI's responses API has no finish_reason: {"incomplete_details": {"reason": "max_output_tokens"}}.
     details = said.get("incomplete_details")
     return str(details["reason"]) if isinstance(details, Mapping) and details.get("reason") else None
 

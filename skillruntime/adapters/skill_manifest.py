@@ -34,7 +34,7 @@ MAX_FILES = 512
 MAX_BYTES = 16 * 1024 * 1024
 """The largest skill that every host must accept (the extension's section "Limits")."""
 
-_SCHEME = "skill://"
+_SCHEME = "skill://"  # the extension's own URI scheme (SEP-2640, "Resource URIs")
 
 
 def to_uri(name: str, path: str = "SKILL.md") -> str:
@@ -125,6 +125,7 @@ def same_frontmatter(ours: Any, theirs: Any) -> bool:
             return ours.keys() == theirs.keys() and all(same_frontmatter(ours[key], theirs[key]) for key in ours)
         case list(), list():
             return len(ours) == len(theirs) and all(map(same_frontmatter, ours, theirs))
+        # A scalar and a container are never the same, whatever their text.
         case (dict() | list(), _) | (_, dict() | list()):
             return False
         case _:
@@ -166,6 +167,7 @@ def _plain(value: Any) -> Any:
             return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
         case list() | tuple() | set():
             return [_plain(inner) for inner in value]
+        # JSON has no dates, bytes, NaN or infinity; the extension's frontmatter is JSON.
         case datetime.date():
             return value.isoformat()
         case bytes():

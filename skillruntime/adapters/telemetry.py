@@ -23,13 +23,13 @@ from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 __all__ = ["ATTRIBUTES", "CONTENT", "spans"]
 
 ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
-    # the GenAI conventions'
+    # GenAI semantic conventions, "Execute tool span"
     "gen_ai.operation.name": lambda record: record.operation.value,
     "gen_ai.tool.name": lambda record: record.name if record.operation is Operation.CALL else record.operation.value,
     "gen_ai.tool.type": lambda record: "function",
     "gen_ai.conversation.id": lambda record: record.session_id,
     "error.type": lambda record: record.error_codes[0] if record.error_codes else None,
-    # ours
+    # attributes of this library
     "skillruntime.skill.name": lambda record: record.name.partition("/")[0],
     "skillruntime.skill.version": lambda record: record.version,
     "skillruntime.resource.path": lambda record: record.path,
@@ -67,6 +67,7 @@ class _Spans:
     def around(self, name: str) -> Iterator[None]:
         """Make the span of the call current; a cancelled call has no record, so its span gets the error here."""
         span = self._tracer.start_span(f"{Operation.CALL.value} {name}", kind=SpanKind.INTERNAL)
+        # A copy for each call: parallel calls share the context that they were started from.
         before = _CALLS.set({**_CALLS.get(), self: span})
         try:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):

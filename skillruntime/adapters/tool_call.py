@@ -57,6 +57,7 @@ def to_tool_result(
     except (TypeError, ValueError, RecursionError):
         response = SkillResponse.failed(_NOT_JSON, metadata=response.metadata)
         content = to_content(response)
+    # BaseTool.run sets status="success" on content that it wraps itself, so a failure is wrapped here.
     if response.ok or tool_call_id is None:
         return content, response
     message = ToolMessage(content, artifact=response, tool_call_id=tool_call_id, name=name, status="error")

@@ -50,6 +50,7 @@ def to_openai(contract: Contract, *, name: str | None = None, api: OpenAIInterfa
     """
     function = {**_named(contract, name), "parameters": to_tool_schema(contract)}
     if api == "responses":
+        # The responses API defaults to strict mode, which rejects optional properties; the contract checks calls here.
         return {"type": "function", **function, "strict": False}
     return {"type": "function", "function": function}
 
@@ -67,6 +68,7 @@ def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
 def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     """Return the contract as a tool of MCP, with annotations and, for an object, its output schema."""
     document: dict[str, Any] = {**_named(contract, name), "inputSchema": to_tool_schema(contract)}
+    # MCP allows an output schema only for objects (specification, "Output Schema").
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
         document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
@@ -142,7 +144,7 @@ class SkillTools:
         own += [] if self.session.limits is None else ["read_on"]
         own += ["call_skill"] if style == "generic" else []
         skills = [] if style == "generic" else [n for n in runtime.callable_names() if not is_hidden(runtime, n)]
-        tool_names([*skills, *OWN_TOOLS])
+        tool_names([*skills, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
         self._contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(skills)
         self._contracts.update({tool: runtime.contract(name) for tool, name in self._skills.items()})

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 __all__ = ["to_tool_name", "tool_names"]
 
+# The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and colons.
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LENGTH = 64
 _DIGEST = 8  # hexadecimal digits that keep two shortened names apart
@@ -22,6 +23,7 @@ def to_tool_name(name: str) -> str:
     'r_sum___read_f0066054'
     """
     plain = name.replace("/", "__")
+    # Counting separators keeps "a/b" and "a__b" apart: the second one gets a digest.
     if _FITS.fullmatch(plain) and name.count("/") == plain.count("__"):
         return plain
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]

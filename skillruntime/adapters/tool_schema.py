@@ -30,12 +30,14 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
     document = contract.input.document
     if not isinstance(document, Mapping):
         return {"type": "object", "properties": {}}
+    # "$schema" is rejected by some providers; definitions are added again below, only those in use.
     schema = {key: value for key, value in document.items() if key not in ("$schema", "definitions", "$defs")}
     for _ in range(16):  # bounded: references may form a loop, which accepts anything
         if not isinstance(reference := schema.get("$ref"), str) or (target := _find(document, reference)) is None:
             break
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
     schema = fold_root(schema, lambda reference: _find(document, reference))
+    # OpenAI rejects an object without "properties", even if it takes no arguments.
     result: dict[str, Any] = {"type": "object", **schema, "properties": schema.get("properties", {})}
     used = _used_definitions(result, document)
     for keyword in ("definitions", "$defs"):
@@ -58,6 +60,7 @@ def _used_definitions(schema: Any, document: Mapping[str, Any]) -> set[tuple[str
     everything = {(keyword, name) for keyword in ("definitions", "$defs") for name in document.get(keyword, {})}
     used: set[tuple[str, str]] = set()
     pending = [schema]
+    # A definition may use others: follow them until nothing new is found.
     while pending:
         for reference in _references(pending.pop()):
             for prefix, keyword in _PREFIXES.items():

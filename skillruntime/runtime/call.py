@@ -27,6 +27,7 @@ class CallRequest:
     sent: Any
     session: SkillSession | None
     options: CallOptions
+    # The first clock measures the duration, the second one dates the record.
     started: float = field(default_factory=time.perf_counter)
     started_at: int = field(default_factory=time.time_ns)
 
@@ -99,6 +100,7 @@ class Prepared:
 def call_metadata(request: CallRequest, target: Target | None, prepared: Prepared | None) -> dict[str, Any]:
     """Return the envelope's ``metadata``; without *target* and *prepared* only what the request itself says."""
     metadata: dict[str, Any] = {"skill": request.name}
+    # A refused call has no `prepared`, but the model should still see which version refused it.
     if target is not None and target.contract.version is not None:
         metadata["version"] = target.contract.version
     if prepared is not None:

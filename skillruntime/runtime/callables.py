@@ -73,7 +73,7 @@ class Callables:
         """Return what can be called, functions first; a skill whose contract is faulty is left out."""
         names = [name for name, (_, contract) in self._functions.items() if contract is not None]
         for skill_name in self.catalog:
-            with suppress(SkillRuntimeError):
+            with suppress(SkillRuntimeError):  # one broken skill must not hide the others
                 names += self.catalog.activate(skill_name).contracts
         return list(dict.fromkeys(names))
 
@@ -103,6 +103,7 @@ class Callables:
         found = self._found.get(name)
         if found is None:
             _, own_contract = self._functions.get(name, (None, None))
+            # A function with its own contract replaces the catalog's skill of the same name.
             found = (None, own_contract) if own_contract is not None else self.catalog.contract(name)
             if len(self._found) >= _MOST_KEPT:
                 self._found.clear()

@@ -94,6 +94,7 @@ class FunctionRunner:
         Raises:
             TypeError: it cannot be called with the arguments, or with the arguments and the context.
         """
+        # Looked up once: inspect.signature costs more than the whole rest of a call.
         wants_context = _wants_context(function)
         _require_fit(function, 2 if wants_context else 1)
         is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -113,6 +114,7 @@ class FunctionRunner:
                 return await cast("Awaitable[Any]", self._call(arguments, context))
             except SystemExit as exit_:
                 raise _exited(exit_) from exit_
+        # abandon_on_cancel: at the deadline the caller gets its answer, though the thread runs on.
         result = await anyio.to_thread.run_sync(partial(self.run_here, arguments, context), abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 
@@ -137,6 +139,7 @@ def _wants_context(function: Callable[..., Any]) -> bool:
     if len(positional) < 2:
         return False
     second = positional[1]
+    # With `from __future__ import annotations` the annotation is text, and may be qualified ("runtime.CallContext").
     annotation = second.annotation
     named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     return second.name == "context" or named.rpartition(".")[2] == CallContext.__name__

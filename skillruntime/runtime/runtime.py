@@ -156,7 +156,7 @@ class SkillRuntime:
         """
         request = CallRequest(name, arguments, session, options)
         prepared = None
-        with around(self._observers, name):
+        with around(self._observers, name):  # outside `try`: a span must cover the failure too
             try:
                 prepared = self.prepare(request)
                 await self._ask_approval(prepared)
@@ -181,6 +181,7 @@ class SkillRuntime:
                 prepared = self.prepare(request)
                 runner = prepared.target.runner
                 if isinstance(runner, FunctionRunner) and not runner.is_async:
+                    # In this thread: starting an event loop for a plain function would cost more than the call.
                     output = runner.run_here(prepared.arguments, prepared.context(None))
                     output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
                 else:
@@ -204,6 +205,7 @@ class SkillRuntime:
             SkillRuntimeError: the call is refused, and nothing has been run.
         """
         options, session = request.options, request.session
+        # Before anything runs: a result that cannot be returned would be lost after its side effects.
         if session is not None:
             session.require_result_budget()
         workspace = self._workspace if session is None else session.workspace
@@ -244,6 +246,7 @@ class SkillRuntime:
         """Return the envelope of a call that was refused or failed: every exception becomes an answer here."""
         error = unwrapped(error)
         let_through = request.options.get("let_through")
+        # LangGraph's interrupt is an exception; enveloped, it would never reach the graph.
         if let_through is not None and let_through(error):
             raise error
         target = self._callables.known_target(request.name) if prepared is None else prepared.target
@@ -265,6 +268,7 @@ class SkillRuntime:
         session = request.session
         if session is not None:
             response = session.record_answer(request.name, request.sent, response)
+        # The record is built only if an observer or the log receives it.
         if self._observers or is_logging():
             notify(
                 self._observers,
@@ -291,7 +295,7 @@ class SkillRuntime:
         environment = environment_asked(target.contract)
         answer = self._approve(Approval(prepared.request.name, target.skill, script, prepared.arguments, environment))
         allowed = await answer if inspect.isawaitable(answer) else answer
-        if allowed is not True:
+        if allowed is not True:  # a truthy object (a dict, a coroutine left unawaited) is not an approval
             raise AccessDeniedError(
                 f"The host did not approve running {script} of the untrusted skill {target.skill.name!r}",
                 suggested_action="Do not repeat the call; ask the user how to go on without it",

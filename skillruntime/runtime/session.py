@@ -153,9 +153,10 @@ class SkillSession:
         try:
             skill = self._runtime.catalog().activate(name)
             digest = fingerprint(skill)
-            with self._lock:
+            with self._lock:  # LangGraph runs the tool calls of one message in parallel threads
                 is_known = self._shown.get(skill.name) == digest
                 text = _ALREADY_ACTIVE.format(skill.name) if is_known else render_activation(skill, to_tool_name)
+                # Admitted first: if the limits refuse the text, the skill does not become active.
                 text = self._admitted(Tier.BODY, skill.name, text)
                 self._active[skill.name] = skill
                 self._shown[skill.name] = digest
@@ -272,6 +273,7 @@ class SkillSession:
             self._wait(lambda: self._ledger.record_call(name, sent, text, ok=response.ok), len(text) + len(sent))
             return response
         with self._lock:
+            # A page of JSON is not JSON any more, so what is paged is the result alone, as text.
             if response.ok and not self._fits(text):
                 text = response.data if isinstance(response.data, str) else as_text(response.data)
             admitted = self.ledger.record_call(name, sent, text, ok=response.ok)
