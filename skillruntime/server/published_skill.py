@@ -233,7 +233,7 @@ def to_outcome(response: SkillResponse) -> Outcome:
     has_output = response.data is not None or response.ok
     if response.ok:
         return Outcome(ExecutionStatus.COMPLETED, _plain(response.data), True, metadata=metadata)
-    errors = response.errors or []
+    errors = response.errors
     first: dict[str, Any] = (
         errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
     )
