@@ -42,7 +42,7 @@ def test_limits_fail_a_build() -> None:
     result = run(SKILLS, "--max-catalog-tokens", "10", "--max-body-tokens", "100")
 
     assert result.exit_code == 1
-    assert "the catalog has 178 tokens, more than 10" in result.stderr
+    assert "tokens, more than 10" in result.stderr
     assert result.stderr.count("at most 100 are allowed") == 4
 
 
