@@ -25,6 +25,7 @@ _COMMANDS = {
     "serve": "Serve skills to others by the invocation protocol.",
     "describe": "Print a skill's descriptor, as a server would publish it.",
     "invoke": "Call a remote skill and follow it to its end.",
+    "mcp-proxy": "Repair the tool calls of any MCP client to any MCP server.",
     "schema": "Print the JSON Schema of a document that the library reads.",
     "executions": "See, cancel and complete what a server has accepted.",
     "demo": "See an agent's slips repaired, migrated and refused, offline.",
@@ -40,7 +41,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"skillruntime.cli.{cmd_name}").command
+        command: click.Command = import_module(f"skillruntime.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(
