@@ -14,7 +14,7 @@ from skillruntime.catalog.frontmatter_repair import repair_block
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "read_frontmatter"]
+__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatter"]
 
 MAX_FRONTMATTER = 64 * 1024
 """Bytes within which the closing ``---`` must come; the longest of 34,434 real ones is far below."""
@@ -77,7 +77,11 @@ def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = Tr
     >>> read_frontmatter(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF").fields
     {'name': 'pdf', 'description': 'Use when: a PDF comes'}
     """
-    parts = cut(data, path, is_whole=is_whole)
+    return parse_cut(cut(data, path, is_whole=is_whole), path)
+
+
+def parse_cut(parts: Cut, path: str) -> Frontmatter:
+    """Return what a file says that was cut into *parts*."""
     if parts.block is None:
         return Frontmatter(None, parts.body, parts.diagnostics, first_line=parts.first_line)
     found = list(parts.diagnostics)

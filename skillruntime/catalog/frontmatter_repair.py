@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.catalog.summary import plain_text
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 
 __all__ = ["Repaired", "repair_block", "split_fields"]
@@ -37,6 +38,10 @@ def repair_block(block: str) -> Repaired:
     mended: list[str] = []
     dropped: list[str] = []
     for key, lines in split_fields(block):
+        plain = plain_text(lines[0].partition(":")[2].lstrip(" "), lines[1:])
+        if plain is not None:  # nearly every field: to ask YAML for each takes three times as long
+            fields[key] = plain
+            continue
         try:
             value = read_yaml("\n".join(lines)).value
         except YamlFault:

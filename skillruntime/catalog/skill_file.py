@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, cut, read_frontmatter
+from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, cut, parse_cut
 from skillruntime.catalog.summary import Summary, judge, scan, summarize
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -50,7 +50,7 @@ def summary_of(
     if summary is not None:
         found.extend(parts.diagnostics)
         return judge(summary, directory, path, found)
-    frontmatter = read_frontmatter(data, path, is_whole=is_whole)
+    frontmatter = parse_cut(parts, path)
     found.extend(frontmatter.diagnostics)
     if frontmatter.fields is None:
         return None

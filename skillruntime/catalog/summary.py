@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["Summary", "judge", "scan", "summarize"]
+__all__ = ["Summary", "judge", "plain_text", "scan", "summarize"]
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
@@ -32,19 +33,24 @@ class Summary(NamedTuple):
     flags: int
 
 
-_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?$", re.ASCII)
-# A value, or the rest of a line, that cannot change where the next line belongs.
-_CLOSED = re.compile(
-    r"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|[^\s"'\[\]{}>|*&!%#`@,?:-][^\t]*)? *$"""
-)
-_CLOSED_LINE = re.compile(
-    r"""(?: *|(?: +(?:- +)?|- +)(?:[A-Za-z_][\w.-]*:(?= |$) *)?"""
-    r"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*'|\[[^\[\]{}"'#&*!]*\]|"""
-    r"""[^\s"'\[\]{}>|*&!%#`@,?:-](?!.*: +["'\[{>|*&!])[^\t]*)? *)$""",  # after a key of any form stands no opening
+# One field at the left margin: its key, the rest of its line, and all lines below that belong to it. Or a line between.
+_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?((?:\n(?:[ -].*)?)*)(?:\n|\Z)|(?:#.*)?(?:\n|\Z)", re.ASCII)
+# A value, or the rest of a line, that cannot change where the next line belongs: quotes and brackets that it opens it
+# closes. Possessive (``++``): a bracket that is never closed must not be tried in every way.
+_QUOTED = r"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*')"""
+_LIST = rf"""\[(?:[^\[\]{{}}"'#&*!]++|(?<=[\[, ]){_QUOTED})*+\]"""
+_CLOSED = re.compile(rf"""(?:{_QUOTED}|{_LIST}|[^\s"'\[\]{{}}>|*&!%#`@,?:-][^\t\n]*)? *\Z""")
+_CLOSED_LINES = re.compile(
+    rf"""(?:\n(?: *|\ +\#[^\t\n]*|(?:\ +(?:-\ +)?|-\ +)(?:[A-Za-z_][\w.-]*:(?=\ |\n|\Z)\ *)?"""
+    # After a key of any form stands no opening. A block scalar's own lines are judged as if they were not text.
+    rf"""(?:{_QUOTED}|{_LIST}|[|>][+-]?|[^\s"'\[\]{{}}>|*&!%#`@,?:-](?!.*:\ +["'\[{{>|*&!])[^\t\n]*)?\ *)(?=\n|\Z))*+\Z""",
     re.ASCII,
 )
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
-_METADATA_VERSION = re.compile(r" +version: +(.*)$")
+_PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
+_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
+_METADATA_VERSION = re.compile(r"\n( +)version: +(.*)")
+_INDENT = re.compile(r"\n( *)\S")
 _ESCAPE = re.compile(r"\\(.)")
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _FLAGS = {"disable-model-invocation": (True, HIDDEN_FROM_MODEL), "user-invocable": (False, HIDDEN_FROM_USER)}
@@ -63,34 +69,20 @@ def scan(block: str) -> Summary | None:
     if not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
         return None
     found: dict[str, str] = {}
-    lines = block.split("\n")
-    position, count = 0, len(lines)
-    while position < count:
-        line = lines[position]
-        position += 1
-        if not line or line[0] == "#":
-            continue
-        field = _FIELD.match(line)
+    position, end = 0, len(block)
+    while position < end:
+        field = _FIELD.match(block, position)
         if field is None:
             return None
-        key, value = field.groups()
-        first = position
-        while position < count and (not lines[position] or lines[position][0] in " -"):
-            position += 1
-        below = lines[first:position]
+        position = field.end()
+        key, value, below = field.groups()
         if key not in _WANTED:
-            if not _is_closed(value, below):
+            if key and not _is_closed(value, below):
                 return None
             continue
         if key in found:
             return None
-        if key == "metadata":
-            version = _metadata_version(value, below)
-            if version is None:
-                return None
-            found[key] = version
-            continue
-        text = _text(value, below)
+        text = _metadata_version(value, below) if key == "metadata" else _text(value, below)
         if text is None:
             return None
         found[key] = text
@@ -109,39 +101,66 @@ def scan(block: str) -> Summary | None:
     return Summary(name, description, found.get("metadata") or found.get("version") or None, flags)
 
 
-def _is_closed(value: str | None, below: list[str]) -> bool:
-    """Whether a field that nobody asked for ends where it seems to end."""
+def _is_closed(value: str | None, below: str) -> bool:
+    """Whether a field that nothing here reads ends where it seems to end."""
     if value and value[0] in "|>":
-        return not any(line[:1] == "-" for line in below)
+        return "\n-" not in below
     if value and not _CLOSED.match(value):
         return False
-    return all(map(_CLOSED_LINE.match, below))
+    return not below or _CLOSED_LINES.match(below) is not None
 
 
-def _metadata_version(value: str | None, below: list[str]) -> str | None:
+def _metadata_version(value: str | None, below: str) -> str | None:
     """Return ``metadata.version``, or ``""`` where there is none; ``None`` where YAML must decide."""
-    if value or any(line[:1] == "-" for line in below) or not all(map(_CLOSED_LINE.match, below)):
+    if "\n-" in below:
         return None
-    found = ""
-    indent = 0
-    for line in below:
-        if not line.strip():
-            continue
-        depth = len(line) - len(line.lstrip(" "))
-        indent = indent or depth
-        if depth < indent:
+    if value or below.lstrip()[:1] == "{":
+        return _json_version(f"{value or ''}{below}")
+    if not _CLOSED_LINES.match(below):
+        return None
+    if "version:" not in below:
+        return ""
+    indents = _INDENT.findall(below)
+    if min(indents, default="") != indents[0]:
+        return None
+    stated = [version for indent, version in _METADATA_VERSION.findall(below) if indent == indents[0]]
+    versions = [_VERSION.match(each) for each in stated]
+    if not versions:
+        return ""
+    return versions[0].group(versions[0].lastindex or 0) if len(versions) == 1 and versions[0] else None
+
+
+def _json_version(text: str) -> str | None:
+    """Return the version that a map in JSON's form states: 19 % of real skills have one below ``metadata``.
+
+    What is JSON means the same in YAML, but for merge keys; a comma before a closing bracket is YAML's alone, and common.
+    """
+    if "<<" in text:
+        return None
+    decode = _json_decoder()
+    try:
+        fields = decode(text)
+    except ValueError:
+        try:
+            fields = decode(_TRAILING_COMMA.sub("", text))
+        except (ValueError, RecursionError):
             return None
-        version = _METADATA_VERSION.match(line)
-        if version and depth == indent:
-            stated = _VERSION.match(version.group(1))
-            if found or stated is None:
-                return None
-            found = stated.group(stated.lastindex or 0)
-    return found
+    except RecursionError:
+        return None
+    version = fields.get("version", "") if isinstance(fields, dict) else None
+    return version if isinstance(version, str) and _PLAIN_VERSION.fullmatch(version) else None
 
 
-def _text(value: str | None, below: list[str]) -> str | None:
+@cache
+def _json_decoder() -> Callable[[str], Any]:
+    import json  # only where there is some: an import costs a start more than a hundred skills do
+
+    return json.JSONDecoder(parse_int=str, parse_float=str).decode
+
+
+def _text(value: str | None, lines: str) -> str | None:
     """Return the text of a scalar that is plain, quoted, or a block."""
+    below = lines.split("\n")[1:]
     while below and not below[-1].strip(" "):
         below.pop()
     if not value:
@@ -154,8 +173,13 @@ def _text(value: str | None, below: list[str]) -> str | None:
         return _block_text(value, below)
     if value[0] in "\"'":
         return _quoted_text(_folded(value, below) if below else value.rstrip(" "))
+    return plain_text(value, below)
+
+
+def plain_text(value: str, below: list[str]) -> str | None:
+    """Return the text of a plain scalar that begins with *value* (YAML 1.2.2, section 7.3.3), ``None`` if in doubt."""
     value = value.rstrip(" ")
-    if not (value[0].isalpha() or _VERSION.match(value)) or not _is_plain(value):
+    if not value or not (value[0].isalpha() or (value[0].isdigit() and _VERSION.match(value))) or not _is_plain(value):
         return None
     if not below:
         return value
@@ -166,7 +190,7 @@ def _text(value: str | None, below: list[str]) -> str | None:
 
 
 def _is_plain(line: str) -> bool:
-    """Whether *line* is a plain scalar to its end (YAML 1.2.2, section 7.3.3)."""
+    """Whether nothing in *line* ends a plain scalar."""
     return ": " not in line and " #" not in line and "\t" not in line and line[-1] != ":"
 
 
