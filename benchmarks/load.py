@@ -322,7 +322,7 @@ def memory(root: str) -> dict[str, float]:
     """Measure by how much the process grows that holds the catalog."""
     from skillruntime.catalog import discover
 
-    discover(next(os.scandir(root)).path, index=False)  # what is imported with the first file is no skill's
+    discover(next(os.scandir(root)).path, use_index=False)  # what is imported with the first file is no skill's
     before = resident()
     catalog = discover(root)
     grown = resident() - before

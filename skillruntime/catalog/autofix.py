@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.catalog.frontmatter import cut, read_frontmatter
 from skillruntime.catalog.frontmatter_repair import split_fields
-from skillruntime.catalog.skill import split_tools
+from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
 from skillruntime.catalog.skill_lint import lint, suggested_name
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 
@@ -49,7 +49,7 @@ def fix(data: bytes, directory: str) -> Fixed:
       version: '1.0'
     ---
     # PDF
-     ('description was put in quotes', 'version was moved below metadata')
+     ('description was put in quotes', 'version was moved under metadata')
     """
     done: tuple[str, ...] = ()
     for _ in range(_MAX_ROUNDS):  # one fault may hide another
@@ -74,7 +74,7 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     if "byte-order-mark" in rules:
         done.append("the byte-order mark was removed")
     if "text-before-frontmatter" in rules:
-        done.append("what stood above the frontmatter was removed")
+        done.append("the text above the frontmatter was removed")
     if "closing-dots" in rules:
         done.append("the frontmatter was closed with ---")
     block = parts.block
@@ -98,7 +98,7 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
     for key in [key for key in pieces if key not in _FORMAT and key.lower() in _FORMAT]:
         if key.lower() not in pieces:
             pieces[key.lower()] = key.lower() + pieces.pop(key)[len(key) :]
-            done.append(f"{key} was written {key.lower()}")
+            done.append(f"{key} was renamed to {key.lower()}")
     fields = {key.lower() if key.lower() in pieces else key: value for key, value in fields.items()}
     if "yaml-invalid" in rules:
         for key, piece in pieces.items():
@@ -106,14 +106,14 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
                 pieces[key] = _field(key, fields[key])
                 done.append(f"{key} was put in quotes")
     if "allowed-tools-form" in rules or ("yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)):
-        pieces["allowed-tools"] = _field("allowed-tools", " ".join(split_tools(fields["allowed-tools"])))
-        done.append("allowed-tools was written as one text")
+        pieces["allowed-tools"] = _field("allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools))
+        done.append("allowed-tools was written as one string")
     name = fields.get("name")
     if rules & {"name-missing", "name-form", "name-mismatch"} and suggested_name(directory) == directory:
         stated = name if isinstance(name, str) else ""
         if not stated.strip() or suggested_name(stated) == directory:
             pieces = {"name": f"name: {directory}", **{key: piece for key, piece in pieces.items() if key != "name"}}
-            done.append(f"the name was set to that of the directory, {directory}")
+            done.append(f"the name was set to the directory name, {directory}")
     moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
     moved = [key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()]
     metadata = fields.get("metadata", {})
@@ -124,7 +124,7 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
             if key not in metadata:
                 below += f"\n{indent.group(1) if indent else '  '}{_field(key, fields[key])}"
                 del pieces[key]
-                done.append(f"{key} was moved below metadata")
+                done.append(f"{key} was moved under metadata")
         pieces["metadata"] = below
     return "\n".join(piece.rstrip("\n") for piece in pieces.values())
 

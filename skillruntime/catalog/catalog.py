@@ -194,7 +194,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             if any(fnmatchcase(entry.name, pattern) for pattern in unwanted):
                 return False
-            if keywords and keywords.isdisjoint(_metadata(entry).tags):
+            if keywords and keywords.isdisjoint(_metadata(entry).read_frontmatter().tags):
                 return False
             return where is None or where(_metadata(entry))
 
@@ -263,8 +263,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         shown = str(name)[:80]
         close = self.suggest(str(name))
         raise SkillNotFoundError(
-            f"There is no skill {shown!r}",
-            suggested_action=f"Use one of: {', '.join(close)}" if close else "Search the skills for another one",
+            f"There is no skill named {shown!r}",
+            suggested_action=f"Use one of: {', '.join(close)}" if close else "Search for another skill",
         )
 
     def _chosen(self, name: str) -> Entry | None:
@@ -362,12 +362,12 @@ def _no_version(name: str, stated: str, candidates: Sequence[tuple[Version | Non
     known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
     there = ", ".join(map(str, known[:5]))
     return SkillNotFoundError(
-        f"No version of the skill {name[:80]!r} lies in {stated[:60]!r}; "
-        + (f"there is {there}" if known else "it states none"),
+        f"No version of the skill {name[:80]!r} satisfies {stated[:60]!r}; "
+        + (f"available: {there}" if known else "it does not state a version"),
         details={"versions": [str(version) for version in known]},
         suggested_action=f"Use one of: {', '.join(f'{name}@{version}' for version in known[:5])}"
         if known
-        else f"Use {name!r}, without a range",
+        else f"Use {name!r} without a version range",
     )
 
 
@@ -388,7 +388,7 @@ def _as_reference(metadata: SkillMetadata) -> SkillMetadata:
     """Return *metadata* as skills-ref gives it: the resolved path, and the name as it is written."""
     name = metadata.name
     if not name.isascii():
-        written = metadata.frontmatter.get("name")
+        written = metadata.read_frontmatter().get("name")
         if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
             name = written.strip()
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))

@@ -43,7 +43,7 @@ def read_contract_files(directory: str, name: str) -> ContractFiles:
     for path in own[:1]:
         _read(found, directory, path, name)
     for path in own[1:]:
-        _tell(found, directory, path, "contract-twice", f"{own[0]} is read instead", Severity.WARNING)
+        _tell(found, directory, path, "contract-twice", f"ignored, because {own[0]} is used", Severity.WARNING)
     if "contracts" in present:
         _read_tools(found, directory, name)
     if "descriptor.json" in present:
@@ -62,12 +62,12 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
             continue
         path = f"contracts/{file}"
         if not _TOOL.fullmatch(tool):
-            what = "its name cannot be called; use letters, digits, - and _"
+            what = "the file name is not a valid tool name; use letters, digits, - and _"
             _tell(found, directory, path, "contract-name", what, Severity.ERROR)
             continue
         callable_name = f"{name}/{tool}"
         if callable_name in found.contracts or callable_name in found.broken:
-            _tell(found, directory, path, "contract-twice", f"{callable_name} is read already", Severity.WARNING)
+            _tell(found, directory, path, "contract-twice", f"ignored, because {callable_name} is already defined", Severity.WARNING)
             continue
         _read(found, directory, path, callable_name)
 
@@ -96,17 +96,17 @@ def _document(directory: str, path: str) -> Any:
         raise InvalidSkillError(f"{path} cannot be read: {error}") from None
     except YamlFault as error:
         where = f" - at line {error.line}" if error.line else ""
-        raise InvalidSkillError(f"{path} is no YAML: {error}{where}") from None
+        raise InvalidSkillError(f"{path} is not valid YAML: {error}{where}") from None
     except RecursionError:
-        raise InvalidSkillError(f"{path} is nested too deep") from None
+        raise InvalidSkillError(f"{path} is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise InvalidSkillError(f"{path} is no JSON: {error}") from None
+        raise InvalidSkillError(f"{path} is not valid JSON: {error}") from None
     except ValueError as error:
-        raise InvalidSkillError(f"{path} is no JSON: {' '.join(str(error).split())[:200]}") from None
+        raise InvalidSkillError(f"{path} is not valid JSON: {' '.join(str(error).split())[:200]}") from None
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _parse_yaml(text: str) -> Any:

@@ -38,28 +38,36 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 def discover(
     *roots: str | os.PathLike[str] | Root,
     trusted: bool = False,
-    index: str | os.PathLike[str] | bool = True,
-    derive: bool = True,
+    missing_ok: bool = False,
+    use_index: bool = True,
+    index_file: str | os.PathLike[str] | None = None,
+    derive_contracts: bool = True,
 ) -> SkillCatalog:
-    """Return the catalog of all skills under *roots*; of two skills of one name, that of the earlier root counts.
+    """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
-    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`. *trusted* goes for every root
-    that is not itself a `Root`. Nothing is raised for what the file system holds: ``catalog.diagnostics`` tells it.
+    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`. *trusted* applies to every root
+    that is not itself a `Root`. Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
 
-    What was read is remembered in an index, in the user's cache directory or where ``SKILLRUNTIME_CACHE`` says
-    (``off``: nowhere); *index* is the path of another one, or ``False`` for none. Every start checks it against the
-    directories: size, modification time and inode of each SKILL.md.
+    What was read is stored in an index, so that the next start opens only files that have changed: each SKILL.md is
+    compared by size, modification time and inode. The index is in the user's cache directory, or where
+    ``SKILLRUNTIME_CACHE`` says (``off``: none), or in *index_file*; with ``use_index=False`` there is none.
 
-    With *derive*, the scripts of a skill whose author wrote no contract are tools too, their contracts read from their
-    source when the skill is activated; trust and approval go for them as for every script.
+    With *derive_contracts*, each script of a skill without a contract becomes a tool, whose contract is read from the
+    script's source when the skill is activated; trust and approval apply to it as to every script.
+
+    Raises:
+        FileNotFoundError: a root does not exist. With *missing_ok* that is a diagnostic.
+        NotADirectoryError: a root is a file.
     """
-    path = (index_path() if index else None) if isinstance(index, bool) else os.fsdecode(index)
+    path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
     wanted = list(dict.fromkeys(_as_root(root, trusted) for root in roots))
+    if not missing_ok:
+        _require_directories(wanted)
     snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path)
     return SkillCatalog(
         snapshots,
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
-        derive=derive,
+        derive=derive_contracts,
     )
 
 
@@ -76,6 +84,17 @@ def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
     if isinstance(root, Root):
         return Root(_absolute(root.path), root.trusted, root.scope)
     return Root(_absolute(root), trusted)
+
+
+def _require_directories(roots: Iterable[Root]) -> None:
+    for root in roots:
+        if "\0" in root.path or not os.path.lexists(root.path):
+            raise FileNotFoundError(
+                f"There is no directory {root.path!r} to discover skills in; "
+                "correct the path, or pass missing_ok=True if it may be absent"
+            )
+        if not os.path.isdir(root.path):  # noqa: PTH112
+            raise NotADirectoryError(f"{root.path!r} is a file; pass the directory that contains it")
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
@@ -115,10 +134,10 @@ class _Reading:
     def read(self) -> None:
         path = self.root.path
         if "\0" in path:
-            self.tell("directory-unreadable", path.replace("\0", "\\0"), "a path cannot hold a NUL")
+            self.tell("directory-unreadable", path.replace("\0", "\\0"), "the path contains a NUL character")
             return
         if not os.path.isdir(path):  # noqa: PTH112
-            what = "it is a file; give the directory that holds it" if os.path.lexists(path) else "it is not there"
+            what = "it is a file; pass the directory that contains it" if os.path.lexists(path) else "the directory does not exist"
             self.tell("root-missing", path, what)
             return
         if self.take(path, os.path.basename(path), "SKILL.md"):  # noqa: PTH119
@@ -142,7 +161,7 @@ class _Reading:
             for directory in level:
                 self.directories += 1
                 if self.directories > MAX_DIRECTORIES:
-                    self.tell("too-many-directories", self.root.path, f"only {MAX_DIRECTORIES:,} are looked into")
+                    self.tell("too-many-directories", self.root.path, f"only the first {MAX_DIRECTORIES:,} directories are searched")
                     return
                 self.look_into(directory, set() if depth else passed, deeper, is_last=depth == MAX_DEPTH)
             level = deeper
@@ -244,7 +263,7 @@ class _Reading:
             stat, flags = target, READ_FLAGS
             kind = stat.st_mode & _KIND
         if kind != _REGULAR:
-            self.tell("not-a-file", path, f"it is {_KINDS.get(kind, 'no regular file')}: skipped")
+            self.tell("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
             return kind != _DIRECTORY
         stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
         position = self.unusual.get(path)
@@ -277,7 +296,7 @@ class _Reading:
             inside = os.path.realpath(self.root.path)
             if target.startswith(inside.rstrip(os.sep) + os.sep):
                 return os.stat(target)  # noqa: PTH116
-            self.tell("link-outside", path, "it is a link that leads out of its root: skipped")
+            self.tell("link-outside", path, "it is a symbolic link to a file outside its root; skipped")
         except OSError as error:
             self.tell("skill-unreadable", path, _reason(error))
         return None

@@ -43,9 +43,7 @@ class Surroundings:
 
 def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
     """Return why *skill* cannot be used here: one sentence for each thing that is missing, empty where nothing is."""
-    fields = skill.frontmatter
-    inner = fields.get("metadata")
-    stated = [fields.get("requires"), inner.get("requires") if isinstance(inner, dict) else None]
+    stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
     reasons = [reason for each in stated if isinstance(each, Mapping) for reason in unmet(each, here)]
     return tuple(dict.fromkeys(reasons))
@@ -70,7 +68,7 @@ def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tupl
     for package in _words(requires, "packages"):
         reasons += _unmet_package(package, here)
     if platforms and here.platform not in platforms:
-        reasons.append(f"it runs on {', '.join(platforms)}, and this is {here.platform}")
+        reasons.append(f"it runs on {', '.join(platforms)}, but this platform is {here.platform}")
     reasons += _unmet_runtime(requires.get("runtime"), here.runtime)
     return tuple(reasons)
 
@@ -81,14 +79,14 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
     try:
         requirement = Requirement(stated)
     except InvalidRequirement:
-        return [f"it requires the package {stated!r}, which is no requirement that can be read"]
+        return [f"it requires the package {stated!r}, which is not a valid requirement"]
     if requirement.marker is not None and not requirement.marker.evaluate():
         return []
     version = here.package_version(requirement.name)
     if version is None:
         return [f"the Python package {requirement.name} is not installed"]
     if not requirement.specifier.contains(version, prereleases=True):
-        return [f"the Python package {requirement.name} is {version}, and it needs {requirement.specifier}"]
+        return [f"the Python package {requirement.name} is {version}, but {requirement.specifier} is required"]
     return []
 
 
@@ -101,8 +99,8 @@ def _unmet_runtime(stated: Any, runtime: str | None) -> Iterable[str]:
         if satisfies(runtime, stated):
             return []
     except ValueError:
-        return [f"it requires the runtime {stated!r}, which is no range of versions"]
-    return [f"it requires the runtime {stated}, and this is {runtime}"]
+        return [f"it requires the runtime {stated!r}, which is not a valid version range"]
+    return [f"it requires the runtime {stated}, but this is {runtime}"]
 
 
 def _words(requires: Mapping[str, Any], *keys: str) -> list[str]:

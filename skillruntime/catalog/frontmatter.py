@@ -96,7 +96,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
             kind = "empty" if document.value is None else "a list" if isinstance(document.value, list) else "a text"
             found.append(_finding("frontmatter-not-mapping", path, f"the frontmatter is {kind}, not a mapping"))
         for key, line, column in document.duplicates:
-            message = f"the key {key!r} stands twice; the last one counts"
+            message = f"the key {key!r} appears twice; the last value is used"
             found.append(_warning("duplicate-key", path, message, line + above, column))
         found.extend(_cut_by_comments(document, block, path, above))
     except YamlFault as fault:
@@ -104,9 +104,9 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         fields = repaired.fields or None
         place = (fault.line + above if fault.line else None, fault.column)
         if fields is None:
-            found.append(_finding("yaml-invalid", path, f"the frontmatter is no YAML: {fault}", *place))
+            found.append(_finding("yaml-invalid", path, f"the frontmatter is not valid YAML: {fault}", *place))
         else:
-            message = f"the frontmatter is no YAML: {fault}; read as {_listed(repaired.mended, repaired.dropped)}"
+            message = f"the frontmatter is not valid YAML: {fault}; read as {_listed(repaired.mended, repaired.dropped)}"
             found.append(_warning("yaml-repaired", path, message, *place, hint="put the value in quotes"))
     return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line, parts.body_line)
 
@@ -127,17 +127,17 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         if not preamble:
             found.append(_no_frontmatter(text, path))
             return Cut(None, text, 1, tuple(found))
-        message = "the frontmatter does not stand at the very start; what comes before it is skipped"
+        message = "the frontmatter does not start on the first line; the text before it is skipped"
         found.append(_warning("text-before-frontmatter", path, message, 1, hint="remove the lines above ---"))
         first_line += preamble.group().count("\n")
         text = text[preamble.end() :]
     start = text.index("\n") + 1 if "\n" in text else len(text)
     closing = _CLOSING.search(text, start)
     if closing is None or len(text[:start].encode()) + closing.start() - start > MAX_FRONTMATTER:
-        message = "the frontmatter is never closed"
+        message = "the frontmatter is not closed"
         if not is_whole or len(data) > MAX_FRONTMATTER:
             message += f" within {MAX_FRONTMATTER // 1024} KiB"
-        hint = "end it with a line that holds nothing but ---"
+        hint = "end it with a line that contains only ---"
         found.append(_finding("frontmatter-unclosed", path, message, first_line, hint=hint))
         return Cut(None, text[start:], first_line, tuple(found))
     if closing.group(1) == "...":
@@ -162,7 +162,7 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
         if not is_whole and error.start >= len(data) - 3:
             return data[: error.start].decode()
         line = data.count(b"\n", 0, error.start) + 1
-        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}; shown as \N{REPLACEMENT CHARACTER}"
+        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}; replaced by \N{REPLACEMENT CHARACTER}"
         found.append(_warning("not-utf-8", path, message, line, hint="save the file as UTF-8"))
         return data.decode(errors="replace")
 
@@ -173,7 +173,7 @@ def _without_controls(block: str, path: str, first_line: int, found: list[Diagno
     if forbidden is None:
         return block
     line = first_line + block.count("\n", 0, forbidden.start())
-    message = f"the character U+{ord(forbidden.group()):04X} is not allowed in the frontmatter; it is left out"
+    message = f"the character U+{ord(forbidden.group()):04X} is not allowed in the frontmatter; removed"
     found.append(_warning("control-character", path, message, line))
     return _CONTROL.sub("", block)
 
@@ -196,20 +196,20 @@ def _cut_by_comments(document: YamlDocument, block: str, path: str, above: int) 
 
 def _no_frontmatter(text: str, path: str) -> Diagnostic:
     first = text.lstrip().split("\n", 1)[0].strip()
-    hint = "begin the file with a line --- and then name: and description:"
+    hint = "start the file with a line ---, followed by name: and description:"
     if not first:
         return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
     if first == "+++":
         return _finding("frontmatter-missing", path, "the frontmatter is TOML, not YAML", 1, hint=hint)
     if re.fullmatch(r"-{4,}", first) or (first == "---" and text.startswith((" ", "\t"))):
-        message = f"the first line must be exactly --- and is {text.split(chr(10), 1)[0].rstrip()!r}"
+        message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"
         return _finding("frontmatter-missing", path, message, 1)
     return _finding("frontmatter-missing", path, "there is no frontmatter", 1, hint=hint)
 
 
 def _listed(mended: tuple[str, ...], dropped: tuple[str, ...]) -> str:
-    text = f"plain text: {', '.join(mended)}" if mended else "far as it goes"
-    return text + (f"; left out: {', '.join(dropped)}" if dropped else "")
+    text = f"plain text: {', '.join(mended)}" if mended else "far as possible"
+    return text + (f"; ignored: {', '.join(dropped)}" if dropped else "")
 
 
 def _finding(

@@ -22,12 +22,12 @@ _READ_AS = {
     "tags": "read as the skill's tags",
     "keywords": "read as the skill's tags, after tags",
     "allowed_tools": "read as allowed-tools",
-    "disable-model-invocation": "it says whether the skill is hidden from models",
-    "user-invocable": "it says whether the skill is hidden from people",
-    "requires": "read as what the skill needs around it",
+    "disable-model-invocation": "it hides the skill from models when true",
+    "user-invocable": "it hides the skill from users when false",
+    "requires": "read as the skill's requirements",
     **dict.fromkeys(
         ("inputs", "parameters", "input", "arguments", "input_schema", "inputSchema", "argument-hint"),
-        "no contract yet: skillruntime init makes one of it",
+        "not enforced; run `skillruntime init` to create a contract from it",
     ),
 }
 
@@ -47,16 +47,16 @@ def _bent(fields: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str
     """Yield where, by which rule and how each field is other than the format has it."""
     for key in fields:
         if key.lower() not in FORMAT_FIELDS:
-            meaning = _READ_AS.get(key, "it is kept, and nothing reads it")
-            yield (key,), "unknown-field", f"{key!r} is no field of the format; {meaning}"
+            meaning = _READ_AS.get(key, "it is kept but not used")
+            yield (key,), "unknown-field", f"{key!r} is not a field of the format; {meaning}"
     if not isinstance(fields.get("allowed-tools", ""), str):
-        yield ("allowed-tools",), "allowed-tools-form", "allowed-tools is no text; each of its items is read as one"
+        yield ("allowed-tools",), "allowed-tools-form", "`allowed-tools` is not a string; each item is read as one tool"
     if not isinstance(fields.get("compatibility", ""), str):
-        yield ("compatibility",), "compatibility-form", "compatibility is no text; it is read as JSON"
+        yield ("compatibility",), "compatibility-form", "`compatibility` is not a string; read as JSON"
     metadata = fields.get("metadata", {})
     if not isinstance(metadata, dict):
-        yield ("metadata",), "metadata-form", "metadata is no mapping; it is left out"
+        yield ("metadata",), "metadata-form", "`metadata` is not a mapping; ignored"
         return
     for key, value in metadata.items():
         if not isinstance(value, str):
-            yield ("metadata", key), "metadata-form", f"metadata.{key} is no text; it is read as JSON"
+            yield ("metadata", key), "metadata-form", f"`metadata.{key}` is not a string; read as JSON"

@@ -49,24 +49,24 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
     locked = document.get("skills") if isinstance(document, dict) else None
     if not isinstance(locked, dict) or document.get("lock_version") != LOCK_VERSION:
         return [
-            told("lock-invalid", "this is no lock of skills that can be read", "write it anew with skillruntime lock")
+            told("lock-invalid", "not a readable lockfile", "recreate it with `skillruntime lock`")
         ]
     found, now = [], lock_skills(skills)["skills"]
-    accept = "look at the change, then run skillruntime lock"
+    accept = "review the change, then run `skillruntime lock`"
     for name in sorted({*locked, *now}):
         before, after = locked.get(name), now.get(name)
         if after is None:
             found.append(
-                told("lock-missing", f"{name} is locked and not there", "restore it, or run skillruntime lock")
+                told("lock-missing", f"{name} is locked but missing", "restore it, or run `skillruntime lock`")
             )
         elif not isinstance(before, dict):
-            found.append(told("lock-unlocked", f"{name} is there and not locked", accept))
+            found.append(told("lock-unlocked", f"{name} is not in the lockfile", accept))
         elif before.get("digest") != after["digest"]:
             versions = (before.get("version"), after.get("version"))
             moved = f" from {versions[0]} to {versions[1]}" if versions[0] != versions[1] else f" within {versions[0]}"
             found.append(told("lock-changed", f"{name} changed{moved if any(versions) else ''}", accept))
         elif before.get("version") != after.get("version"):
-            found.append(told("lock-changed", f"{name}: the lock says {before.get('version')}", accept))
+            found.append(told("lock-changed", f"{name}: the lockfile has version {before.get('version')}", accept))
     return found
 
 

@@ -133,7 +133,7 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
     for loser, holder in sorted(losing, key=lambda pair: pair[0].file):
         qualified = _qualified(loser, first, names.shadowed)
         names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
-        message = f"the name {loser.name!r} is taken by {holder.file}; this one is {qualified!r}"
+        message = f"the name {loser.name!r} is already used by {holder.file}; this skill is available as {qualified!r}"
         names.collisions.append(Diagnostic("name-collision", Severity.WARNING, loser.file, message))
     known = {entry.file: entry for entry in (*names.beside.values(), *names.shadowed.values())}
     for name, own_files in files.items():

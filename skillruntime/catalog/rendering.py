@@ -160,9 +160,9 @@ def render(
     """
     form = STYLES.get(style)
     if form is None:
-        raise ValueError(f"there is no style {style!r}; use one of {', '.join(STYLES)}")
+        raise ValueError(f"unknown style {style!r}; use one of {', '.join(STYLES)}")
     if budget_tokens is not None and budget_tokens < 0:
-        raise ValueError(f"a budget of {budget_tokens} tokens is below nothing")
+        raise ValueError(f"the budget must not be negative (got {budget_tokens})")
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
     everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()

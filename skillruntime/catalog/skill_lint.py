@@ -49,31 +49,31 @@ RULES = {
     "byte-order-mark": Rule(_E, "The file does not begin with a byte-order mark", True),
     "control-character": Rule(_E, "The file has no control characters but tabs and line ends", True),
     "frontmatter-missing": Rule(_E, "The file begins with frontmatter, after a line ---"),
-    "text-before-frontmatter": Rule(_E, "Nothing stands above the first ---", True),
+    "text-before-frontmatter": Rule(_E, "Nothing precedes the first ---", True),
     "frontmatter-unclosed": Rule(_E, "A line --- ends the frontmatter"),
     "closing-dots": Rule(_E, "The frontmatter ends with ---, not with ...", True),
     "yaml-invalid": Rule(_E, "The frontmatter is YAML", True),
-    "yaml-flow": Rule(_E, "The frontmatter has no [lists] or {mappings} on one line", True),
+    "yaml-flow": Rule(_E, "The frontmatter uses no [inline lists] or {inline mappings}", True),
     "yaml-anchor": Rule(_E, "The frontmatter has no anchors or aliases"),
     "yaml-tag": Rule(_E, "The frontmatter has no tags such as !!str"),
-    "yaml-indentation": Rule(_E, "Mappings beside each other are indented alike"),
-    "duplicate-key": Rule(_E, "No key stands twice"),
+    "yaml-indentation": Rule(_E, "Sibling mappings have the same indentation"),
+    "duplicate-key": Rule(_E, "No key appears twice"),
     "frontmatter-not-mapping": Rule(_E, "The frontmatter is a mapping"),
-    "unknown-field": Rule(_E, "Only fields of the format stand at the top; others go below metadata", True),
-    "name-missing": Rule(_E, "There is a name", True),
+    "unknown-field": Rule(_E, "The top level has only fields of the format; others belong under metadata", True),
+    "name-missing": Rule(_E, "The skill has a name", True),
     "name-form": Rule(_E, "The name is lowercase letters, digits and single hyphens between them", True),
     "name-length": Rule(_E, f"The name has at most {MAX_NAME} characters"),
-    "name-mismatch": Rule(_E, "The name is that of the directory", True),
-    "description-missing": Rule(_E, "There is a description"),
+    "name-mismatch": Rule(_E, "The name equals the directory name", True),
+    "description-missing": Rule(_E, "The skill has a description"),
     "description-length": Rule(_E, f"The description has at most {MAX_DESCRIPTION} characters"),
-    "compatibility-form": Rule(_E, f"compatibility is text of at most {MAX_COMPATIBILITY} characters"),
-    "metadata-form": Rule(_W, "metadata maps names to texts"),
-    "allowed-tools-form": Rule(_W, "allowed-tools is one text with spaces between the tools", True),
-    "cut-by-comment": Rule(_W, "No text is cut by a comment"),
+    "compatibility-form": Rule(_E, f"compatibility is a string of at most {MAX_COMPATIBILITY} characters"),
+    "metadata-form": Rule(_W, "metadata maps names to strings"),
+    "allowed-tools-form": Rule(_W, "allowed-tools is one string with spaces between the tools", True),
+    "cut-by-comment": Rule(_W, "No value is cut off by a comment"),
     "body-missing": Rule(_W, "Instructions follow the frontmatter"),
     "body-length": Rule(_A, f"The instructions have at most {MAX_BODY_LINES} lines and {MAX_BODY_TOKENS:,} tokens"),
-    "link-broken": Rule(_A, "Every link into the skill leads to a file"),
-    "link-deep": Rule(_A, "Files that are linked lie at most one directory deep"),
+    "link-broken": Rule(_A, "Every relative link resolves to a file of the skill"),
+    "link-deep": Rule(_A, "Linked files are at most one directory deep"),
     "description-when": Rule(_A, "The description says when to use the skill"),
 }
 
@@ -92,7 +92,7 @@ def lint(
 
     >>> [str(each) for each in lint(b"---\\nname: PDF\\ndescription: Use when a PDF comes\\n---\\n# PDF", "pdf")]
     ["SKILL.md:2:7: error: the name 'PDF' is not lowercase; write 'pdf' [name-form]",
-     "SKILL.md:2:7: error: the name 'PDF' is not that of the directory, 'pdf'; write 'pdf' [name-mismatch]"]
+     "SKILL.md:2:7: error: the name 'PDF' differs from the directory name 'pdf'; write 'pdf' [name-mismatch]"]
     """
     parts = cut(data, path)
     linting = _Linting(path, parts)
@@ -141,7 +141,7 @@ class _Linting:
         except YamlFault as fault:
             place = (fault.line + self.shift, fault.column or 1) if fault.line else None
             hint = "put the value in quotes" if "mapping values" in str(fault) else None
-            yield self.tell("yaml-invalid", f"the frontmatter is no YAML: {fault}", place, hint)
+            yield self.tell("yaml-invalid", f"the frontmatter is not valid YAML: {fault}", place, hint)
             return
         yield from self.oddities(block)
         fields = self.document.value
@@ -150,8 +150,8 @@ class _Linting:
             return
         for key in fields:
             if key not in FORMAT_FIELDS:
-                hint = f"move it below metadata, or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
-                yield self.tell("unknown-field", f"there is no field {key!r} in the format", self.at(key), hint)
+                hint = f"move it under metadata or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
+                yield self.tell("unknown-field", f"{key!r} is not a field of the format", self.at(key), hint)
         yield from self.name(fields, directory)
         yield from self.description(fields)
         yield from self.others(fields)
@@ -159,12 +159,12 @@ class _Linting:
     def oddities(self, block: str) -> Iterator[Diagnostic]:
         """Yield what is YAML but not the plain YAML that the reference takes."""
         for key, line, column in self.document.duplicates:
-            yield self.tell("duplicate-key", f"the key {key!r} stands twice", (line + self.shift, column))
+            yield self.tell("duplicate-key", f"the key {key!r} appears twice", (line + self.shift, column))
         for kind, line, column in self.document.oddities:
             message, hint = _ODDITIES[kind]
             yield self.tell(f"yaml-{kind}", message, (line + self.shift, column), hint)
         for line, column in _uneven_mappings(self.document):
-            message = "this mapping is indented other than the one before it"
+            message = "this mapping is indented differently from the one before it"
             yield self.tell("yaml-indentation", message, (line + self.shift, column))
         lines = block.split("\n")
         for key in ("name", "description"):
@@ -179,14 +179,14 @@ class _Linting:
     def name(self, fields: dict[str, Any], directory: str) -> Iterator[Diagnostic]:
         stated = fields.get("name")
         if not isinstance(stated, str) or not stated.strip():
-            what = "there is no name" if stated in (None, "") or isinstance(stated, str) else "the name is no text"
+            what = "there is no name" if stated in (None, "") or isinstance(stated, str) else "`name` is not a string"
             yield self.tell("name-missing", what, self.at("name"), f"write name: {directory}")
             return
         name = unicodedata.normalize("NFKC", stated.strip())
         place = self.at("name")
         hint = f"write {suggested_name(name)!r}" if suggested_name(name) else None
         if len(name) > MAX_NAME:
-            yield self.tell("name-length", f"the name has {len(name)} characters; {MAX_NAME} are allowed", place)
+            yield self.tell("name-length", f"the name has {len(name)} characters; at most {MAX_NAME} are allowed", place)
         if name != name.lower():
             yield self.tell("name-form", f"the name {name!r} is not lowercase", place, hint)
         if name.startswith("-") or name.endswith("-"):
@@ -194,21 +194,21 @@ class _Linting:
         if "--" in name:
             yield self.tell("name-form", f"the name {name!r} has two hyphens in a row", place, hint)
         if not all(character.isalnum() or character == "-" for character in name):
-            what = f"the name {name!r} has other characters than letters, digits and hyphens"
+            what = f"the name {name!r} contains characters other than letters, digits and hyphens"
             yield self.tell("name-form", what, place, hint)
         if unicodedata.normalize("NFKC", directory) != name:
-            message = f"the name {name!r} is not that of the directory, {directory!r}"
+            message = f"the name {name!r} differs from the directory name {directory!r}"
             yield self.tell("name-mismatch", message, place, f"write {directory!r}")
 
     def description(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         text = fields.get("description")
         place = self.at("description")
         if not isinstance(text, str) or not text.strip():
-            what = "there is no description" if not text or isinstance(text, str) else "the description is no text"
+            what = "there is no description" if not text or isinstance(text, str) else "`description` is not a string"
             yield self.tell("description-missing", what, place, "say what the skill does and when to use it")
             return
         if len(text) > MAX_DESCRIPTION:
-            message = f"the description has {len(text)} characters; {MAX_DESCRIPTION} are allowed"
+            message = f"the description has {len(text)} characters; at most {MAX_DESCRIPTION} are allowed"
             yield self.tell("description-length", message, place)
         if not _WHEN.search(text):
             hint = "add a sentence such as 'Use when the user asks for ...'"
@@ -218,36 +218,36 @@ class _Linting:
         if "compatibility" in fields:
             text = fields["compatibility"]
             if not isinstance(text, str):
-                yield self.tell("compatibility-form", "compatibility is no text", self.at("compatibility"))
+                yield self.tell("compatibility-form", "`compatibility` is not a string", self.at("compatibility"))
             elif len(text) > MAX_COMPATIBILITY:
-                message = f"compatibility has {len(text)} characters; {MAX_COMPATIBILITY} are allowed"
+                message = f"`compatibility` has {len(text)} characters; at most {MAX_COMPATIBILITY} are allowed"
                 yield self.tell("compatibility-form", message, self.at("compatibility"))
         metadata = fields.get("metadata", {})
         if not isinstance(metadata, dict):
-            yield self.tell("metadata-form", "metadata is no mapping", self.at("metadata"))
+            yield self.tell("metadata-form", "`metadata` is not a mapping", self.at("metadata"))
         else:
             for key, value in metadata.items():
                 if not isinstance(value, str):
-                    message = f"metadata.{key} is no text"
-                    yield self.tell("metadata-form", message, self.at("metadata", key), "write it as one text")
+                    message = f"`metadata.{key}` is not a string"
+                    yield self.tell("metadata-form", message, self.at("metadata", key), "write it as one string")
         tools = fields.get("allowed-tools", "")
         if not isinstance(tools, str):
-            message = "allowed-tools is a list; the format has one text"
+            message = "`allowed-tools` is a list; the format requires one string"
             yield self.tell("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
 
     def body(self, files: Collection[str] | None, count: Callable[[str], int] | None) -> Iterator[Diagnostic]:
         body = self.parts.body
         start = self.parts.body_line
         if self.parts.block is not None and not body:
-            yield self.tell("body-missing", "there are no instructions below the frontmatter", (start, 1))
+            yield self.tell("body-missing", "there are no instructions after the frontmatter", (start, 1))
             return
         lines = body.split("\n")
         if len(lines) > MAX_BODY_LINES:
-            message = f"the instructions have {len(lines)} lines; {MAX_BODY_LINES} are advised"
-            yield self.tell("body-length", message, (start, 1), "move details to files below references/")
+            message = f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} are recommended"
+            yield self.tell("body-length", message, (start, 1), "move details to files in references/")
         if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
-            message = f"the instructions have {tokens:,} tokens; {MAX_BODY_TOKENS:,} are advised"
-            yield self.tell("body-length", message, (start, 1), "move details to files below references/")
+            message = f"the instructions have {tokens:,} tokens; at most {MAX_BODY_TOKENS:,} are recommended"
+            yield self.tell("body-length", message, (start, 1), "move details to files in references/")
         if files is not None:
             yield from self.links(lines, start, files)
 
@@ -264,14 +264,14 @@ class _Linting:
                     continue
                 place = (start + number, link.start() + 1)
                 if target not in files and not any(each.startswith(target + "/") for each in files):
-                    yield self.tell("link-broken", f"the link leads nowhere: {target}", place)
+                    yield self.tell("link-broken", f"the link does not resolve: {target}", place)
                 elif target.count("/") > 1:
-                    message = f"the link leads deeper than one directory: {target}"
-                    yield self.tell("link-deep", message, place, "keep files one level below SKILL.md")
+                    message = f"the link goes more than one directory deep: {target}"
+                    yield self.tell("link-deep", message, place, "keep linked files at most one directory below SKILL.md")
 
 
 _ODDITIES = {
-    "flow": ("a list or mapping in [ ] or { } is not allowed here", "write it on lines of its own, or in quotes"),
+    "flow": ("inline lists [ ] and mappings { } are not allowed here", "write it in block style, or put it in quotes"),
     "anchor": ("anchors and aliases are not allowed here", "write the value out, or put it in quotes"),
     "tag": ("tags are not allowed here", "put the value in quotes"),
 }

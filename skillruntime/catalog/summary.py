@@ -272,19 +272,19 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
         if stated is hides:
             flags |= flag
         elif stated is None and value:
-            found.append(_warning("not-a-boolean", path, f"{key} is neither true nor false; it is left out"))
+            found.append(_warning("not-a-boolean", path, f"{key} is neither true nor false; ignored"))
     name = _field(fields, "name", path, found)
     if not isinstance(name, str):
         if name is not None:
-            found.append(_warning("name-not-text", path, "the name is no text; the directory's is taken"))
+            found.append(_warning("name-not-text", path, "`name` is not a string; using the directory name"))
         name = ""
     description = _field(fields, "description", path, found)
     if isinstance(description, list) and all(isinstance(each, str) for each in description):
-        found.append(_warning("description-not-text", path, "the description is a list; its items are joined"))
+        found.append(_warning("description-not-text", path, "`description` is a list; its items were joined"))
         description = " ".join(description)
     if not isinstance(description, str):
         if description is not None:
-            found.append(_warning("description-not-text", path, "the description is no text"))
+            found.append(_warning("description-not-text", path, "`description` is not a string"))
         description = ""
     version = _UNPRINTABLE.sub("", version).strip() or None if version else None
     return Summary(name, _UNPRINTABLE.sub("", description), version, flags)
@@ -297,7 +297,7 @@ def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnosti
     others = [other for other in fields if other.lower() == key]
     if len(others) != 1:
         return None
-    found.append(_warning("key-case", path, f"the key is written {others[0]!r}, not {key!r}"))
+    found.append(_warning("key-case", path, f"the key is spelled {others[0]!r} instead of {key!r}"))
     return fields[others[0]]
 
 
@@ -312,7 +312,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
     if not description:
         hint = "say what the skill does and when to use it"
         found.append(
-            Diagnostic("description-missing", Severity.ERROR, path, "there is no description: skipped", hint=hint)
+            Diagnostic("description-missing", Severity.ERROR, path, "there is no description; skipped", hint=hint)
         )
         return None
     name = name.strip()
@@ -325,20 +325,20 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         fallback = unicodedata.normalize("NFKC", directory)
         what = "there is no name" if not name else f"the name {name[:80]!r} cannot be used"
         if not is_usable(fallback):
-            found.append(Diagnostic("name-missing", Severity.ERROR, path, f"{what}: skipped"))
+            found.append(Diagnostic("name-missing", Severity.ERROR, path, f"{what}; skipped"))
             return None
-        found.append(_warning("name-missing" if not name else "name-form", path, f"{what}; the directory's is taken"))
+        found.append(_warning("name-missing" if not name else "name-form", path, f"{what}; using the directory name"))
         name = fallback
     elif not _is_well_formed(name):
-        what = "only lowercase letters, digits and single hyphens between them"
-        found.append(_warning("name-form", path, f"the name {name!r} is badly formed", hint=f"use {what}"))
+        what = "lowercase letters, digits and single hyphens between them"
+        found.append(_warning("name-form", path, f"the name {name!r} is not well formed", hint=f"use {what}"))
     if len(name) > MAX_NAME:
-        found.append(_warning("name-length", path, f"the name has {len(name)} characters; {MAX_NAME} are allowed"))
+        found.append(_warning("name-length", path, f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"))
     if name != unicodedata.normalize("NFKC", directory):
-        message = f"the name {name!r} is not that of the directory, {directory!r}"
+        message = f"the name {name!r} differs from the directory name {directory!r}"
         found.append(_warning("name-mismatch", path, message))
     if len(description) > MAX_DESCRIPTION:
-        message = f"the description has {len(description)} characters; {MAX_DESCRIPTION} are allowed"
+        message = f"the description has {len(description)} characters; at most {MAX_DESCRIPTION} are allowed"
         found.append(_warning("description-length", path, message))
     return Summary(name, description, version, flags)
 

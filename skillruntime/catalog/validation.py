@@ -47,7 +47,7 @@ def validate(
     found = [_validate_file(file, count) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
     if found:
         return found
-    what = "there is no SKILL.md in it" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112
+    what = "it contains no SKILL.md" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112
     return [Validation(start, (Diagnostic("skill-missing", Severity.ERROR, start, what),))]
 
 
@@ -70,7 +70,7 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     directory = os.path.dirname(file)  # noqa: PTH120
     try:
         if not os.path.isfile(file):  # noqa: PTH113
-            raise OSError("it is no regular file")
+            raise OSError("it is not a regular file")
         with open(file, "rb") as source:  # noqa: PTH123
             data = source.read(MAX_BYTES)
     except OSError as error:

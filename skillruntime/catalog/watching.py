@@ -38,6 +38,6 @@ def _watchfiles(*directories: str) -> AsyncIterator[Any]:
         from watchfiles import awatch
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "Following skills live needs watchfiles: pip install 'skillruntime[watch]'", name="watchfiles"
+            "Watching skills requires watchfiles: pip install 'skillruntime[watch]'", name="watchfiles"
         ) from error
     return awatch(*directories)

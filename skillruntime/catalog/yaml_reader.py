@@ -141,7 +141,7 @@ class _Composer:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            raise _fault(f"the alias *{event.anchor} stands for nothing that has ended before it", event)
+            raise _fault(f"the alias *{event.anchor} refers to an anchor that is not complete at this point", event)
         value, nodes = self._anchors[event.anchor]
         self._count(nodes, event)
         self._place(value, event)
@@ -193,7 +193,7 @@ class _Composer:
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
         if self._nodes > MAX_NODES:
-            raise _fault(f"more than {MAX_NODES} nodes, aliases counted as what they stand for", event)
+            raise _fault(f"more than {MAX_NODES} nodes after expanding aliases", event)
 
 
 def _mark(event: Any) -> Mark:

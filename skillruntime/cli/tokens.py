@@ -51,7 +51,7 @@ def command(
     Offline. Exit 1 when a limit is exceeded, 0 otherwise.
     """
     report = measure(
-        discover(*paths),
+        discover(*paths, missing_ok=True),
         model=model,
         style=style,
         with_advice=advise,

@@ -350,9 +350,8 @@ def render_activation(skill: Skill, to_tool_name: Callable[[str], str] = str) ->
 
 
 def fingerprint(skill: Skill) -> str:
-    """Return what tells a skill from its next edition: a digest of its instructions and its contracts."""
-    contracts = {name: contract.to_dict() for name, contract in skill.contracts.items()}
-    return digest_of(f"{skill.body}\0{_as_text(contracts)}")
+    """Return what identifies this edition of the skill: a digest of its instructions, contracts and scripts."""
+    return skill.digest()
 
 
 def digest_of(text: str) -> str:

@@ -79,13 +79,13 @@ def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path]) -> No
             theirs = to_prompt([path.parent])
         except Exception:
             continue
-        catalog = discover(path.parent, index=False).select(where=lambda skill: skill.model_invocable)
+        catalog = discover(path.parent, use_index=False).select(where=lambda skill: skill.model_invocable)
         name = next(iter(catalog), None)
-        if name is not None and str(catalog[name].frontmatter.get("name")).strip() == name:  # it can be used as it is
+        if name is not None and str(catalog[name].read_frontmatter().get("name")).strip() == name:  # it can be used as it is
             assert catalog.to_prompt("reference") == theirs
             whole.append((name, path))
     together = dict(reversed(whole))
-    catalog = discover(*(path.parent for path in together.values()), index=False)
+    catalog = discover(*(path.parent for path in together.values()), use_index=False)
     assert catalog.to_prompt("reference") == to_prompt([together[name].parent for name in sorted(together)])
     assert len(whole) > 700
 

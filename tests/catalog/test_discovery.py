@@ -40,8 +40,9 @@ def test_metadata_are_read_and_the_rest_when_asked_for(tmp_path: Path, write_ski
     skill = discover(tmp_path / "skills", trusted=True)["pdf"]
 
     assert (skill.version, skill.trusted, skill.model_invocable, skill.user_invocable) == ("1.10", True, False, True)
-    assert (skill.license, skill.allowed_tools, skill.tags) == ("MIT", ("Bash(git add:*)", "Read"), ("pdf", "forms"))
-    assert dict(skill.metadata) == {"version": "1.10", "deep": '{"a": "1"}'}
+    fields = skill.read_frontmatter()
+    assert (fields.license, fields.allowed_tools, fields.tags) == ("MIT", ("Bash(git add:*)", "Read"), ("pdf", "forms"))
+    assert dict(fields.metadata) == {"version": "1.10", "deep": '{"a": "1"}'}
     assert skill.directory == tmp_path / "skills" / "pdf"
 
 
@@ -149,11 +150,15 @@ def test_the_file_may_be_named_in_lower_case(tmp_path: Path, write_skill: WriteS
 
 
 @pytest.mark.parametrize("root", ["nowhere", "file", "nul\0"])
-def test_a_root_that_is_not_there_is_said(tmp_path: Path, root: str) -> None:
-    """No exception: the other roots count."""
+def test_a_missing_root_is_an_error(tmp_path: Path, root: str) -> None:
+    """With ``missing_ok`` it is a diagnostic, and the other roots are read."""
     (tmp_path / "file").write_text("x")
+    path = f"{tmp_path}/{root}"
 
-    catalog = discover(tmp_path / root if "\0" not in root else str(tmp_path) + root)
+    with pytest.raises(NotADirectoryError if root == "file" else FileNotFoundError, match="tmp|directory"):
+        discover(path)
+
+    catalog = discover(path, missing_ok=True)
 
     assert len(catalog) == 0
     assert [each.severity for each in catalog.diagnostics] == ["error"]

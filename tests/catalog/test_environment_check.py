@@ -76,12 +76,12 @@ def test_outside_a_repository_only_the_directory_itself_counts(tmp_path: Path) -
         ({"bins": "git, jq"}, ("the command jq is not installed",)),
         ({"environment": ["KEY"]}, ("the environment variable KEY is not set",)),
         ({"packages": ["feedparser"]}, ("the Python package feedparser is not installed",)),
-        ({"packages": ["pypdf<6"]}, ("the Python package pypdf is 6.1, and it needs <6",)),
+        ({"packages": ["pypdf<6"]}, ("the Python package pypdf is 6.1, but <6 is required",)),
         ({"packages": ["pypdf; python_version < '3'"]}, ()),
-        ({"packages": ["!!"]}, ("it requires the package '!!', which is no requirement that can be read",)),
-        ({"platform": ["macOS", "win32"]}, ("it runs on macos, windows, and this is linux",)),
-        ({"runtime": ">=2.0.0"}, ("it requires the runtime >=2.0.0, and this is 1.4.0",)),
-        ({"runtime": "soon"}, ("it requires the runtime 'soon', which is no range of versions",)),
+        ({"packages": ["!!"]}, ("it requires the package '!!', which is not a valid requirement",)),
+        ({"platform": ["macOS", "win32"]}, ("it runs on macos, windows, but this platform is linux",)),
+        ({"runtime": ">=2.0.0"}, ("it requires the runtime >=2.0.0, but this is 1.4.0",)),
+        ({"runtime": "soon"}, ("it requires the runtime 'soon', which is not a valid version range",)),
         ({"tools": ["web_search"], "commands": 3}, ()),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_ski
     assert unmet_of(discover(tmp_path / "skills").activate("a"), HERE) == (
         "the command jq is not installed",
         "the environment variable KEY is not set",
-        "it runs on macos, and this is linux",
+        "it runs on macos, but this platform is linux",
     )
 
 
@@ -166,7 +166,7 @@ def test_the_catalog_says_what_a_skill_lacks(tmp_path: Path, write_skill: WriteS
     assert catalog.unmet("pdf", HERE) == (
         "the command no-such is not installed",
         "the environment variable OTHER is not set",
-        "it requires the runtime >=2.0.0, and this is 1.4.0",
+        "it requires the runtime >=2.0.0, but this is 1.4.0",
     )
     assert list(catalog.select(where=lambda skill: not catalog.unmet(skill.name, HERE))) == ["plain"]
     with pytest.raises(SkillNotFoundError):

@@ -122,7 +122,7 @@ def test_a_broken_field_costs_only_itself() -> None:
     read = read_frontmatter(HEAD + b"description: Reads\nmetadata:\n\tauthor: me\n---\n")
 
     assert read.fields == {"name": "pdf", "description": "Reads"}
-    assert "left out: metadata" in read.diagnostics[0].message
+    assert "ignored: metadata" in read.diagnostics[0].message
 
 
 @pytest.mark.parametrize(

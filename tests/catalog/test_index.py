@@ -130,11 +130,11 @@ def test_every_change_of_what_a_root_holds_is_seen(
     age(root)
     time.sleep(0.05)  # longer than a clock's tick: what is younger is not relied on
     for _ in range(2):
-        assert dict(discover(root)) == dict(discover(root, index=False))
+        assert dict(discover(root)) == dict(discover(root, use_index=False))
 
     change(root)
 
-    warm, cold = discover(root), discover(root, index=False)
+    warm, cold = discover(root), discover(root, use_index=False)
     assert dict(warm) == dict(cold)
     assert warm.diagnostics == cold.diagnostics
 
@@ -213,10 +213,10 @@ def test_every_single_flipped_byte_is_harmless(tmp_path: Path, write_skill: Writ
 
 def test_the_index_can_be_off_or_elsewhere(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the environment, by the argument; a place that cannot be written is no fault."""
-    discover(skills, index=tmp_path / "own.index")
+    discover(skills, index_file=tmp_path / "own.index")
     assert (tmp_path / "own.index").exists()
 
-    discover(skills, index=False)
+    discover(skills, use_index=False)
     assert not Path(index_path() or "").exists()
 
     monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")

@@ -35,8 +35,8 @@ def test_each_bent_field_is_read_and_said_with_its_place(tmp_path: Path, write_s
 
     assert catalog.diagnostics == ()
     assert (catalog["pdf"].version, catalog["pdf"].user_invocable) == ("1.10", False)
-    assert catalog["pdf"].allowed_tools == ("Read", "Bash(git:*)")
-    assert dict(catalog["pdf"].metadata) == {"tags": '["forms"]', "stars": "5"}
+    assert catalog["pdf"].read_frontmatter().allowed_tools == ("Read", "Bash(git:*)")
+    assert dict(catalog["pdf"].read_frontmatter().metadata) == {"tags": '["forms"]', "stars": "5"}
     assert [(each.line, each.rule) for each in skill.diagnostics] == [
         (4, "unknown-field"),
         (5, "unknown-field"),

@@ -94,7 +94,7 @@ def test_an_unmet_range_says_which_versions_there_are(tmp_path: Path, write: Wri
         catalog.contract(asked)
 
     if asked.count("@") == 1:
-        assert "there is 2.0.0, 1.2.0" in str(caught.value)
+        assert "available: 2.0.0, 1.2.0" in str(caught.value)
         assert caught.value.suggested_action == "Use one of: digest@2.0.0, digest@1.2.0"
     assert asked.partition("/")[0] not in catalog
 
@@ -103,7 +103,7 @@ def test_a_range_for_an_unknown_skill_suggests_names(tmp_path: Path, write: Writ
     """As for any unknown name."""
     write("skills/digest", "1.2.0")
 
-    with pytest.raises(SkillNotFoundError, match=r"no skill 'digset@\^1'") as caught:
+    with pytest.raises(SkillNotFoundError, match=r"no skill named 'digset@\^1'") as caught:
         discover(tmp_path / "skills").activate("digset@^1")
 
     assert caught.value.suggested_action == "Use one of: digest"
@@ -182,9 +182,9 @@ def test_a_skill_alone_is_chosen_by_range_too(tmp_path: Path, write: Write) -> N
     catalog = discover(tmp_path / "skills")
 
     assert catalog.activate("digest@^1").name == "digest"
-    with pytest.raises(SkillNotFoundError, match="it states none") as caught:
+    with pytest.raises(SkillNotFoundError, match="does not state a version") as caught:
         catalog.activate("plain@^1")
-    assert caught.value.suggested_action == "Use 'plain', without a range"
+    assert caught.value.suggested_action == "Use 'plain' without a version range"
 
 
 def test_tools_of_a_version_are_called_by_its_name(tmp_path: Path, write: Write) -> None:
@@ -216,8 +216,8 @@ def test_a_hidden_version_is_nowhere(tmp_path: Path, write: Write) -> None:
     assert models.activate("digest@1.2.0").version == "1.2.0"
     with pytest.raises(SkillNotFoundError) as caught:
         models.activate("digest@1.5.0")
-    assert "1.5.0" not in str(caught.value).replace("lies in '1.5.0'", "") + str(caught.value.suggested_action)
-    with pytest.raises(SkillNotFoundError, match="There is no skill 'secret@\\^1'"):
+    assert "1.5.0" not in str(caught.value).replace("satisfies '1.5.0'", "") + str(caught.value.suggested_action)
+    with pytest.raises(SkillNotFoundError, match="There is no skill named 'secret@\\^1'"):
         models.activate("secret@^1")
     assert "digest@^1" not in models
     assert models.refresh() is models

@@ -102,7 +102,7 @@ def test_a_misspelt_path_is_answered_with_the_closest(skill: str) -> None:
 
 def test_what_is_no_text_says_so(skill: str) -> None:
     """With its type and size; trying again will not help."""
-    with pytest.raises(ResourceNotFoundError, match=r"'logo.png' is no text \(image/png, 5 bytes\)") as caught:
+    with pytest.raises(ResourceNotFoundError, match=r"'logo.png' is not a text file \(image/png, 5 bytes\)") as caught:
         read_text(skill, "logo.png")
     assert not caught.value.recoverable
 
