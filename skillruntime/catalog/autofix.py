@@ -1,7 +1,7 @@
-"""Mends in a SKILL.md what is mechanical, and touches nothing else. Pure.
+"""Corrects the mechanical errors in a SKILL.md and changes nothing else. Pure.
 
-A law: what it gives means the same to the lenient reader, the body keeps every character, and fixing it again changes
-nothing. A file that is not UTF-8, or whose frontmatter cannot be told, is left as it is.
+Law: the result means the same to the lenient reader, the body keeps every character, and a second run changes nothing.
+A file that is not UTF-8, or whose frontmatter cannot be located, stays as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Fixed", "fix"]
 
 _MAX_ROUNDS = 8
 _FORMAT = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-# What a client gives a meaning to at the top of the frontmatter: moved, it would be lost.
+# Fields that clients read at the top level of the frontmatter; moved under metadata, they would be lost.
 _CLIENT_WORDS = (
     "agent argument-hint context disable-model-invocation effort hooks inputs input_schema model parameters paths "
     "tools user-invocable when_to_use"
@@ -31,14 +31,15 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The file as it is now, and what was done, in sentences; nothing where there was nothing to do."""
+    """The corrected file, and a sentence for each correction; empty if there was nothing to correct."""
 
     data: bytes
     done: tuple[str, ...] = ()
 
 
 def fix(data: bytes, directory: str) -> Fixed:
-    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with its mechanical faults mended.
+    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with its mechanical errors
+    corrected.
 
     >>> fixed = fix(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n# PDF\\n", "pdf")
     >>> print(fixed.data.decode(), fixed.done)
@@ -52,7 +53,7 @@ def fix(data: bytes, directory: str) -> Fixed:
      ('description was put in quotes', 'version was moved under metadata')
     """
     done: tuple[str, ...] = ()
-    for _ in range(_MAX_ROUNDS):  # one fault may hide another
+    for _ in range(_MAX_ROUNDS):  # correcting one error can reveal another
         fixed = _fix_once(data, directory)
         if fixed.data == data:
             break
@@ -89,7 +90,7 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
     encoded = new.encode()
     if cut(encoded).body != parts.body:
-        return Fixed(data)  # what was mended would have changed where the frontmatter ends
+        return Fixed(data)  # the correction would have moved the end of the frontmatter
     return Fixed(encoded, tuple(done))
 
 
@@ -145,6 +146,6 @@ def _is_block_mapping(piece: str) -> bool:
 
 
 def _field(key: str, value: str) -> str:
-    """Return one field on one line: in single quotes, in which YAML changes nothing but the quote itself."""
+    """Return one field on one line, in single quotes: there YAML escapes only the quote (YAML 1.2.2, section 7.3.2)."""
     flat = " ".join(value.split())
     return f"{key}: '{flat.replace(chr(39), chr(39) * 2)}'"

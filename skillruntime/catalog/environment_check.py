@@ -1,7 +1,7 @@
-"""What a skill needs around it, and which of that is missing here.
+"""Which requirements of a skill the current environment does not meet.
 
-Requirements are read where skills really state them: ``requires`` of a contract or of the frontmatter, and
-``metadata.requires``. Free words (``compatibility``) are for people and are not judged.
+Requirements are read from where real skills state them: ``requires`` of a contract or of the frontmatter, and
+``metadata.requires``. The ``compatibility`` field is free text for users and is not evaluated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PLATFORM_NAMES = {"mac": "macos", "osx": "macos", "darwin": "macos", "win32": "
 
 
 def _package_version(name: str) -> str | None:
-    from importlib import metadata  # only for skills that require packages
+    from importlib import metadata  # imported only for skills that require packages
 
     try:
         return metadata.version(name)
@@ -32,7 +32,7 @@ def _package_version(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What there is here: how to find a command, the environment, a package's version, platform, runtime version."""
+    """The environment: how to find a command, variables, a package's version, platform, runtime version."""
 
     find_command: Callable[[str], str | None] = shutil.which
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -42,7 +42,7 @@ class Surroundings:
 
 
 def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
-    """Return why *skill* cannot be used here: one sentence for each thing that is missing, empty where nothing is."""
+    """Return one sentence for each requirement of *skill* that is not met here; empty if all are met."""
     stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
     reasons = [reason for each in stated if isinstance(each, Mapping) for reason in unmet(each, here)]
@@ -50,10 +50,10 @@ def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
 
 
 def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tuple[str, ...]:
-    """Return what of *requires* is missing, in sentences.
+    """Return one sentence for each unmet requirement in *requires*.
 
-    Understood are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``, ``platform`` (or ``os``) and
-    ``runtime``, each a text or a list; what else stands there, ``tools`` among it, is the host's to judge.
+    Checked are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``, ``platform`` (or ``os``) and
+    ``runtime``, each a string or a list; other keys, such as ``tools``, are left to the host.
 
     >>> unmet({"commands": ["git"], "environment": "TOKEN"}, Surroundings(lambda name: "/bin/git", {}))
     ('the environment variable TOKEN is not set',)

@@ -1,7 +1,7 @@
-"""SKILL.md bytes -> the frontmatter's fields, the body, and what there is to say about both. Pure.
+"""SKILL.md bytes -> the frontmatter's fields, the body, and diagnostics. Pure.
 
-A law: any bytes give an answer, never an exception. Fields keep the text that was written; nobody's quote, backslash
-or continuation line is lost on the way.
+Law: any bytes give a result, never an exception. Fields keep the text as written: no quote, backslash or continuation
+line is lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skillruntime.diagnostic import Diagnostic, Severity
 __all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatter"]
 
 MAX_FRONTMATTER = 64 * 1024
-"""Bytes within which the closing ``---`` must come; the longest of 34,434 real ones is far below."""
+"""Bytes within which the closing ``---`` must come; the longest of 34,434 real frontmatters is far shorter."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 _PREAMBLE = re.compile(
@@ -31,9 +31,9 @@ _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$", re.MULTILINE)
 class Frontmatter:
     """The fields of one SKILL.md, and its body.
 
-    ``fields`` is ``None`` where there is no frontmatter that can be read; ``diagnostics`` then say why. ``document``
-    is the YAML as it was parsed, with its places; ``None`` where it had to be repaired. ``text`` is the YAML itself;
-    it begins on ``first_line`` of the file, and the body on ``body_line``.
+    ``fields`` is ``None`` if there is no readable frontmatter; then ``diagnostics`` have the reason. ``document`` is
+    the parsed YAML with its positions, ``None`` if it had to be repaired. ``text`` is the YAML source; it begins on
+    ``first_line`` of the file, and the body on ``body_line``.
     """
 
     fields: dict[str, Any] | None
@@ -47,9 +47,9 @@ class Frontmatter:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A file cut at its two lines of dashes; ``block`` is ``None`` where they are not there.
+    """A file split at its two lines of dashes; ``block`` is ``None`` if they are missing.
 
-    ``tail`` is all that stands behind the closing dashes, from the end of their line on; it begins on ``tail_line``.
+    ``tail`` is everything after the closing dashes, from the end of their line; it begins on ``tail_line``.
     """
 
     block: str | None
@@ -70,9 +70,9 @@ class Cut:
 
 
 def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Frontmatter:
-    """Return what *data*, the bytes of the SKILL.md at *path*, says.
+    """Return the fields and the body of *data*, the bytes of the SKILL.md at *path*.
 
-    *is_whole* is ``False`` where *data* is only the beginning of the file: then the body is too.
+    *is_whole* is ``False`` if *data* is only the beginning of the file; then the body is incomplete too.
 
     >>> read_frontmatter(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF").fields
     {'name': 'pdf', 'description': 'Use when: a PDF comes'}
@@ -81,7 +81,7 @@ def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = Tr
 
 
 def parse_cut(parts: Cut, path: str) -> Frontmatter:
-    """Return what a file says that was cut into *parts*."""
+    """Return the fields and the body of a file that `cut` has split into *parts*."""
     if parts.block is None:
         return Frontmatter(None, parts.body, parts.diagnostics, first_line=parts.first_line)
     found = list(parts.diagnostics)
@@ -106,18 +106,20 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
         if fields is None:
             found.append(_finding("yaml-invalid", path, f"the frontmatter is not valid YAML: {fault}", *place))
         else:
-            message = f"the frontmatter is not valid YAML: {fault}; read as {_listed(repaired.mended, repaired.dropped)}"
+            message = (
+                f"the frontmatter is not valid YAML: {fault}; read as {_listed(repaired.as_text, repaired.dropped)}"
+            )
             found.append(_warning("yaml-repaired", path, message, *place, hint="put the value in quotes"))
     return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line, parts.body_line)
 
 
 def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
-    """Decode *data* and cut it where ``---`` stands as a line of its own, first and second."""
+    """Decode *data* and split it at the first two lines that are ``---``."""
     found: list[Diagnostic] = []
     text = _decode(data, path, is_whole, found)
     end = text.find("\n---\n", 3, MAX_FRONTMATTER) if text.startswith("---\n") and "\r" not in text else -1
     if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n...")):
-        # What nearly every file is, without the care that the others need.
+        # The usual case, without the checks that the others need.
         return Cut(text[4 : end + 1], text[end + 4 :], 2, tuple(found), text.count("\n", 0, end + 4) + 1)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -148,7 +150,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
 
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
-    """Return the text of *data*: UTF-8, or UTF-16 where a byte-order mark says so."""
+    """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order mark."""
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             found.append(_warning("not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1))
@@ -179,7 +181,7 @@ def _without_controls(block: str, path: str, first_line: int, found: list[Diagno
 
 
 def _cut_by_comments(document: YamlDocument, block: str, path: str, above: int) -> list[Diagnostic]:
-    """Tell of the texts that end where `` #`` begins a comment, which few authors mean."""
+    """Report values that end because `` #`` begins a comment, which authors rarely intend."""
     lines = block.split("\n")
     found: list[Diagnostic] = []
     for key in ("name", "description"):
@@ -207,8 +209,8 @@ def _no_frontmatter(text: str, path: str) -> Diagnostic:
     return _finding("frontmatter-missing", path, "there is no frontmatter", 1, hint=hint)
 
 
-def _listed(mended: tuple[str, ...], dropped: tuple[str, ...]) -> str:
-    text = f"plain text: {', '.join(mended)}" if mended else "far as possible"
+def _listed(as_text: tuple[str, ...], dropped: tuple[str, ...]) -> str:
+    text = f"plain text: {', '.join(as_text)}" if as_text else "far as possible"
     return text + (f"; ignored: {', '.join(dropped)}" if dropped else "")
 
 

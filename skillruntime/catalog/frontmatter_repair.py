@@ -1,7 +1,7 @@
-"""Reads frontmatter that is no YAML, field by field: what is YAML stays as it is, the rest is the text that was meant.
+"""Reads frontmatter that is not valid YAML field by field: valid fields as YAML, the others as plain text.
 
-The usual fault is a colon in an unquoted sentence (``description: Use when: ...``). The field is then taken as text:
-its quotes, backslashes and continuation lines intact. A fault in one field never costs another.
+The usual error is a colon in an unquoted sentence (``description: Use when: ...``). Such a field is read as text, with
+its quotes, backslashes and continuation lines. An error in one field does not affect the others.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _COMMENT = re.compile(r"\s*#")
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The fields, and the names of those that were taken as text or had to be left out."""
+    """The fields, and the names of those that were read as plain text or had to be dropped."""
 
     fields: dict[str, Any]
-    mended: tuple[str, ...]
+    as_text: tuple[str, ...]
     dropped: tuple[str, ...]
 
 
 def repair_block(block: str) -> Repaired:
-    """Return the fields of *block*, each read on its own.
+    """Return the fields of *block*, each parsed separately.
 
     >>> repair_block("name: pdf\\ndescription: Say \\"hi\\" when: C:\\\\Users\\n  comes up").fields
     {'name': 'pdf', 'description': 'Say "hi" when: C:\\\\Users comes up'}
     """
     fields: dict[str, Any] = {}
-    mended: list[str] = []
+    as_text: list[str] = []
     dropped: list[str] = []
     for key, lines in split_fields(block):
         plain = plain_text(lines[0].partition(":")[2].lstrip(" "), lines[1:])
-        if plain is not None:  # nearly every field: to ask YAML for each takes three times as long
+        if plain is not None:  # nearly every field; parsing each as YAML takes three times as long
             fields[key] = plain
             continue
         try:
@@ -54,12 +54,12 @@ def repair_block(block: str) -> Repaired:
             dropped.append(key)
         else:
             fields[key] = text
-            mended.append(key)
-    return Repaired(fields, tuple(mended), tuple(dropped))
+            as_text.append(key)
+    return Repaired(fields, tuple(as_text), tuple(dropped))
 
 
 def split_fields(block: str) -> list[tuple[str, list[str]]]:
-    """Return the top-level keys of *block*, each with its own lines: the key's, and all below it that belong to it."""
+    """Return the top-level keys of *block*, each with its lines: the line of the key and those that continue it."""
     fields: list[tuple[str, list[str]]] = []
     for line in block.split("\n"):
         start = _FIELD.match(line)
@@ -71,9 +71,9 @@ def split_fields(block: str) -> list[tuple[str, list[str]]]:
 
 
 def _as_text(lines: list[str]) -> str | None:
-    """Return the value of one field as the sentence that was meant; ``None`` where it holds a structure.
+    """Return the value of one field as plain text; ``None`` if it is a list or a mapping.
 
-    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break.
+    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break (section 7.3.3).
     """
     start = _FIELD.match(lines[0])
     first = (start.group(2) or "").strip() if start else ""
@@ -96,7 +96,7 @@ def _folded(lines: list[str]) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Take off the quotes that were meant to hold the whole value; one that was never closed goes too."""
+    """Remove the quotes around the whole value, and an opening quote that is never closed."""
     quote = text[:1]
     if quote not in ("'", '"'):
         return text

@@ -1,7 +1,7 @@
-"""What the fields of a skill say otherwise than the format has it, and how they are read all the same.
+"""Diagnostics for fields that differ from the format and are read nevertheless.
 
-Said when a skill is activated: a start reads no more of the frontmatter than a catalog needs. The strict reading of the
-same fields is `skillruntime.catalog.skill_lint`, whose rules these are, as warnings.
+They are reported when a skill is activated, because discovery reads only the fields that a catalog needs. The strict
+check of the same fields is `skillruntime.catalog.skill_lint`; here its rules are warnings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from skillruntime.diagnostic import Diagnostic, Severity
 __all__ = ["FORMAT_FIELDS", "field_diagnostics"]
 
 FORMAT_FIELDS = frozenset({"name", "description", "license", "allowed-tools", "metadata", "compatibility"})
-"""What the Agent Skills specification has at the top."""
+"""The top-level fields of the Agent Skills specification."""
 
 _READ_AS = {
     "version": "read as the skill's version, after metadata.version",
@@ -33,18 +33,18 @@ _READ_AS = {
 
 
 def field_diagnostics(frontmatter: Frontmatter, path: str) -> list[Diagnostic]:
-    """Return a warning for each field of the SKILL.md at *path* that was bent to be read, or that nothing reads."""
+    """Return a warning for each field of the SKILL.md at *path* that is read leniently, or that is not used."""
     marks = frontmatter.document.keys if frontmatter.document else {}
     found = []
-    for keys, rule, message in _bent(frontmatter.fields or {}):
+    for keys, rule, message in _deviations(frontmatter.fields or {}):
         line, column = marks.get(keys, (None, None))
         line = line + frontmatter.first_line - 1 if line else None
         found.append(Diagnostic(rule, Severity.WARNING, path, message, line, column))
     return found
 
 
-def _bent(fields: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Yield where, by which rule and how each field is other than the format has it."""
+def _deviations(fields: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield the keys, the rule and the message for each field that differs from the format."""
     for key in fields:
         if key.lower() not in FORMAT_FIELDS:
             meaning = _READ_AS.get(key, "it is kept but not used")

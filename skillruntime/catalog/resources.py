@@ -1,6 +1,6 @@
-"""Reads a skill's own files, and nothing else.
+"""Lists and reads the files of a skill.
 
-A law: whatever the path and whatever links the skill contains, no byte from outside its directory is ever given.
+Law: for any path, and any links in the skill, no byte from outside its directory is ever returned.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 MAX_RESOURCES = 2_000
-"""Files that are listed for one skill."""
+"""How many files of one skill are listed."""
 
 MAX_RESOURCE_BYTES = 10 * 1024 * 1024
-"""Bytes of one file that can be read; a script may open larger ones itself."""
+"""How many bytes of one file can be read; a script may open larger files itself."""
 
 CONTRACT_FILES = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
 """The files and the directory that say how a skill is called; read by `contract_files`, not listed as resources."""
@@ -135,7 +135,7 @@ def read_text(directory: str, path: str) -> str:
     """Return the text of the file *path* in *directory*.
 
     Raises:
-        ResourceNotFoundError: there is no such file inside, or it is no UTF-8 text.
+        ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
     """
     data = read_bytes(directory, path)
     try:
@@ -154,7 +154,7 @@ def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> by
     """Return the bytes of the file *path* in *directory*, at most *limit* of them.
 
     Raises:
-        ResourceNotFoundError: there is no such regular file inside, or it is larger.
+        ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.
     """
     target = resolve_inside(directory, path)
     try:
@@ -179,7 +179,7 @@ def resolve_inside(directory: str, path: str) -> str:
     """Return the real path of the file *path* in *directory*.
 
     Raises:
-        ResourceNotFoundError: the directory does not exist, or not inside.
+        ResourceNotFoundError: it does not exist, or it is outside.
     """
     if not isinstance(path, str) or not path or "\0" in path:
         raise _not_found(directory, str(path).replace("\0", "\\0"), "this is not a valid path")
@@ -217,7 +217,7 @@ def _is_inside(inside: str, path: str) -> bool:
 
 
 def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
-    from difflib import get_close_matches  # only on this road, which no start takes
+    from difflib import get_close_matches  # imported only for this error
 
     names = [resource.path for resource in list_resources(directory)]
     shown = path if len(path) <= 120 else path[:119] + "…"

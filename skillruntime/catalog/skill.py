@@ -1,7 +1,7 @@
-"""A skill at its three stages: what is known at start, what activation adds, and its files on demand.
+"""A skill at its three stages: metadata, instructions, resources.
 
-What the second and the third stage need is imported there, not at the top: it would cost every start as much as all
-that a start does need.
+The modules for the second and the third stage are imported inside functions: at the top they would double the time of
+every start.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
 
 MAX_SKILL_BYTES = 4 * 1024 * 1024
-"""Bytes of a SKILL.md that can be activated: some eight hundred times what the format advises."""
+"""The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillMetadata:
-    """What is read at start of one skill; the rest of its frontmatter is read when it is asked for.
+    """The metadata of one skill, read at discovery; `read_frontmatter` reads the other fields.
 
-    ``path`` is that of the SKILL.md; ``version`` what its frontmatter says. ``scope`` is that of the root.
+    ``path`` is the path of the SKILL.md, ``version`` the one in its frontmatter, ``scope`` the one of its root.
     """
 
     name: str
@@ -54,7 +54,7 @@ class SkillMetadata:
     @property
     def directory(self) -> Path:
         """The directory of the skill."""
-        from pathlib import Path  # as all that a bare discovery does not need: importing it takes a third of a start
+        from pathlib import Path  # importing pathlib takes a third of a start
 
         return Path(self.path).parent
 
@@ -66,7 +66,7 @@ class SkillMetadata:
 
 
 class Skill:
-    """An activated skill: its instructions are read, its contracts and files are not until they are asked for."""
+    """An activated skill: its instructions are in memory; its contracts and files are read on demand."""
 
     __slots__ = ("_contracts", "_data", "_derive", "_parsed", "body", "metadata")
 
@@ -82,10 +82,10 @@ class Skill:
 
     @classmethod
     def read(cls, metadata: SkillMetadata, *, derive: bool = True) -> Skill:
-        """Read the SKILL.md that *metadata* came from; with *derive*, scripts without a contract get theirs derived.
+        """Read the SKILL.md at ``metadata.path``; with *derive*, contracts of scripts are derived if there are none.
 
         Raises:
-            SkillNotFoundError: the file is gone.
+            SkillNotFoundError: the file no longer exists.
             InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
         """
         return cls(metadata, _read_file(metadata), derive=derive)
@@ -95,7 +95,7 @@ class Skill:
 
     @property
     def name(self) -> str:
-        """The name under which the catalog knows it."""
+        """The name in the catalog."""
         return self.metadata.name
 
     @property
@@ -105,12 +105,12 @@ class Skill:
 
     @property
     def directory(self) -> Path:
-        """The directory that holds it."""
+        """The directory of the skill."""
         return self.metadata.directory
 
     @property
     def trusted(self) -> bool:
-        """Whether its scripts may run without asking."""
+        """Whether its scripts may run without approval."""
         return self.metadata.trusted
 
     @property
@@ -132,8 +132,8 @@ class Skill:
     def contracts(self) -> Mapping[str, Contract]:
         """The contracts by callable name: ``pdf`` for contract.json, ``pdf/extract`` for contracts/extract.json.
 
-        Read at the first access. A broken file is left out: see ``diagnostics``, and `contract`. Where the author wrote
-        none, each script whose command line can be read is a tool of its own, by the name of its file.
+        They are read at the first access. An invalid file is left out: see ``diagnostics`` and `contract`. If there is
+        no contract, each script whose interface can be derived is a tool, named after its file.
         """
         return MappingProxyType(self._read_contracts().contracts)
 
@@ -141,8 +141,8 @@ class Skill:
         """Return the contract of the callable *name*, ``skill`` or ``skill/tool``.
 
         Raises:
-            InvalidSkillError: its file is broken.
-            SkillNotFoundError: there is none of this name.
+            InvalidSkillError: its file is invalid.
+            SkillNotFoundError: there is no contract of this name.
         """
         files = self._read_contracts()
         if name in files.contracts:
@@ -168,7 +168,7 @@ class Skill:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What there is to say about its frontmatter, its contracts and its versions."""
+        """The diagnostics of its frontmatter, its contracts and its versions."""
         from skillruntime.catalog.lenient_fields import field_diagnostics
 
         found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
@@ -192,16 +192,16 @@ class Skill:
         return own.hexdigest()[:16]
 
     def resources(self) -> list[Resource]:
-        """Return the files of the skill beside SKILL.md and its contracts, by path."""
+        """Return the files of the skill by path, without SKILL.md and the contracts."""
         from skillruntime.catalog.resources import list_resources
 
-        return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120 - as everywhere here, no pathlib
+        return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120
 
     def read_resource(self, path: str) -> str:
         """Return the text of the file *path*, relative to the skill's directory.
 
         Raises:
-            ResourceNotFoundError: there is no such file in the skill, or it is no text.
+            ResourceNotFoundError: there is no such file in the skill, or it is not text.
         """
         from skillruntime.catalog.resources import read_text
 
@@ -253,7 +253,7 @@ def _read_file(metadata: SkillMetadata) -> bytes:
             state = os.fstat(descriptor)
             if not stat.S_ISREG(state.st_mode):
                 raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} is no longer a regular file")
-            # Asked for at once, the bound would be allocated for each skill: five times the time of the reading.
+            # `read(MAX_SKILL_BYTES)` would allocate that many bytes first: five times the cost of the reading.
             data = file.readall() if state.st_size <= MAX_SKILL_BYTES else None
     except FileNotFoundError:
         raise SkillNotFoundError(
@@ -281,7 +281,7 @@ def _frontmatter(path: str) -> Frontmatter:
 
 @lru_cache(maxsize=64)
 def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
-    """Return the frontmatter of the file in the state that *size* and *modified* name."""
+    """Return the frontmatter of the file; *size* and *modified* are part of the cache key."""
     from skillruntime.catalog.frontmatter import read_frontmatter
 
     with open(path, "rb") as file:  # noqa: PTH123

@@ -1,4 +1,4 @@
-"""The fields of one skill's frontmatter: the only place that knows under which keys, and in which forms, they appear."""
+"""The fields of one skill's frontmatter: the only place that knows their keys and their forms."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The strict reading of a SKILL.md, all faults at once: the format's rules as errors, good practice as advice. Pure.
+"""The strict check of a SKILL.md: the rules of the format as errors, good practice as advice. Pure.
 
-Law: a file has no error here if and only if the format's reference validator, skills-ref 0.1.1, finds it valid. It
-differs in three ways, on purpose: where the reference crashes (a file that is not UTF-8, a control character) there is
-an error, and a ``---`` inside a value does not end the frontmatter.
+Law: a file has no error here if and only if the reference validator, skills-ref 0.1.1, accepts it. There are three
+intended differences: a file that is not UTF-8 or contains a control character is an error (skills-ref crashes), and a
+``---`` inside a value does not end the frontmatter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: how bad it is to break it, what it asks for, and whether `fix` can mend it."""
+    """One rule: its severity, its requirement, and whether `fix` can correct a violation."""
 
     severity: Severity
     asks: str
@@ -86,7 +86,7 @@ def lint(
     files: Collection[str] | None = None,
     count: Callable[[str], int] | None = None,
 ) -> list[Diagnostic]:
-    """Return all that is wrong with *data*, the SKILL.md at *path* of the skill in the directory named *directory*.
+    """Return all violations in *data*, the SKILL.md at *path* of the skill in the directory named *directory*.
 
     With *files*, the paths of the skill's files, links are checked; with *count* the tokens of the instructions.
 
@@ -104,12 +104,12 @@ def lint(
 
 
 def is_valid(diagnostics: Collection[Diagnostic]) -> bool:
-    """Whether what was found leaves the skill valid by the format."""
+    """Whether there is no error among *diagnostics*."""
     return not any(each.severity is Severity.ERROR for each in diagnostics)
 
 
 class _Linting:
-    """One file being linted: where things stand in it."""
+    """The check of one file; it converts positions in the frontmatter to positions in the file."""
 
     def __init__(self, path: str, parts: Cut) -> None:
         self.path = path
@@ -117,14 +117,14 @@ class _Linting:
         self.shift = parts.first_line - 1
         self.document: YamlDocument = YamlDocument(None)
 
-    def tell(
+    def finding(
         self, rule: str, message: str, place: tuple[int, int] | None = None, hint: str | None = None
     ) -> Diagnostic:
         line, column = place or (None, None)
         return Diagnostic(rule, RULES[rule].severity, self.path, message, line, column, hint)
 
     def at(self, *keys: str) -> Mark:
-        """Return where the value below *keys* stands in the file."""
+        """Return the position of the value of *keys* in the file."""
         mark = self.document.values.get(keys) or self.document.keys.get(keys)
         return (mark[0] + self.shift, mark[1]) if mark else (self.parts.first_line, 1)
 
@@ -134,38 +134,40 @@ class _Linting:
         if forbidden:
             line = self.parts.first_line + block.count("\n", 0, forbidden.start())
             character = f"U+{ord(forbidden.group()):04X}"
-            yield self.tell("control-character", f"the character {character} is not allowed", (line, 1), "remove it")
+            yield self.finding("control-character", f"the character {character} is not allowed", (line, 1), "remove it")
             block = _FORBIDDEN.sub("", block)
         try:
             self.document = read_yaml(block)
         except YamlFault as fault:
             place = (fault.line + self.shift, fault.column or 1) if fault.line else None
             hint = "put the value in quotes" if "mapping values" in str(fault) else None
-            yield self.tell("yaml-invalid", f"the frontmatter is not valid YAML: {fault}", place, hint)
+            yield self.finding("yaml-invalid", f"the frontmatter is not valid YAML: {fault}", place, hint)
             return
         yield from self.oddities(block)
         fields = self.document.value
         if not isinstance(fields, dict):
-            yield self.tell("frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1))
+            yield self.finding(
+                "frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1)
+            )
             return
         for key in fields:
             if key not in FORMAT_FIELDS:
                 hint = f"move it under metadata or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
-                yield self.tell("unknown-field", f"{key!r} is not a field of the format", self.at(key), hint)
+                yield self.finding("unknown-field", f"{key!r} is not a field of the format", self.at(key), hint)
         yield from self.name(fields, directory)
         yield from self.description(fields)
         yield from self.others(fields)
 
     def oddities(self, block: str) -> Iterator[Diagnostic]:
-        """Yield what is YAML but not the plain YAML that the reference takes."""
+        """Yield violations that are valid YAML but not in the subset that the reference accepts (strictyaml)."""
         for key, line, column in self.document.duplicates:
-            yield self.tell("duplicate-key", f"the key {key!r} appears twice", (line + self.shift, column))
+            yield self.finding("duplicate-key", f"the key {key!r} appears twice", (line + self.shift, column))
         for kind, line, column in self.document.oddities:
             message, hint = _ODDITIES[kind]
-            yield self.tell(f"yaml-{kind}", message, (line + self.shift, column), hint)
+            yield self.finding(f"yaml-{kind}", message, (line + self.shift, column), hint)
         for line, column in _uneven_mappings(self.document):
             message = "this mapping is indented differently from the one before it"
-            yield self.tell("yaml-indentation", message, (line + self.shift, column))
+            yield self.finding("yaml-indentation", message, (line + self.shift, column))
         lines = block.split("\n")
         for key in ("name", "description"):
             if (key,) in self.document.plain:
@@ -174,80 +176,82 @@ class _Linting:
                 if comment >= 0:
                     message = f"the {key} ends before ' #', which begins a comment"
                     hint = "put the value in quotes if the rest belongs to it"
-                    yield self.tell("cut-by-comment", message, (line + self.shift, comment + 2), hint)
+                    yield self.finding("cut-by-comment", message, (line + self.shift, comment + 2), hint)
 
     def name(self, fields: dict[str, Any], directory: str) -> Iterator[Diagnostic]:
         stated = fields.get("name")
         if not isinstance(stated, str) or not stated.strip():
             what = "there is no name" if stated in (None, "") or isinstance(stated, str) else "`name` is not a string"
-            yield self.tell("name-missing", what, self.at("name"), f"write name: {directory}")
+            yield self.finding("name-missing", what, self.at("name"), f"write name: {directory}")
             return
         name = unicodedata.normalize("NFKC", stated.strip())
         place = self.at("name")
         hint = f"write {suggested_name(name)!r}" if suggested_name(name) else None
         if len(name) > MAX_NAME:
-            yield self.tell("name-length", f"the name has {len(name)} characters; at most {MAX_NAME} are allowed", place)
+            yield self.finding(
+                "name-length", f"the name has {len(name)} characters; at most {MAX_NAME} are allowed", place
+            )
         if name != name.lower():
-            yield self.tell("name-form", f"the name {name!r} is not lowercase", place, hint)
+            yield self.finding("name-form", f"the name {name!r} is not lowercase", place, hint)
         if name.startswith("-") or name.endswith("-"):
-            yield self.tell("name-form", f"the name {name!r} begins or ends with a hyphen", place, hint)
+            yield self.finding("name-form", f"the name {name!r} begins or ends with a hyphen", place, hint)
         if "--" in name:
-            yield self.tell("name-form", f"the name {name!r} has two hyphens in a row", place, hint)
+            yield self.finding("name-form", f"the name {name!r} has two hyphens in a row", place, hint)
         if not all(character.isalnum() or character == "-" for character in name):
             what = f"the name {name!r} contains characters other than letters, digits and hyphens"
-            yield self.tell("name-form", what, place, hint)
+            yield self.finding("name-form", what, place, hint)
         if unicodedata.normalize("NFKC", directory) != name:
             message = f"the name {name!r} differs from the directory name {directory!r}"
-            yield self.tell("name-mismatch", message, place, f"write {directory!r}")
+            yield self.finding("name-mismatch", message, place, f"write {directory!r}")
 
     def description(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         text = fields.get("description")
         place = self.at("description")
         if not isinstance(text, str) or not text.strip():
             what = "there is no description" if not text or isinstance(text, str) else "`description` is not a string"
-            yield self.tell("description-missing", what, place, "say what the skill does and when to use it")
+            yield self.finding("description-missing", what, place, "say what the skill does and when to use it")
             return
         if len(text) > MAX_DESCRIPTION:
             message = f"the description has {len(text)} characters; at most {MAX_DESCRIPTION} are allowed"
-            yield self.tell("description-length", message, place)
+            yield self.finding("description-length", message, place)
         if not _WHEN.search(text):
             hint = "add a sentence such as 'Use when the user asks for ...'"
-            yield self.tell("description-when", "the description does not say when to use the skill", place, hint)
+            yield self.finding("description-when", "the description does not say when to use the skill", place, hint)
 
     def others(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         if "compatibility" in fields:
             text = fields["compatibility"]
             if not isinstance(text, str):
-                yield self.tell("compatibility-form", "`compatibility` is not a string", self.at("compatibility"))
+                yield self.finding("compatibility-form", "`compatibility` is not a string", self.at("compatibility"))
             elif len(text) > MAX_COMPATIBILITY:
                 message = f"`compatibility` has {len(text)} characters; at most {MAX_COMPATIBILITY} are allowed"
-                yield self.tell("compatibility-form", message, self.at("compatibility"))
+                yield self.finding("compatibility-form", message, self.at("compatibility"))
         metadata = fields.get("metadata", {})
         if not isinstance(metadata, dict):
-            yield self.tell("metadata-form", "`metadata` is not a mapping", self.at("metadata"))
+            yield self.finding("metadata-form", "`metadata` is not a mapping", self.at("metadata"))
         else:
             for key, value in metadata.items():
                 if not isinstance(value, str):
                     message = f"`metadata.{key}` is not a string"
-                    yield self.tell("metadata-form", message, self.at("metadata", key), "write it as one string")
+                    yield self.finding("metadata-form", message, self.at("metadata", key), "write it as one string")
         tools = fields.get("allowed-tools", "")
         if not isinstance(tools, str):
             message = "`allowed-tools` is a list; the format requires one string"
-            yield self.tell("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
+            yield self.finding("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
 
     def body(self, files: Collection[str] | None, count: Callable[[str], int] | None) -> Iterator[Diagnostic]:
         body = self.parts.body
         start = self.parts.body_line
         if self.parts.block is not None and not body:
-            yield self.tell("body-missing", "there are no instructions after the frontmatter", (start, 1))
+            yield self.finding("body-missing", "there are no instructions after the frontmatter", (start, 1))
             return
         lines = body.split("\n")
         if len(lines) > MAX_BODY_LINES:
             message = f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} are recommended"
-            yield self.tell("body-length", message, (start, 1), "move details to files in references/")
+            yield self.finding("body-length", message, (start, 1), "move details to files in references/")
         if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
             message = f"the instructions have {tokens:,} tokens; at most {MAX_BODY_TOKENS:,} are recommended"
-            yield self.tell("body-length", message, (start, 1), "move details to files in references/")
+            yield self.finding("body-length", message, (start, 1), "move details to files in references/")
         if files is not None:
             yield from self.links(lines, start, files)
 
@@ -264,10 +268,12 @@ class _Linting:
                     continue
                 place = (start + number, link.start() + 1)
                 if target not in files and not any(each.startswith(target + "/") for each in files):
-                    yield self.tell("link-broken", f"the link does not resolve: {target}", place)
+                    yield self.finding("link-broken", f"the link does not resolve: {target}", place)
                 elif target.count("/") > 1:
                     message = f"the link goes more than one directory deep: {target}"
-                    yield self.tell("link-deep", message, place, "keep linked files at most one directory below SKILL.md")
+                    yield self.finding(
+                        "link-deep", message, place, "keep linked files at most one directory below SKILL.md"
+                    )
 
 
 _ODDITIES = {
@@ -278,7 +284,7 @@ _ODDITIES = {
 
 
 def suggested_name(name: str) -> str:
-    """Return *name* as the format would have it; empty where nothing is left.
+    """Return *name* in the form that the format requires; empty if no letter or digit is left.
 
     >>> suggested_name("My  PDF_Tools!")
     'my-pdf-tools'
@@ -288,7 +294,7 @@ def suggested_name(name: str) -> str:
 
 
 def _as_ruled(diagnostic: Diagnostic) -> Diagnostic:
-    """Return a finding of the lenient reader with the severity that it has here."""
+    """Return a diagnostic of the lenient reader with the severity of the strict rule."""
     rule = RULES[diagnostic.rule]
     return Diagnostic(
         diagnostic.rule,
@@ -302,7 +308,7 @@ def _as_ruled(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _uneven_mappings(document: YamlDocument) -> list[Mark]:
-    """Return where a mapping below the top stands at another column than its first sibling (strictyaml forbids it)."""
+    """Return the positions of nested mappings whose column differs from their first sibling (strictyaml forbids it)."""
     if not isinstance(document.value, dict):
         return []
     marks = [document.values[key,] for key, value in document.value.items() if isinstance(value, dict)]

@@ -1,8 +1,8 @@
-"""What a catalog must know of a skill at start: name, description, version, who may use it. Pure.
+"""The metadata that a catalog needs of a skill: name, description, version, who may use it. Pure.
 
-Two readers give it. `scan` reads plain frontmatter, the kind that 96 of 100 real skills have, without YAML, and answers
-``None`` at the first thing it is not sure of. `summarize` reads any fields that YAML (or its repair) gave.
-A law: where `scan` answers and the text is YAML, `summarize` gives the same.
+There are two readers. `scan` reads simple frontmatter without YAML, that of 93 of 100 real skills (96 of those that
+are valid YAML), and returns ``None`` as soon as it is not certain. `summarize` takes the fields from YAML, or from its
+repair. Law: if `scan` returns a summary and the text is YAML, `summarize` returns the same.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["Summary", "judge", "plain_text", "scan", "summarize"]
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 MAX_USABLE_NAME = 256
-"""Characters past which a name is no name any more, and the directory's is taken instead."""
+"""The maximum length of a name; if it is longer, the directory name is used."""
 
 
 class Summary(NamedTuple):
-    """The fields of one skill that are read at start. An empty ``name`` or ``description`` is one that is missing."""
+    """The metadata of one skill. An empty ``name`` or ``description`` is missing."""
 
     name: str
     description: str
@@ -33,17 +33,18 @@ class Summary(NamedTuple):
     flags: int
 
 
-# One field at the left margin: its key, the rest of its line, and all lines below that belong to it. Or a line between.
+# One field at the left margin: its key, the rest of its line, and the lines that continue it. Or an empty line.
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?((?:\n(?:[ -].*)?)*)(?:\n|\Z)|(?:#.*)?(?:\n|\Z)", re.ASCII)
-# A value, or the rest of a line, that cannot change where the next line belongs: quotes and brackets that it opens it
-# closes. Possessive (``++``): a bracket that is never closed must not be tried in every way.
+# A value that cannot extend into the next field: it closes all quotes and brackets that it opens. The possessive
+# quantifiers (``++``, ``*+``) prevent exponential backtracking on a bracket that is never closed.
 _QUOTED = r"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*')"""
 _LIST = rf"""\[(?:[^\[\]{{}}"'#&*!]++|(?<=[\[, ]){_QUOTED})*+\]"""
 _CLOSED = re.compile(rf"""(?:{_QUOTED}|{_LIST}|[^\s"'\[\]{{}}>|*&!%#`@,?:-][^\t\n]*)? *\Z""")
 _CLOSED_LINES = re.compile(
     rf"""(?:\n(?: *|\ +\#[^\t\n]*|(?:\ +(?:-\ +)?|-\ +)(?:[A-Za-z_][\w.-]*:(?=\ |\n|\Z)\ *)?"""
-    # After a key of any form stands no opening. A block scalar's own lines are judged as if they were not text.
-    rf"""(?:{_QUOTED}|{_LIST}|[|>][+-]?|[^\s"'\[\]{{}}>|*&!%#`@,?:-](?!.*:\ +["'\[{{>|*&!])[^\t\n]*)?\ *)(?=\n|\Z))*+\Z""",
+    # No quote or bracket may open after a key. Lines of a block scalar are checked like any other line.
+    rf"""(?:{_QUOTED}|{_LIST}|[|>][+-]?|[^\s"'\[\]{{}}>|*&!%#`@,?:-](?!.*:\ +["'\[{{>|*&!])[^\t\n]*)?\ *)"""
+    r"""(?=\n|\Z))*+\Z""",
     re.ASCII,
 )
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
@@ -54,13 +55,13 @@ _INDENT = re.compile(r"\n( *)\S")
 _ESCAPE = re.compile(r"\\(.)")
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _FLAGS = {"disable-model-invocation": (True, HIDDEN_FROM_MODEL), "user-invocable": (False, HIDDEN_FROM_USER)}
-_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}  # YAML 1.1's words
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}  # the words of YAML 1.1
 _WANTED = frozenset({"name", "description", "version", "metadata", *_FLAGS})
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
 
 def scan(block: str) -> Summary | None:
-    """Return what plain frontmatter says, or ``None`` where only YAML can tell.
+    """Return the summary of simple frontmatter, or ``None`` if YAML is required to read it.
 
     >>> scan("name: pdf\\ndescription: Read PDFs\\nmetadata:\\n  version: '1.0'")
     Summary(name='pdf', description='Read PDFs', version='1.0', flags=0)
@@ -111,7 +112,7 @@ def _is_closed(value: str | None, below: str) -> bool:
 
 
 def _metadata_version(value: str | None, below: str) -> str | None:
-    """Return ``metadata.version``, or ``""`` where there is none; ``None`` where YAML must decide."""
+    """Return ``metadata.version``, or ``""`` if there is none; ``None`` if YAML is required to read it."""
     if "\n-" in below:
         return None
     if value or below.lstrip()[:1] == "{":
@@ -131,9 +132,10 @@ def _metadata_version(value: str | None, below: str) -> str | None:
 
 
 def _json_version(text: str) -> str | None:
-    """Return the version that a map in JSON's form states: 19 % of real skills have one below ``metadata``.
+    """Return the version in a JSON object: 19 % of real skills have one as the value of ``metadata``.
 
-    What is JSON means the same in YAML, but for merge keys; a comma before a closing bracket is YAML's alone, and common.
+    JSON means the same in YAML, except for merge keys. A comma before a closing bracket is valid in YAML only, and
+    formatters write it.
     """
     if "<<" in text:
         return None
@@ -153,7 +155,7 @@ def _json_version(text: str) -> str | None:
 
 @cache
 def _json_decoder() -> Callable[[str], Any]:
-    import json  # only where there is some: an import costs a start more than a hundred skills do
+    import json  # its import takes as long as reading a hundred skills
 
     return json.JSONDecoder(parse_int=str, parse_float=str).decode
 
@@ -177,7 +179,7 @@ def _text(value: str | None, lines: str) -> str | None:
 
 
 def plain_text(value: str, below: list[str]) -> str | None:
-    """Return the text of a plain scalar that begins with *value* (YAML 1.2.2, section 7.3.3), ``None`` if in doubt."""
+    """Return the text of a plain scalar that begins with *value* (YAML 1.2.2, section 7.3.3), ``None`` if uncertain."""
     value = value.rstrip(" ")
     if not value or not (value[0].isalpha() or (value[0].isdigit() and _VERSION.match(value))) or not _is_plain(value):
         return None
@@ -195,7 +197,7 @@ def _is_plain(line: str) -> bool:
 
 
 def _folded(value: str, below: list[str]) -> str:
-    """Return the lines of a quoted scalar as one (YAML 1.2.2, section 7.3.1); nothing where YAML must decide."""
+    """Return the folded lines of a quoted scalar (YAML 1.2.2, section 7.3.1); empty if YAML is required."""
     text = value.rstrip(" ")
     breaks = 0
     for line in below:
@@ -223,9 +225,9 @@ def _quoted_text(value: str) -> str | None:
 
 
 def _block_text(header: str, below: list[str]) -> str | None:
-    """Return a block scalar (YAML 1.2.2, sections 8.1.2 and 8.1.3), ``None`` where its lines do not tell its margin.
+    """Return a block scalar (YAML 1.2.2, sections 8.1.2 and 8.1.3), ``None`` if its indentation is unclear.
 
-    How it ends is of no matter: name and description are stripped.
+    Trailing line breaks are not exact, because name and description are stripped.
     """
     if header.rstrip(" ") not in ("|", ">", "|-", ">-", "|+", ">+") or not below:
         return None
@@ -251,14 +253,14 @@ def _block_text(header: str, below: list[str]) -> str | None:
         if not line:
             breaks += 1
             continue
-        is_deeper = line[0] in " \t"  # a line that is indented further keeps the line ends around it
+        is_deeper = line[0] in " \t"  # breaks around more-indented lines are not folded
         text += ("\n" * (breaks + 1) if is_deeper or was_deeper else "\n" * breaks or " ") + line
         breaks, was_deeper = 0, is_deeper
     return text
 
 
 def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> Summary:
-    """Return what *fields* say, as leniently as can be, adding to *found* what had to be bent."""
+    """Return the summary of *fields*, read leniently; each deviation from the format is added to *found*."""
     version: str | None = None
     metadata = fields.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("version"), str):
@@ -291,7 +293,7 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
 
 
 def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]) -> Any:
-    """Return a field by its name, or by its name in other case where that is the only one."""
+    """Return a field by its name, or by its name in another case if there is exactly one."""
     if key in fields:
         return fields[key]
     others = [other for other in fields if other.lower() == key]
@@ -302,10 +304,10 @@ def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnosti
 
 
 def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) -> Summary | None:
-    """Return *summary* with a name that can be used, or ``None`` where there is no skill in it.
+    """Return *summary* with a usable name, or ``None`` if it is not a valid skill.
 
-    *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide for clients says: a name that
-    is long, badly formed or not the directory's is loaded and said; without a description there is no skill.
+    *directory* is the name of the skill's directory. Lenient, as the Agent Skills guide for clients recommends: a name
+    that is too long, malformed or different from the directory is a warning; a missing description is an error.
     """
     name, description, version, flags = summary
     description = description.strip()
@@ -333,7 +335,9 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         what = "lowercase letters, digits and single hyphens between them"
         found.append(_warning("name-form", path, f"the name {name!r} is not well formed", hint=f"use {what}"))
     if len(name) > MAX_NAME:
-        found.append(_warning("name-length", path, f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"))
+        found.append(
+            _warning("name-length", path, f"the name has {len(name)} characters; at most {MAX_NAME} are allowed")
+        )
     if name != unicodedata.normalize("NFKC", directory):
         message = f"the name {name!r} differs from the directory name {directory!r}"
         found.append(_warning("name-mismatch", path, message))
@@ -344,7 +348,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
 
 
 def is_usable(name: str) -> bool:
-    """Whether a model could call a skill by this name: one line of printable text, and no path."""
+    """Whether a model can call a skill by this name: one line of printable text that is not a path."""
     is_path = "/" in name or "\\" in name or not name.strip(".")
     return len(name) <= MAX_USABLE_NAME and name.isprintable() and not is_path
 

@@ -1,4 +1,4 @@
-"""Follows the roots of a catalog and gives it anew whenever a skill was added, edited or removed."""
+"""Watches the roots of a catalog and yields a new catalog whenever a skill is added, edited or removed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from skillruntime.catalog.catalog import SkillCatalog
 __all__ = ["watch"]
 
 Changes = Callable[..., AsyncIterator[Any]]
-"""Called with the directories to follow; gives something each time one of them may have changed."""
+"""Called with the directories to watch; yields each time one of them may have changed."""
 
 
 async def watch(catalog: SkillCatalog, *, changes: Changes | None = None) -> AsyncIterator[SkillCatalog]:
-    """Yield *catalog* as it becomes, at each change; unchanged skills keep their very text, so prompts stay cached.
+    """Yield the new catalog after each change; entries of unchanged skills stay the same, so prompts stay cached.
 
-    *changes* tells of changes; by default it is the ``watchfiles`` library, from the extra ``watch``. A change to
-    anything that is no SKILL.md yields nothing.
+    *changes* reports changes; by default it is the ``watchfiles`` library, from the extra ``watch``. A change to a
+    file other than a SKILL.md yields nothing.
 
     Raises:
         ModuleNotFoundError: ``watchfiles`` is not installed.

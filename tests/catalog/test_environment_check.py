@@ -1,4 +1,4 @@
-"""Where skills lie, what they need, and how their changes are followed."""
+"""The usual directories, unmet requirements, and watching for changes."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_a_project_is_admitted_or_left_out(tmp_path: Path) -> None:
     assert asked == [str(repository)]
 
 
-def test_outside_a_repository_only_the_directory_itself_counts(tmp_path: Path) -> None:
-    """What lies above is nobody's project."""
+def test_outside_a_repository_only_the_directory_itself_is_searched(tmp_path: Path) -> None:
+    """Directories above it are not part of the project."""
     for name in (".agents/skills", "below/.agents/skills"):
         (tmp_path / name).mkdir(parents=True)
 
@@ -85,13 +85,13 @@ def test_outside_a_repository_only_the_directory_itself_counts(tmp_path: Path) -
         ({"tools": ["web_search"], "commands": 3}, ()),
     ],
 )
-def test_what_is_missing_is_said(requires: dict[str, object], expected: tuple[str, ...]) -> None:
+def test_unmet_requirements_are_reported(requires: dict[str, object], expected: tuple[str, ...]) -> None:
     """One sentence for each thing; what only the host can know is left to it."""
     assert unmet(requires, HERE) == expected
 
 
 def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Frontmatter, metadata and contracts; each missing thing is said once."""
+    """Frontmatter, metadata and contracts; each missing thing is reported once."""
     text = "---\nname: a\ndescription: b\nrequires:\n  bins: [jq]\nmetadata:\n  requires:\n    env: KEY\n---\n"
     directory = write_skill("a", text=text)
     (directory / "contract.json").write_text('{"requires": {"commands": ["jq"], "platform": "macos"}}')
@@ -153,8 +153,8 @@ async def test_watchfiles_tells_of_real_changes(tmp_path: Path, write_skill: Wri
     assert seen[-1] == ["news", "pdf"]
 
 
-def test_the_catalog_says_what_a_skill_lacks(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Asked for, not at discovery: the contract's requirements and the frontmatter's; a runtime range is judged too."""
+def test_the_catalog_reports_unmet_requirements(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """On request, not at discovery: the contract's and the frontmatter's requirements, and the runtime range."""
     text = "---\nname: pdf\ndescription: Reads.\nrequires:\n  commands: git no-such\n---\n"
     directory = write_skill("pdf", text=text)
     write_skill("plain")
