@@ -74,6 +74,7 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     done: list[str] = []
     if "byte-order-mark" in rules:
         done.append("the byte-order mark was removed")
+    # `cut` has already dropped the mark and the text; here only the reports follow.
     if "text-before-frontmatter" in rules:
         done.append("the text above the frontmatter was removed")
     if "closing-dots" in rules:
@@ -86,6 +87,7 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     if not done:
         return Fixed(data)
     new = f"---\n{block.rstrip()}\n---{parts.tail}"
+    # Keep the line endings of the file.
     if "\r\n" in text:
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
     encoded = new.encode()
@@ -106,10 +108,12 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
             if isinstance(fields.get(key), str) and not _is_yaml(piece):
                 pieces[key] = _field(key, fields[key])
                 done.append(f"{key} was put in quotes")
+    # A flow list is an error for the reference, a block list only a warning: both become one string.
     if "allowed-tools-form" in rules or ("yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)):
         pieces["allowed-tools"] = _field("allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools))
         done.append("allowed-tools was written as one string")
     name = fields.get("name")
+    # Only if the directory name is valid, and the stated name has the same words: otherwise the author must decide.
     if rules & {"name-missing", "name-form", "name-mismatch"} and suggested_name(directory) == directory:
         stated = name if isinstance(name, str) else ""
         if not stated.strip() or suggested_name(stated) == directory:

@@ -19,6 +19,7 @@ __all__ = ["ContractFiles", "read_contract_files"]
 MAX_CONTRACT_BYTES = 1024 * 1024
 
 _SUFFIXES = (".json", ".yaml", ".yml")
+# Providers accept letters, digits, `_` and `-` in the names of tools, at most 64 characters.
 _TOOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -39,6 +40,7 @@ def read_contract_files(directory: str, name: str) -> ContractFiles:
         present = sorted(os.listdir(directory))  # noqa: PTH208
     except OSError:
         return found
+    # JSON has precedence over YAML.
     own = [f"contract{suffix}" for suffix in _SUFFIXES if f"contract{suffix}" in present]
     for path in own[:1]:
         _read(found, directory, path, name)
@@ -58,6 +60,7 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
         return
     for file in files:
         tool, suffix = os.path.splitext(file)  # noqa: PTH122
+        # Editors leave backups and notes in the directory.
         if suffix not in _SUFFIXES:
             continue
         path = f"contracts/{file}"
@@ -113,6 +116,7 @@ def _document(directory: str, path: str) -> Any:
 
 
 def _refuse(constant: str) -> Any:
+    # NaN and Infinity are accepted by Python, but are not JSON (RFC 8259, section 6).
     raise ValueError(f"{constant} is not a JSON number")
 
 
@@ -126,6 +130,7 @@ def _parse_yaml(text: str) -> Any:
         value = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, ValueError) as error:
         raise YamlFault(" ".join(str(error).split())[:200]) from None
+    # YAML types outside JSON, such as dates, become strings; keys become strings as in JSON.
     return json.loads(json.dumps(value, default=str))
 
 

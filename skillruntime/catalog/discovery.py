@@ -133,6 +133,7 @@ class _Reading:
 
     def read(self) -> None:
         path = self.root.path
+        # `os.path.isdir` would only return false, without a reason.
         if "\0" in path:
             self.report("directory-unreadable", path.replace("\0", "\\0"), "the path contains a NUL character")
             return
@@ -154,6 +155,7 @@ class _Reading:
             self.descend(set())
         elif len(self.unchanged) < len(known.entries) or listing is None or listing != known.listing:
             self.descend({known.entries[position][1] for position in self.unchanged})
+        # Deeper skills, or entries that had errors, can change without a change of the root directory.
         if self.only_skills and self.directories <= 1 and not self.problems:
             self.listing = listing
 
@@ -182,6 +184,7 @@ class _Reading:
         except OSError as error:
             self.report("directory-unreadable", directory, _reason(error))
             return
+        # On a case-insensitive file system SKILL.md was already found; `max` prefers the most lower-case name.
         if other_cases and self.take(directory, os.path.basename(directory), max(other_cases)):  # noqa: PTH119
             return
         prefix = directory.rstrip("/") + "/"
@@ -264,6 +267,7 @@ class _Reading:
             return True
         flags = READ_FLAGS | _NO_FOLLOW
         kind = stat.st_mode & _KIND
+        # A linked SKILL.md must not read a file outside the root (a key, for example) into a prompt.
         if kind == _LINK:
             target = self.follow(path)
             if target is None:
@@ -323,6 +327,7 @@ class _Reading:
             for position in self.unchanged:
                 self.add(known.entries[position], self.known_stamp(position), known.notes.get(position, ()))
         entries = self.entries
+        # By name, so that neither the index nor a collision depends on the order of the file system.
         order = sorted(range(len(entries)), key=lambda position: (entries[position][1], entries[position][0] or ""))
         numbers = memoryview(self.new_stamps).cast("q")
         stamps = bytearray()

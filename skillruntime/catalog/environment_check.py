@@ -59,6 +59,7 @@ def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tupl
     ('the environment variable TOKEN is not set',)
     """
     here = here or Surroundings()
+    # `bins` and `env` are the keys that skills for OpenClaw use.
     commands = _words(requires, "commands", "bins", "binaries")
     variables = _words(requires, "environment", "env")
     platforms = [name.lower() for name in _words(requires, "platform", "platforms", "os")]
@@ -80,6 +81,7 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
         requirement = Requirement(stated)
     except InvalidRequirement:
         return [f"it requires the package {stated!r}, which is not a valid requirement"]
+    # PEP 508: a requirement with a marker applies only where the marker is true.
     if requirement.marker is not None and not requirement.marker.evaluate():
         return []
     version = here.package_version(requirement.name)

@@ -19,11 +19,15 @@ __all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatt
 MAX_FRONTMATTER = 64 * 1024
 """Bytes within which the closing ``---`` must come; the longest of 34,434 real frontmatters is far shorter."""
 
+# YAML 1.2.2, section 5.1 (c-printable), without DEL, which libyaml rejects too.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+# Real files begin with empty lines, an HTML comment (a licence), a Markdown heading, or a code fence. Bounded, so
+# that a thematic break (---) further down in an ordinary document is not taken for frontmatter.
 _PREAMBLE = re.compile(
     r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)", re.DOTALL
 )
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
+# YAML 1.2.2, section 9.1.2: `...` ends a document too.
 _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$", re.MULTILINE)
 
 
@@ -90,11 +94,13 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
     document: YamlDocument | None = None
     fields: dict[str, Any] | None
     try:
+        # YAML first: only if it fails are the fields read one by one.
         document = read_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
             kind = "empty" if document.value is None else "a list" if isinstance(document.value, list) else "a text"
             found.append(_finding("frontmatter-not-mapping", path, f"the frontmatter is {kind}, not a mapping"))
+        # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the last one.
         for key, line, column in document.duplicates:
             message = f"the key {key!r} appears twice; the last value is used"
             found.append(_warning("duplicate-key", path, message, line + above, column))
@@ -121,6 +127,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n...")):
         # The usual case, without the checks that the others need.
         return Cut(text[4 : end + 1], text[end + 4 :], 2, tuple(found), text.count("\n", 0, end + 4) + 1)
+    # YAML 1.2.2, section 5.4: a lone CR, as in files of old Macs, is a line break too.
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     first_line = 1
@@ -151,6 +158,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
     """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order mark."""
+    # Windows editors save UTF-16 with a byte-order mark.
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             found.append(_warning("not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1))
@@ -161,6 +169,7 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
     try:
         return data.decode()
     except UnicodeDecodeError as error:
+        # The read ended inside a character, which has at most four bytes in UTF-8.
         if not is_whole and error.start >= len(data) - 3:
             return data[: error.start].decode()
         line = data.count(b"\n", 0, error.start) + 1
@@ -201,8 +210,10 @@ def _no_frontmatter(text: str, path: str) -> Diagnostic:
     hint = "start the file with a line ---, followed by name: and description:"
     if not first:
         return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
+    # Hugo and Zola write TOML frontmatter between +++ lines.
     if first == "+++":
         return _finding("frontmatter-missing", path, "the frontmatter is TOML, not YAML", 1, hint=hint)
+    # YAML requires exactly three dashes at the left margin (section 9.1.2).
     if re.fullmatch(r"-{4,}", first) or (first == "---" and text.startswith((" ", "\t"))):
         message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"
         return _finding("frontmatter-missing", path, message, 1)

@@ -78,8 +78,10 @@ def _as_text(lines: list[str]) -> str | None:
     start = _FIELD.match(lines[0])
     first = (start.group(2) or "").strip() if start else ""
     rest = [line.strip() for line in lines[1:]]
+    # A block scalar header (YAML 1.2.2, section 8.1.1): its lines are valid even if the rest of the block is not.
     if re.fullmatch(r"[|>][+-]?\d?[+-]?", first):
         return "\n".join(rest).strip() if first[0] == "|" else _folded(rest)
+    # The lines below are list items or keys: a structure, which cannot be read as text.
     if not first and any(re.match(r"(- |[\w.-]+:(\s|$))", line) for line in rest):
         return None
     return _unquoted(_folded([first, *rest])) or None
@@ -100,10 +102,13 @@ def _unquoted(text: str) -> str:
     quote = text[:1]
     if quote not in ("'", '"'):
         return text
+    # `"He said "hi""`: the author quoted the whole value and forgot to escape the inner quotes.
     if len(text) > 1 and text.endswith(quote):
         inside = text[1:-1]
+    # `"never closed`: without its partner the quote has no meaning.
     elif quote not in text[1:]:
         inside = text[1:]
     else:
         return text
+    # A single quote is escaped by doubling it (YAML 1.2.2, section 7.3.2).
     return inside.replace('\\"', '"') if quote == '"' else inside.replace("''", "'")

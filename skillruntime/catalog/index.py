@@ -22,10 +22,13 @@ __all__ = ["index_path", "load_index", "save_index"]
 MAX_ROOTS = 64
 """How many roots the index keeps; those not read for the longest time are dropped first."""
 
+# Larger than any real index (50,000 skills take 20 MB); protects against a wrong file at this path.
 MAX_BYTES = 256 * 1024 * 1024
 
+# The number is the version of the format; raise it with every change of `_encode`.
 _MAGIC = b"skillruntime index 4\n"
 _BLOCK = 256
+# ASCII unit and record separators; `_without_marks` removes them from messages.
 _FIELD, _RECORD = "\x1f", "\x1e"
 _Section = tuple[str, int, memoryview]
 """The root's path, the checksum, and the encoded snapshot."""
@@ -74,9 +77,11 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
     table = "\0".join(f"{len(data)}{_FIELD}{total}{_FIELD}{name}" for name, total, data in sections[-MAX_ROOTS:])
     head = table.encode("utf-8", "surrogatepass")
     # No fsync: after a power failure a lost index is simply built again.
+    # Random, because two threads of one process may write at the same time.
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        # 0600: descriptions of private skills are private too.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except OSError:
         return
@@ -97,6 +102,7 @@ def _read_sections(path: str) -> list[_Section]:
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             status = os.fstat(file.fileno())
+            # An index of another user could inject descriptions: in a shared directory it is ignored.
             if status.st_size > MAX_BYTES or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
                 return []
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
@@ -145,6 +151,7 @@ def _encode(snapshot: Snapshot) -> bytes:
 
 def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
     """Return the snapshot of *root* in *data*, ``None`` if the data are damaged."""
+    # Adler-32 detects damage, not attacks: whoever can write this file can also write the skills.
     if zlib.adler32(data) != total:
         return None
     try:
@@ -161,6 +168,7 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         for position, path in paths.items():
             path_column[position] = path
         for position, version in versions.items():
+            # Most skills share a few versions; interned, each string exists once.
             version_column[position] = sys.intern(version)
         entries: list[Entry] = []
         for texts in blocks:

@@ -70,6 +70,7 @@ def _github_line(diagnostic: Diagnostic, root: str) -> str:
 
 def _escaped(text: str, *, field: bool = False) -> str:
     """Escape *text* for a workflow command (actions/toolkit, packages/core/src/command.ts)."""
+    # The percent sign first: the other codes contain it.
     pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")] + ([(":", "%3A"), (",", "%2C")] if field else [])
     for character, code in pairs:
         text = text.replace(character, code)
@@ -114,4 +115,5 @@ def _uri(path: str) -> str:
     uri = quote(path.replace("\\", "/"), errors="surrogatepass")
     if uri.startswith("/"):
         return f"file://{uri}"
+    # A Windows path begins with a drive letter.
     return f"file:///{uri}" if path[1:2] == ":" else uri

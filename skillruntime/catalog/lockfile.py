@@ -14,6 +14,7 @@ __all__ = ["LOCK_FILE", "check_lock", "digest_of", "lock_skills"]
 
 LOCK_FILE = "skills.lock.json"
 LOCK_VERSION = 1
+# Files that tools create without a change of the skill.
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
 _CHUNK = 1 << 20
 
@@ -25,6 +26,7 @@ def digest_of(directory: str | os.PathLike[str]) -> str:
     """
     total = hashlib.sha256()
     for path, kind, content in sorted(_entries(os.fspath(directory), "")):
+        # A NUL cannot occur in a path, so no path can imitate the end of another field.
         line = "\0".join((path, kind, content)) + "\n"
         total.update(line.encode("utf-8", "surrogateescape"))
     return f"sha256:{total.hexdigest()}"
@@ -49,6 +51,7 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
     locked = document.get("skills") if isinstance(document, dict) else None
     if not isinstance(locked, dict) or document.get("lock_version") != LOCK_VERSION:
         return [finding("lock-invalid", "not a readable lockfile", "recreate it with `skillruntime lock`")]
+    # Both directions: a skill that is not in the lockfile could have been added by an attacker.
     found, now = [], lock_skills(skills)["skills"]
     accept = "review the change, then run `skillruntime lock`"
     for name in sorted({*locked, *now}):
@@ -76,12 +79,15 @@ def _entries(directory: str, prefix: str) -> list[tuple[str, str, str]]:
             if entry.name in _SKIPPED:
                 continue
             if entry.is_symlink():
+                # Following a link could lead out of the skill, or never end.
                 found.append((path, "link", os.readlink(entry.path)))  # noqa: PTH115 - paths are text here
             elif entry.is_dir(follow_symlinks=False):
                 found += _entries(entry.path, f"{path}/")
             elif entry.is_file(follow_symlinks=False):
+                # The executable bit decides whether a script can be started directly.
                 runs = "runs" if entry.stat().st_mode & 0o111 else "file"
                 found.append((path, runs, _digest(entry.path)))
+            # A FIFO or a device has no content to digest; opening it could block.
             else:
                 found.append((path, "other", ""))
     return found

@@ -46,6 +46,7 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
     first: dict[str, Entry] = {}
     rivals: dict[str, list[Entry]] = {}
     for snapshot in snapshots:
+        # Reversed, so that the first of two entries with one name stays in the dictionary.
         own = {entry.name: entry for entry in reversed(snapshot.entries)}
         own.pop("", None)
         if not first:
@@ -74,6 +75,7 @@ def settle(
     """
     versions = [version_of(entry.version) for entry in entries]
     chosen = newest((version, entry.root.trusted) for version, entry in zip(versions, entries, strict=True))
+    # Versions are compared without build metadata (SemVer 2.0.0, section 10).
     taken = {versions[chosen]}
     beside: dict[str, Entry] = {}
     losers: list[Entry] = []
@@ -97,9 +99,11 @@ def newest(candidates: Iterable[tuple[Version | None, bool]], *, releases_first:
             holder = candidate
             continue
         (old, old_trusted), (new, new_trusted) = holder, candidate
+        # An untrusted skill must not replace a trusted one by stating a higher version.
         if old is None or new is None or (old_trusted and not new_trusted):
             continue
         is_newer = new > old
+        # SemVer 2.0.0, section 9: a prerelease may not satisfy its users, so it never becomes the default.
         if releases_first and old.is_prerelease is not new.is_prerelease:
             is_newer = old.is_prerelease
         if is_newer:
@@ -164,6 +168,7 @@ def _qualified(entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[st
     directory = os.path.dirname(entry.file)  # noqa: PTH120
     above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120
     base = f"{entry.root.scope or above}:{entry.name}"
+    # The directory name comes from the file system and can contain control characters.
     if not base.isprintable():
         base = f"other:{entry.name}"
     name, number = base, 2

@@ -55,6 +55,7 @@ _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]+"
 )
+# A full stop must be followed by a space, so that "v1.5" does not end a sentence; Chinese has no spaces.
 _SENTENCE = re.compile(r"[.!?](?=\s)|[。!?]")
 _MORE = "{} more skills are not listed; find them with search_skills."
 
@@ -67,6 +68,7 @@ def _line(text: str) -> str:
 def _without_tags(text: str) -> str:
     """Return *text* on one line in which no tag can begin or end."""
     text = _line(text)
+    # Only "<" opens a tag; escaping ">" and "&" as well would cost tokens in every description.
     return text.replace("<", "&lt;") if "<" in text else text
 
 
@@ -102,6 +104,7 @@ def _xml_entry(name: str, description: str, path: str) -> str:
 
 def _json_entry(name: str, description: str, path: str) -> str:
     document = {"name": _line(name), **({"description": _line(description)} if description else {})}
+    # The JSON list can be embedded in HTML or XML, where "</" would close a tag.
     return json.dumps(document, ensure_ascii=False).replace("<", "\\u003c")
 
 
@@ -139,6 +142,7 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("Read PDF files")
     5
     """
+    # Real English descriptions have 5.2 characters per token of o200k_base; 3 leaves a margin for names and code.
     others = sum(map(len, re.findall(r"[^\x00-\x7f]+", text)))
     return -(-(len(text) - others) // 3) + -(-others * 3 // 2)
 
@@ -166,6 +170,7 @@ def render(
         raise ValueError(f"the budget must not be negative (got {budget_tokens})")
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
+    # The usual case: everything fits, and no entry has to be measured on its own.
     everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
     tokens = counted(everything)
     if budget_tokens is None or tokens <= budget_tokens:
@@ -220,6 +225,7 @@ def _fit(
     It is planned with the sum of the entries' tokens, then checked with the whole text, because tokens merge across
     entries; if that exceeds the budget, it is planned again with a smaller allowance.
     """
+    # Skills after the pins are in alphabetical order, so the text does not depend on the file system.
     order = sorted(range(len(skills)), key=lambda position: (skills[position].name not in pins, position))
     pinned = [position for position in order if skills[position].name in pins]
     allowance = budget
@@ -235,17 +241,21 @@ def _fit(
 
     while True:
         layout = _Layout(form, skills, [_OMITTED] * len(skills))
+        # The line about missing skills is reserved from the start, with the largest number that it can contain.
         left = allowance - count(form.before) - count(form.between + form.more(len(skills)) + form.after)
         for level, positions in ((_FULL, pinned), (_NAME, order), (_SHORT, order), (_FULL, order)):
             for position in positions:
                 if layout.levels[position] >= level:
                     continue
                 step = cost(position, level) - cost(position, layout.levels[position])
+                # A longer entry can fail while a later, shorter one still fits; names are the exception, see below.
                 if step <= left:
                     layout.levels[position] = level
                     left -= step
                 elif level == _NAME:
+                    # Names are given in order: a list with gaps would hide that the budget ended here.
                     break
+        # A description of one sentence is not shortened: report it as included.
         for position, own in enumerate(layout.levels):
             if own == _SHORT and layout.entry(position, _SHORT) == layout.entry(position, _FULL):
                 layout.levels[position] = _FULL
@@ -254,6 +264,7 @@ def _fit(
             return layout
         if not any(layout.levels):
             return _Layout(_NOTHING, skills, layout.levels)
+        # At least one token less each time, so the loop ends.
         allowance -= max(excess, 1)
 
 

@@ -139,6 +139,7 @@ def read_text(directory: str, path: str) -> str:
     """
     data = read_bytes(directory, path)
     try:
+        # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:
             return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -165,6 +166,7 @@ def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> by
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise _not_found(directory, path, "it is not a regular file")
+        # `read(limit)` would allocate the whole limit for every small file.
         data = file.read(min(status.st_size, limit) + 1)  # as much as is asked for is allocated
     if len(data) > limit:
         raise ResourceNotFoundError(
@@ -183,6 +185,7 @@ def resolve_inside(directory: str, path: str) -> str:
     """
     if not isinstance(path, str) or not path or "\0" in path:
         raise _not_found(directory, str(path).replace("\0", "\\0"), "this is not a valid path")
+    # Models write either separator; on Windows both are valid.
     asked = path.replace("\\", "/") if os.sep == "\\" else path
     if asked.startswith(("/", "~")) or os.path.isabs(path) or os.path.splitdrive(path)[0]:  # noqa: PTH117
         raise _not_found(directory, path, "paths are relative to the skill's directory")

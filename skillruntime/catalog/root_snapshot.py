@@ -70,6 +70,7 @@ class Snapshot:
         """Whether an index that contains *other* is up to date for this snapshot."""
         return self.entries is other.entries and self.listing == other.listing
 
+    # `refresh` returns the same catalog in this case, so that prompts stay cached.
     def says_the_same_as(self, other: Snapshot) -> bool:
         """Whether both have the same entries and diagnostics; only the stamps may differ."""
         if (self.problems, self.notes) != (other.problems, other.notes):

@@ -44,6 +44,7 @@ def standard_roots(
         for place in PLACES
         if os.path.isdir(f"{own_home}/{place}")  # noqa: PTH112
     ]
+    # The same directory can be an extra root and the project's; the first occurrence wins.
     return list({root.path: root for root in reversed(roots)}.values())[::-1]
 
 
@@ -52,9 +53,11 @@ def _project_directories(start: str, home: str) -> list[str]:
     directories = [start]
     while True:
         directory = directories[-1]
+        # `lexists`: in a worktree or a submodule .git is a file.
         if os.path.lexists(f"{directory}/.git"):
             break
         above = os.path.dirname(directory)  # noqa: PTH120
+        # Outside a repository, parents such as /tmp may belong to other users.
         if above == directory or directory == home:
             directories = [start]
             break

@@ -147,6 +147,7 @@ class Skill:
         files = self._read_contracts()
         if name in files.contracts:
             return files.contracts[name]
+        # The error of the invalid file, not "no such callable": the author needs the reason.
         if name in files.broken:
             raise files.broken[name]
         callables = sorted(files.contracts)
@@ -250,6 +251,7 @@ def _read_file(metadata: SkillMetadata) -> bytes:
     try:
         descriptor = os.open(metadata.path, READ_FLAGS)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
+            # The file may have been replaced since discovery, by a FIFO for example.
             state = os.fstat(descriptor)
             if not stat.S_ISREG(state.st_mode):
                 raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} is no longer a regular file")

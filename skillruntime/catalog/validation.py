@@ -58,9 +58,11 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
         data = source.read(MAX_BYTES)
     fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))  # noqa: PTH100, PTH119, PTH120
     if fixed.done:
+        # The original must survive a crash during the write.
         temporary = f"{file}.{os.getpid()}.new"
         with open(temporary, "wb") as target:  # noqa: PTH123
             target.write(fixed.data)
+        # `os.replace` would otherwise reset the mode of the file to that of the temporary one.
         os.chmod(temporary, os.stat(file).st_mode & 0o7777)  # noqa: PTH101, PTH116
         os.replace(temporary, file)  # noqa: PTH105
     return fixed.done

@@ -23,6 +23,7 @@ async def watch(catalog: SkillCatalog, *, changes: Changes | None = None) -> Asy
     Raises:
         ModuleNotFoundError: ``watchfiles`` is not installed.
     """
+    # A root that does not exist yet cannot be watched.
     directories = [root.path for root in catalog.roots if os.path.isdir(root.path)]  # noqa: PTH112
     if changes is None:
         changes = _watchfiles

@@ -66,6 +66,7 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH) -> YamlDocument:
             if composer.take(event):
                 break
     except yaml.MarkedYAMLError as error:
+        # The context mark is the start of the surrounding structure: better than no position.
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
         raise YamlFault(error.problem or error.context or "not YAML", *place) from None
@@ -134,6 +135,7 @@ class _Composer:
         closed = self._open.pop()
         if closed.anchor:
             self._anchors[closed.anchor] = (closed.container, self._nodes - closed.first_node + 1)
+        # Merge keys are YAML 1.1 (yaml.org/type/merge); existing keys have precedence.
         if isinstance(closed.container, dict) and isinstance(closed.container.get("<<"), dict):
             merged = closed.container.pop("<<")
             for key, value in merged.items():
@@ -141,9 +143,11 @@ class _Composer:
                     self._place_merged((*closed.path, key), (*closed.path, "<<"))
 
     def _alias(self, event: Any) -> None:
+        # An alias inside its own anchor would make the value infinite.
         if event.anchor not in self._anchors:
             raise _fault(f"the alias *{event.anchor} refers to an anchor that is not complete at this point", event)
         value, nodes = self._anchors[event.anchor]
+        # Expanded size, so that nine levels of nine aliases cannot become 400 million nodes.
         self._count(nodes, event)
         self._place(value, event)
 
@@ -189,6 +193,7 @@ class _Composer:
         if event.tag:
             self.document.oddities.append(("tag", *_mark(event)))
         if getattr(event, "flow_style", False):
+            # strictyaml, which the reference validator uses, rejects flow style, anchors and tags.
             self.document.oddities.append(("flow", *_mark(event)))
 
     def _count(self, nodes: int, event: Any) -> None:
