@@ -57,7 +57,7 @@ def command(
     Counts offline. Exits with 1 when a limit is exceeded.
     """
     report = measure(
-        discover(*paths),
+        discover(*paths, missing_ok=True),
         model=model,
         style=style,
         with_advice=advise,
