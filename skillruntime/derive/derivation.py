@@ -15,13 +15,13 @@ from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
-from skillruntime.derive.calls import Neighbours
 from skillruntime.derive.command import Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
-from skillruntime.derive.node_script import read_node
-from skillruntime.derive.python_script import read_python
-from skillruntime.derive.reading import Reading
-from skillruntime.derive.shell_script import read_shell
+from skillruntime.derive.interpreter.state import Neighbours
+from skillruntime.derive.readers.node_script import read_node
+from skillruntime.derive.readers.python_script import read_python
+from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.shell_script import read_shell
 
 __all__ = ["Derivation", "derive"]
 

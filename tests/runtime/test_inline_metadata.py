@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from skillruntime.runtime.inline_metadata import InlineMetadata, missing_packages, parse_inline_metadata
 
 BLOCK = """#!/usr/bin/env python
