@@ -21,7 +21,7 @@ Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_
 Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
-"""Stands for a default that is not there: ``None`` is one."""
+"""The default of a parameter that has none: ``None`` is one."""
 
 WORD_LIMIT = 100_000
 """Characters of one word; Linux takes 131,072 bytes."""
@@ -37,12 +37,12 @@ _NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "places", "commander")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument as the script's parser knows it; without ``flag`` it is told by its place.
+    """One argument as the script's parser knows it; without ``flag`` it is positional.
 
     ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no); ``"optional"`` (a value, or ``true`` for
     the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words that are
     left, flags or not, as argparse's REMAINDER); ``"count"`` (the flag as often as the number says); ``"one_of"``
-    (``choices`` pairs each value with the flag that stands for it). ``repeat``: the flag is given once per item.
+    (``choices`` pairs each value with the flag that means it). ``repeat``: the flag is given once per item.
     ``encode`` says how a value is written: ``"text"``, ``"json"``, ``"python"`` (a literal), ``{"join": ","}``, or
     ``{"words": [[true, "yes"], [false, "no"]]}``. A value that equals ``default`` is left out: the script knows it.
     """
@@ -62,7 +62,7 @@ class Parameter:
         """Return the parameter that *document* writes; raises `InvalidSkillError`."""
         known = {"name", "flag", "takes", "off_flag", "length", "repeat", "encode", "choices", "default"}
         if not isinstance(document, Mapping) or not isinstance(document.get("name"), str) or set(document) - known:
-            raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is no parameter")
+            raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is not a parameter")
         values = dict(document)
         if values.get("takes", "value") not in get_args(Takes):
             raise InvalidSkillError(f"run.command_line: takes is {values['takes']!r}, not one of {get_args(Takes)}")
@@ -186,10 +186,10 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
         yield from words
     open_ended = bool(options) and options[-1][0]
     positionals = _in_place(places, faults)
-    told = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
+    known_texts = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
     if line.parser != "words" and positionals:
-        if told or places[-1][0].takes != "rest":
-            if open_ended or any(_looks_like_flag(word, line) for word in told):
+        if known_texts or places[-1][0].takes != "rest":
+            if open_ended or any(_looks_like_flag(word, line) for word in known_texts):
                 yield "--"
         elif open_ended or _looks_like_flag(positionals[0], line):
             faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))
@@ -243,7 +243,7 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
             for known, its_flag in parameter.choices:
                 if known == value and type(known) is type(value):
                     return False, [its_flag]
-            raise _UnsayableError("no flag stands for this value")
+            raise _UnsayableError("this value has no flag")
         case "optional" if value is True:
             return True, [flag]
         case "values":
@@ -324,7 +324,7 @@ def _in_place(places: list[tuple[Parameter, list[str] | None]], faults: list[Ski
         if given is None and parameter.default is not ABSENT and parameter.default is not None:
             given = _place(parameter, parameter.default)
         if given is None and parameter.takes == "value" and any(later for _, later in places[index + 1 :]):
-            faults.append(_fault(parameter.name, "it is told by its place, so what follows needs it", None))
+            faults.append(_fault(parameter.name, "it is positional, so what follows needs it", None))
         words += given or []
     return words
 

@@ -14,7 +14,7 @@ __all__ = ["to_command_line", "to_input_schema", "with_distinct_names"]
 
 
 def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -> Command:
-    """Return *command* with names that are told apart all the way down: one object holds the arguments of all levels.
+    """Return *command* with names that are distinct all the way down: one object holds the arguments of all levels.
 
     An argument that a command below declares in the same way is given to both; another of the same name gets one of
     its own.
@@ -57,15 +57,15 @@ def _commands(command: Command) -> Iterator[Command]:
 
 
 def to_input_schema(command: Command) -> dict[str, Any]:
-    """Return the schema of the arguments; commands become a ``oneOf`` that the chooser tells apart."""
+    """Return the schema of the arguments; commands become a ``oneOf`` that the chooser distinguishes."""
     if not command.chooser:
         return _object(*_members(command))
     branches = [_object(*members) for members in _branches(command)]
     names = list(command.commands)
-    told = [f"{name}: {each.description}" for name, each in command.commands.items() if each.description]
+    described = [f"{name}: {each.description}" for name, each in command.commands.items() if each.description]
     chooser: dict[str, Any] = {"type": "string", "enum": names}
-    if told and sum(map(len, told)) < 2_000:
-        chooser["description"] = "; ".join(told)
+    if described and sum(map(len, described)) < 2_000:
+        chooser["description"] = "; ".join(described)
     schema: dict[str, Any] = {"type": "object", "properties": {command.chooser: chooser}}
     if command.chooser_required:
         schema["required"] = [command.chooser]

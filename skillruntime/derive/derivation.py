@@ -6,6 +6,7 @@ not on declarations, says so by its confidence.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -24,6 +25,8 @@ from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.shell_script import read_shell
 
 __all__ = ["Derivation", "derive"]
+
+_log = logging.getLogger("skillruntime.derive")
 
 SOURCE_LIMIT = 400_000
 """Characters of a script that is read; a longer one is data, or generated."""
@@ -56,7 +59,7 @@ class Derivation:
 
 
 def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = None) -> Derivation | None:
-    """Return what *source*, the script at *path* within its skill, takes; None where it is no script that can be read.
+    """Return what *source*, the script at *path* in its skill, takes; None where it cannot be read.
 
     The source is parsed, never imported or run. *neighbours* gives the source of a module beside a Python script by its
     dotted name (a package by ``name.__init__``), for constants and helpers that the script imports; without it such
@@ -120,6 +123,7 @@ def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation |
     try:
         reading = None if read is None else read(text, neighbours)
     except RecursionError:
+        _log.warning("%s is nested too deeply to be read", path)
         return None
     return None if reading is None else _to_derivation(reading, path)
 

@@ -15,7 +15,7 @@ HELP_LIMIT = 500
 
 
 def flattened(text: Any, limit: int = HELP_LIMIT) -> str:
-    """Return *text* on one line; nothing where it is no text.
+    """Return *text* on one line; nothing where it is not a text.
 
     >>> flattened("Pages to\\n    read")
     'Pages to read'

@@ -129,7 +129,7 @@ def _remove_word(state: State, trace: Trace, words: Words, index: Any, node: ast
 def unpacked(state: State, targets: list[ast.expr], value: Any, node: ast.AST) -> list[Any]:
     """Return one value for each of *targets*; the one with a star gets a list of those that are left."""
     star = next((index for index, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
-    items = items_of(value) if isinstance(value, list | tuple | str | InstanceValue) else UNKNOWN
+    items: Any = items_of(value) if isinstance(value, list | tuple | str | InstanceValue) else UNKNOWN
     trace = state.trace
     if trace is not None and isinstance(value, Words):
         trace.expect(len(targets) - (star is not None), len(value))
@@ -148,4 +148,4 @@ def unpacked(state: State, targets: list[ast.expr], value: Any, node: ast.AST) -
             if index != star:
                 trace.touch(each, target)
                 trace.read(each, target)
-    return items
+    return list(items)

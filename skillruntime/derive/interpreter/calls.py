@@ -114,13 +114,14 @@ def _call_function(
     state.early = EarlyEnds()
     try:
         follow(state, function.node.body, scope)
+        _doubt_declarations(state)
         return _fallen_through(state, function.node)
     except Returned as returned:
+        _doubt_declarations(state)
         return _settled(state, returned.value)
     except LoopLeft:  # ``break`` outside a loop, which Python itself refuses
         return UNKNOWN
     finally:
-        _doubt_declarations(state)
         state.early = early
         state.depth -= 1
         state.uncertain, state.branches = level, branches

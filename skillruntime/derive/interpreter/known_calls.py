@@ -1,9 +1,10 @@
-"""The few calls whose result reading can tell: of constants, without effect, and small."""
+"""The few foreign calls whose result is known: on constants, without effect, and small."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 import posixpath
 import re
 import textwrap
@@ -23,6 +24,8 @@ from skillruntime.derive.interpreter.values import (
 )
 
 __all__ = ["call_foreign", "call_method", "changes", "items_of"]
+
+_log = logging.getLogger("skillruntime.derive")
 
 MAX_ITEMS = 500
 MAX_TEXT = 20_000
@@ -91,7 +94,7 @@ _SET_METHODS: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
     "intersection": lambda left, right: [each for each in left if each in set(right)],
     "difference": lambda left, right: [each for each in left if each not in set(right)],
 }
-"""Methods of sets, which stand here as lists."""
+"""Methods of sets, which are represented by lists."""
 
 _CHANGING_METHODS: dict[type, frozenset[str]] = {
     list: frozenset(
@@ -128,6 +131,7 @@ def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
             return arguments[0].text if name == "builtins.str" else UNKNOWN
         result = function(*arguments, **named)
     except Exception:
+        _log.debug("a call of %s fails in the script too", name, exc_info=True)
         return UNKNOWN
     return _bounded(result)
 
@@ -172,12 +176,13 @@ def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str,
     try:
         result = getattr(receiver, name)(*arguments, **named)
     except Exception:
+        _log.debug("a call of the method %s fails in the script too", name, exc_info=True)
         return UNKNOWN
     return _bounded(list(result) if name in ("keys", "values", "items") else result)
 
 
 def _change(receiver: list[Any] | dict[Any, Any], name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
-    """Change *receiver* as the method does; where that cannot be told, nobody can tell what it holds."""
+    """Change *receiver* as the method does; where the change is unknown, so are its contents."""
     given = arguments[0] if arguments else None
     known = name in _CHANGING_METHODS[type(receiver)] and not is_open(receiver) and len(receiver) <= MAX_ITEMS
     if name in ("extend", "update"):
@@ -191,15 +196,16 @@ def _change(receiver: list[Any] | dict[Any, Any], name: str, arguments: list[Any
         if known:
             return getattr(receiver, name)(*arguments, **named)
     except (KeyError, IndexError, ValueError):
-        pass  # it would fail there, too: what stands in the script cannot be what is read
+        pass  # it would fail in the script too, so this path is not the one that runs
     except Exception:
+        _log.debug("a change by the method %s fails in the script too", name, exc_info=True)
         known = False
     make_open(receiver)
     return UNKNOWN
 
 
 def _change_set(receiver: list[Any], name: str, items: list[Any]) -> None:
-    """A set stands here as a list."""
+    """A set is represented by a list."""
     for item in items:
         is_there = is_constant(item) and item in receiver
         if name == "discard" and is_there:

@@ -46,7 +46,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 SETS: dict[type[ast.operator], str] = {ast.BitOr: "union", ast.BitAnd: "intersection", ast.Sub: "difference"}
-"""The methods of sets that these stand for. Sets stand here as lists; on lists of the script's own they would fail."""
+"""The methods of sets that these operators call: sets are represented by lists, where the operators would fail."""
 
 CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 115: str, 114: repr, 97: ascii}
 """What ``!s``, ``!r`` and ``!a`` of an f-string do, by the number that ``ast`` gives them."""

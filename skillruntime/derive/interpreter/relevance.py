@@ -46,9 +46,9 @@ class Relevance:
         self.argv: set[int] = set()
         self.visited: set[int] = set()
         self.texts: list[ast.expr] = []
-        """The texts in which a usage line may stand."""
+        """The texts that may contain a usage line."""
         self.counters: set[str] = set()
-        """Names that stand for a place: what they hold matters, though it is no word."""
+        """Names that hold a position: what they hold matters, though it is not a word."""
         self._summarys: dict[int, _Summary] = {}
         self._touching: dict[str, bool] = {}
         self._reach: dict[str, frozenset[str]] = {}
@@ -130,7 +130,7 @@ class Relevance:
         return self._reach[name]
 
     def mentions(self, node: ast.stmt, names: set[str]) -> bool:
-        """Whether *node*, a function or a class, mentions one of *names* that is no parameter of its own."""
+        """Whether *node*, a function or a class, mentions one of *names* that is not a parameter of its own."""
         own = node.args if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
         parameters = {each.arg for each in [*own.posonlyargs, *own.args, *own.kwonlyargs]} if own else set()
         return not (names - parameters).isdisjoint(self._summary(node).names)
@@ -203,7 +203,7 @@ def _is_plain(node: ast.expr) -> bool:
 
 
 def dotted(node: ast.expr) -> str:
-    """Return ``a.b.c`` as it is written; nothing where it is no such name."""
+    """Return ``a.b.c`` as it is written; nothing where it is not a dotted name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,7 +1,7 @@
 """The state of one pass over a script, and the operations that all rules share: evaluate, follow, call and fork.
 
 The rules are plain functions by node type (`Rules`). They are used for two questions. A reading asks which declarations
-a library is given, wherever they stand: an undecidable condition follows both branches, and a declaration under one is
+a library is given, wherever they are: an undecidable condition follows both branches, and a declaration under one is
 marked uncertain. A trace (`state.trace` is set) asks what the script does with one command line: it also follows the
 script's exceptions and exits, and skips statements that cannot matter to the words.
 """

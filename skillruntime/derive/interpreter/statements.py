@@ -183,7 +183,7 @@ def _if(state: State, node: ast.If, scope: Scope) -> None:
 
 
 def _block(state: State, statements: list[ast.stmt], scope: Scope) -> Callable[[], bool]:
-    """Return a way for `fork`: it follows *statements*, and says whether they leave the block they stand in."""
+    """Return a way for `fork`: it follows *statements*, and says whether they leave their block."""
 
     def way() -> bool:
         follow(state, statements, scope)

@@ -52,7 +52,7 @@ class Annotation:
 
 
 def read_annotation(state: State, node: ast.expr | None, scope: Scope) -> Annotation:
-    """Return what the annotation *node* says; text, and ``unsure``, where it cannot be told."""
+    """Return what the annotation *node* says; text, and ``unsure``, where it is unknown."""
     match node:
         case None:
             return Annotation(TEXT)

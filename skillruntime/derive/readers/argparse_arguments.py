@@ -44,7 +44,7 @@ _ACTIONS = {
 
 
 class Read:
-    """One argument as argparse knows it: its ``dest`` and its kind beside what is told to others."""
+    """One argument as argparse knows it: its ``dest`` and its kind beside what others see."""
 
     __slots__ = ("action", "argument", "const", "dest")
 
@@ -234,7 +234,7 @@ def _read_valued(
 
 
 def _never_given(parser: ParserModel, asked: Asked, argument: Argument) -> Unread | None:
-    """No word is one of the choices, as where they are numbers and no ``type`` makes numbers of words."""
+    """A word cannot be one of the choices, as where they are numbers and no ``type`` makes numbers of words."""
     if asked.named.get("required") is True or not argument.flags:
         return Unread(argument.shown, "it is required, and none of its choices can be given as text", asked.line)
     parser.notes.append(f"{argument.shown}: none of its choices can be given as text, so it cannot be given at all")

@@ -18,7 +18,7 @@ __all__ = ["read_parser"]
 
 
 def read_parser(state: State, parser: ParserModel, *, description: str = "") -> Command:
-    """Return the command that *parser* stands for, with its commands below it."""
+    """Return the command that *parser* declares, with its commands below it."""
     prefixes = parser.named.get("prefix_chars", "-")
     prefixes = prefixes if isinstance(prefixes, str) and prefixes else "-"
     own = first_paragraph(parser.named.get("description")) or first_paragraph(parser.named.get("help"))
@@ -94,14 +94,16 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     if are_switches and are_distinct and all(isinstance(const, str | int | float) for const in constants):
         pairs = tuple((read.const, _flag(read.argument)) for read in group)
         texts = [f"{const}: {each.description}" for each, const in zip(arguments, constants, strict=True)]
-        told = "; ".join(texts) if any(each.description for each in arguments) else ""
+        described = "; ".join(texts) if any(each.description for each in arguments) else ""
         required = any(each.required for each in arguments)
         group_number = arguments[0].group if len({each.group for each in arguments}) > 1 else None
-        return [Argument(dest, (), "one_of", description=told, choices=pairs, required=required, group=group_number)]
+        return [
+            Argument(dest, (), "one_of", description=described, choices=pairs, required=required, group=group_number)
+        ]
     named = [replace(read.argument, name=_named_by_flag(read, dest, always=True)) for read in group]
     if any(action in ("append", "append_const", "extend", "count") for action in actions):
         return named
-    # The last one given would win: so at most one is. A number below zero is no group of the parser's own.
+    # The last one given would win: so at most one is. A number below zero is not one of the parser's own groups.
     alone = all(each.group is None and not each.required and each.flags for each in named)
     return [replace(each, group=-1 - number) for each in named] if alone else named
 
@@ -130,7 +132,7 @@ def _with_name(argument: Argument, taken: set[str]) -> Argument:
 
 
 def _ordered(arguments: list[Argument], command: Command) -> list[Argument]:
-    """Put positionals in their order, and leave out those that can never be told from what stands before them."""
+    """Put positionals in their order, and leave out those that never get a word."""
     kept: list[Argument] = []
     open_ended: Argument | None = None
     for argument in arguments:
@@ -146,9 +148,9 @@ def _ordered(arguments: list[Argument], command: Command) -> list[Argument]:
 
 
 def _out_of_reach(argument: Argument, before: Argument, command: Command) -> None:
-    """What may be empty and stands behind an open list never gets a word: the list takes them all."""
+    """An argument that may be empty never gets a word behind an open list: the list takes them all."""
     if argument.required or argument.least:
-        command.unread.append(Unread(argument.name, f"it cannot be told from {before.name}"))
+        command.unread.append(Unread(argument.name, f"it cannot be distinguished from {before.name}"))
     else:
         command.notes.append(f"{argument.name}: it never gets a word, {before.name} takes them all")
 

@@ -1,4 +1,4 @@
-"""Stands for argparse while a script is read: parsers, groups and subparsers record what is asked of them."""
+"""Models of argparse's objects: parsers, groups and subparsers record what is asked of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ARGPARSE", "Asked", "ParserModel", "SubparsersModel", "on_either_sid
 class Asked:
     """One call of ``add_argument``: what it was called with, in which exclusive group, and under which branches.
 
-    It is certain where there are none: each of them is a condition that cannot be told, and which of its sides this is.
+    It is certain where there are none: each branch is an undecidable condition and the side of it.
     """
 
     arguments: list[Any]
@@ -81,7 +81,7 @@ _TOLD = ("help", "metavar", "default")
 
 
 class ParserModel(Model):
-    """Stands for an ``ArgumentParser``."""
+    """An ``ArgumentParser``."""
 
     def __init__(self, state: State, named: dict[str, Any]) -> None:
         self.level = state.uncertain
@@ -171,12 +171,12 @@ class ParserModel(Model):
         return BoundMethod(self, name)
 
     def leave(self, name: str, node: ast.AST) -> None:
-        """Take note that a function elsewhere may have added arguments."""
+        """Record that a function elsewhere may have added arguments."""
         self.unread.append(Unread("arguments", f"{name} may add some", getattr(node, "lineno", None)))
 
 
 class GroupModel(Model):
-    """Stands for an argument group, exclusive or not."""
+    """An argument group, exclusive or not."""
 
     def __init__(self, parser: ParserModel, group: int | None) -> None:
         self.parser, self.group = parser, group
@@ -191,19 +191,19 @@ class GroupModel(Model):
         return self.parser.call_method(state, name, arguments, named, node)
 
     def bind(self, name: str, value: Any) -> None:
-        """Take an assignment: whether one of an exclusive group is required may be said late."""
+        """Record an assignment: whether one of an exclusive group is required may be said late."""
         if name == "required" and self.group is not None:
             self.parser.groups[self.group] = value is True
             if not isinstance(value, bool):
                 self.parser.unread.append(Unread("arguments", "whether one of a group is required is computed"))
 
     def leave(self, name: str, node: ast.AST) -> None:
-        """Take note that a function elsewhere may have added arguments."""
+        """Record that a function elsewhere may have added arguments."""
         self.parser.leave(name, node)
 
 
 class SubparsersModel(Model):
-    """Stands for what ``add_subparsers`` gives."""
+    """The object of ``add_subparsers``."""
 
     def __init__(self, parser: ParserModel, named: dict[str, Any]) -> None:
         self.parser, self.named = parser, named
@@ -231,14 +231,14 @@ class SubparsersModel(Model):
         return made or model
 
     def bind(self, name: str, value: Any) -> None:
-        """Take an assignment to one of its attributes."""
+        """Record an assignment to one of its attributes."""
         if name == "required":
             self.required = value
         elif name in ("dest", "metavar", "help"):
             self.named[name] = value
 
     def leave(self, name: str, node: ast.AST) -> None:
-        """Take note that a function elsewhere may have added commands."""
+        """Record that a function elsewhere may have added commands."""
         self.parser.unread.append(Unread("commands", f"{name} may add some", getattr(node, "lineno", None)))
 
 

@@ -1,4 +1,4 @@
-"""What rehearsals of a script say together of each word: the argument that it is, where they agree."""
+"""What the traces of a script agree on for each word: the argument that it is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNDASHED = {"-": "^([^-]|$)", "--": "^-?([^-]|$)"}
 
 
 class Undecided(Exception):  # noqa: N818  # an answer, not an error
-    """Nobody can tell from the source: why."""
+    """The source does not decide it: why."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
@@ -100,7 +100,7 @@ def is_same(one: Role, other: Role | None) -> bool:
 
 
 def place_of(accepted: dict[int, Outcome], place: int, least: int, top: Outcome) -> Argument:
-    """Return the argument that is told by *place*."""
+    """Return the argument at *place*."""
     roles = [each.roles.get(place, Role()) for number, each in accepted.items() if number >= place]
     role = roles[-1]
     for each in roles:

@@ -1,4 +1,4 @@
-"""Python scripts that read ``sys.argv`` by hand: rehearsed on paper, on one command line after the other.
+"""Python scripts that read ``sys.argv`` by hand: traced on one command line after the other.
 
 Nothing is concluded from how the script looks. It is followed with no word, with one, with two, with each literal that
 it compares a word with and each flag that it looks for; a contract is what all of these agree on.
@@ -38,10 +38,10 @@ from skillruntime.derive.usage_line import find_usages, read_usage
 __all__ = ["read_argv"]
 
 STEPS_LIMIT = 4_000
-"""Steps of all rehearsals of a script together."""
+"""Steps of all traces of a script together."""
 
 WORDS_LIMIT = 12
-"""Words of the longest command line that is rehearsed."""
+"""Words of the longest command line that is traced."""
 
 LITERALS_LIMIT = 24
 """Literals that one word is compared with."""
@@ -49,7 +49,7 @@ LITERALS_LIMIT = 24
 _HELP = ("-h", "--help", "-?", "help", "-help", "-V", "--version")
 
 Fixed = tuple[tuple[int, str], ...]
-"""The words of a rehearsal that have a text, by their place."""
+"""The words of a trace that have a text, by their position."""
 
 
 def read_argv(tree: ast.Module) -> Reading | None:
@@ -83,7 +83,7 @@ def _imports_argv(tree: ast.Module) -> bool:
 
 @dataclass(slots=True)
 class _Calls:
-    """What came of rehearsals that differ in the number of words alone."""
+    """The outcomes of traces that differ only in the number of words."""
 
     outcomes: list[Outcome]
     first: int
@@ -98,7 +98,7 @@ class _Calls:
 
 
 class _Study:
-    """All rehearsals of one script."""
+    """All traces of one script."""
 
     def __init__(self, source: Relevance) -> None:
         self._source = source
@@ -140,7 +140,7 @@ class _Study:
         return command
 
     def _calls(self, fixed: Fixed) -> _Calls:
-        """Rehearse with as many words as the script speaks of, and two more."""
+        """Trace with as many words as the script tests for, and two more."""
         if fixed in self._known:
             return self._known[fixed]
         first = max((place for place, _ in fixed), default=0)
@@ -148,7 +148,7 @@ class _Study:
         outcomes: list[Outcome] = []
         asked = 0
         for number in range(first, WORDS_LIMIT + 3):
-            outcome = self._rehearse([Word(place, known.get(place)) for place in range(number + 1)])
+            outcome = self._trace([Word(place, known.get(place)) for place in range(number + 1)])
             outcomes.append(outcome)
             asked = max(asked, outcome.asked)
             if asked > WORDS_LIMIT:
@@ -156,9 +156,9 @@ class _Study:
             if number >= asked + 2:
                 self._known[fixed] = _Calls(outcomes, first)
                 return self._known[fixed]
-        raise Undecided("the script speaks of too many words")
+        raise Undecided("the script tests for too many words")
 
-    def _rehearse(self, words: list[Word]) -> Outcome:
+    def _trace(self, words: list[Word]) -> Outcome:
         outcome, self._steps = trace_script(self._source, words, self._steps)
         if outcome.lost:
             raise Undecided(outcome.lost[0].reason, outcome.lost[0].line)
@@ -172,7 +172,7 @@ class _Study:
                 if isinstance(place, int) and place not in known:
                     found |= {(place, text): None for text in literals if text}
         if len(found) > LITERALS_LIMIT:
-            raise Undecided("the script speaks of too many words")
+            raise Undecided("the script tests for too many words")
         return list(found)
 
     def _is_alike(self, variant: _Calls, calls: _Calls, place: int) -> bool:
@@ -200,7 +200,7 @@ class _Study:
         return [replace(each, value=TEXT) if each is arguments[index] else each for each in arguments]
 
     def _guarded(self, choices: dict[tuple[int, str], _Calls], fixed: Fixed, begin: int) -> Command:
-        """A flag that must stand in its place, before its value, behind all others."""
+        """A flag that must come before its value, behind all other words."""
         (place, text), calls = next(iter(choices.items()))
         if len(choices) > 1 or fixed or self._flags(calls, ((place, text),)):
             raise Undecided(BY_HAND)
@@ -240,7 +240,7 @@ class _Study:
         return Command("places", chooser=name, commands=levels, chooser_required=not accepted)
 
     def _places(self, calls: _Calls, fixed: Fixed, begin: int) -> list[Argument]:
-        """The arguments that are told by their place, from *begin* on."""
+        """The arguments that are positional, from *begin* on."""
         accepted = calls.accepted
         least, most = min(accepted), most_alike(accepted)
         accepted = {number: each for number, each in accepted.items() if number <= most}
@@ -293,7 +293,7 @@ class _Study:
                 continue
             known = dict(fixed)
             words = [Word(each, known.get(each), dashed=each == place) for each in range(number + 1)]
-            outcome = self._rehearse(words)
+            outcome = self._trace(words)
             role = outcome.roles.get(place)
             if not outcome.refused and role is not None and (role.uses or outcome.compared.get(place)):
                 raise Undecided(BY_HAND)
@@ -307,28 +307,28 @@ class _Study:
         found = {flag: takes for flag, takes in found.items() if flag and flag not in texts}
         shown = {flag: takes for flag, takes in found.items() if not self._is_refused(calls, fixed, flag)}
         if len(shown) > LITERALS_LIMIT // 3:
-            raise Undecided("the script speaks of too many words")
+            raise Undecided("the script tests for too many words")
         if not shown:
             return {}
         roles: dict[str, list[Role]] = {flag: [] for flag, takes in shown.items()}
         takes = dict(shown)
         for number, outcome in calls.accepted.items():
             for group in [[flag] for flag in shown] + ([list(shown)] if len(shown) > 1 else []):
-                with_flags = self._rehearse(self._words(fixed, number, group, takes))
+                with_flags = self._trace(self._words(fixed, number, group, takes))
                 for flag in group:
                     if not takes[flag] and with_flags.flags.get(flag):
                         takes[flag] = True
-                        with_flags = self._rehearse(self._words(fixed, number, group, takes))
+                        with_flags = self._trace(self._words(fixed, number, group, takes))
                 if not is_undisturbed(with_flags, outcome):
-                    raise Undecided("a flag may stand where a word is read by its place")
+                    raise Undecided("a flag may be where a word is read by its position")
                 for flag in group:
                     if takes[flag]:
                         roles[flag].append(with_flags.roles.get(flag, Role()))
         read = {use for outcome in calls.accepted.values() for role in outcome.roles.values() for use in role.reads}
         if any(not read.isdisjoint(each.reads) for flag in shown if takes[flag] for each in roles[flag]):
-            raise Undecided("a flag may stand where a word is read by its place")
+            raise Undecided("a flag may be where a word is read by its position")
         if any(len({frozenset(each.reads) for each in roles[flag]}) > 1 for flag in shown if takes[flag]):
-            raise Undecided("a flag may stand where a word is read by its place")
+            raise Undecided("a flag may be where a word is read by its position")
         return {flag: flag_of(flag, roles[flag] if takes[flag] else None) for flag in shown}
 
     def _words(self, fixed: Fixed, number: int, flags: list[str], takes: dict[str, bool]) -> list[Word]:
@@ -343,7 +343,7 @@ class _Study:
         """Whether a call with *flag* does nothing: it asks for help."""
         if flag not in _HELP:
             return False
-        return all(self._rehearse(self._words(fixed, n, [flag], {flag: False})).refused for n in calls.accepted)
+        return all(self._trace(self._words(fixed, n, [flag], {flag: False})).refused for n in calls.accepted)
 
 
 def _choice_name(calls: _Calls, place: int) -> str:
@@ -375,12 +375,12 @@ def _written(node: ast.AST) -> str:
 
 
 def _with_usage(command: Command, usage: list[Argument] | None) -> Command:
-    """Return *command* with the names that its usage line gives the places, where it tells of as many."""
-    told = [each for each in usage or () if not each.flags]
+    """Return *command* with the names that its usage line gives the places, where it names as many."""
+    named_in_usage = [each for each in usage or () if not each.flags]
     places = [each for each in command.arguments if not each.flags]
-    if command.chooser or len(told) != len(places) or not told:
+    if command.chooser or len(named_in_usage) != len(places) or not named_in_usage:
         return command
-    named = {id(each): known.name for each, known in zip(places, told, strict=True)}
+    named = {id(each): known.name for each, known in zip(places, named_in_usage, strict=True)}
     arguments = [replace(each, name=named.get(id(each), each.name)) for each in command.arguments]
     names = [each.name for each in arguments]
     return replace(command, arguments=arguments) if len(set(names)) == len(names) else command

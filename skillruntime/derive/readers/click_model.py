@@ -1,4 +1,4 @@
-"""Stands for click and typer while a script is read: commands, groups and applications record what is hung on them."""
+"""Models of click's and typer's objects: commands, groups and applications record what is added to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READY_MADE = ("version_option", "help_option", "password_option", "confirmation
 
 
 class ClickCommandModel(Model):
-    """Stands for a click command, or a group of them; ``declared`` are its parameters, in the order of the source."""
+    """A click command, or a group of them; ``declared`` are its parameters, in the order of the source."""
 
     def __init__(self, function: FunctionValue | None, name: str, named: dict[str, Any], *, is_group: bool) -> None:
         self.function, self.name, self.named, self.is_group = function, name, named, is_group
@@ -49,13 +49,13 @@ class ClickCommandModel(Model):
         return UNKNOWN
 
     def leave(self, name: str, node: ast.AST) -> None:
-        """Take note that a function elsewhere may have added commands."""
+        """Record that a function elsewhere may have added commands."""
         if not name.startswith(("click.", "typer.", "asyncio.")):
             self.unread.append((f"what {name} may add", getattr(node, "lineno", None)))
 
 
 class TyperModel(Model):
-    """Stands for a ``typer.Typer``: functions and applications by the word that chooses them."""
+    """A ``typer.Typer``: functions and applications by the word that chooses them."""
 
     def __init__(self, named: dict[str, Any]) -> None:
         self.named = named

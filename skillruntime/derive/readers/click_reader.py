@@ -43,11 +43,11 @@ _TYPES = {
 
 
 def read_click(state: State, model: ClickCommandModel, description: str = "") -> Command:
-    """Return the command that *model* stands for, with its commands below it."""
+    """Return the command that *model* declares, with its commands below it."""
     function = model.function.wrapped or model.function if model.function else None
     documented = ast.get_docstring(function.node) if function and not isinstance(function.node, ast.Lambda) else None
-    told = if_known(model.named.get("help")) or if_known(model.named.get("short_help")) or documented
-    command = Command("click", first_paragraph(_before_form_feed(told)) or description)
+    described = if_known(model.named.get("help")) or if_known(model.named.get("short_help")) or documented
+    command = Command("click", first_paragraph(_before_form_feed(described)) or description)
     used = {each.name for each in command.arguments}
     for made in model.declared:
         found = _read_parameter(state, made, command)

@@ -157,8 +157,8 @@ def _yargs_option(name: str, option: dict[str, Any]) -> Argument | None:
     kind = option.get("type")
     if UNKNOWN in (kind, option.get("choices"), option.get("demandOption")):
         return None
-    told = (if_known(option.get(key)) for key in ("describe", "description", "desc"))
-    text = flattened(next(filter(None, told), None))
+    described = (if_known(option.get(key)) for key in ("describe", "description", "desc"))
+    text = flattened(next(filter(None, described), None))
     plain = re.sub(r"\W+", "_", name)
     required = option.get("demandOption") is True or option.get("demand") is True
     flags = (f"--{name}",)

@@ -1,4 +1,4 @@
-"""What a shell script takes by its place: ``$1``, ``${2:-default}``, ``shift``, ``for file in "$@"``."""
+"""What a shell script takes by its position: ``$1``, ``${2:-default}``, ``shift``, ``for file in "$@"``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HELP = ("-h", "--help", "help", "-V", "--version", "-v")
 
 @dataclass(slots=True)
 class Places:
-    """The arguments that are told by their place, and what could not be read of them."""
+    """The arguments that are positional, and what could not be read of them."""
 
     arguments: list[Argument] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
@@ -50,7 +50,7 @@ class _Seen:
 
 
 def read_places(code: str) -> Places:
-    """Return what *code*, which has no functions and no options in it, takes by its place."""
+    """Return what *code*, which has no functions and no options in it, takes by its position."""
     found = Places()
     if any(match[1] not in _HELP for match in _DASHED.finditer(code)):
         found.unread.append(Unread("arguments", "options are taken apart by hand"))

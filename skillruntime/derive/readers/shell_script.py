@@ -28,7 +28,7 @@ _UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
 
 
 def read_shell(text: str, neighbours: object = None) -> Reading | None:
-    """Return what the shell script *text* takes; None where it takes nothing that can be told."""
+    """Return what the shell script *text* takes; None where it takes nothing that can be read."""
     command = Command("words", _description(text))
     if len(text) > LENGTH_LIMIT:
         if re.search(r"\$\{?[1-9#@*]", text):
@@ -56,14 +56,14 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
 
 
 def _reads_options(loop: str) -> bool:
-    """Whether it takes the words one by one and tells them apart by a ``case``."""
+    """Whether it takes the words one by one and distinguishes them by a ``case``."""
     each = re.match(r"\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;|\n|do\b)", loop)
     name = each[1] if each else "1"
     return re.search(rf"\bcase\s+\"?\$(?:\{{{name}[^}}]*\}}|{name}\b)\"?\s+in\b", loop) is not None
 
 
 def _behind(code: str, loops: list[str], mark: str) -> str:
-    """What stands behind the loop that reads the options, where the words that it took are gone."""
+    """What follows the loop that reads the options, where the words that it took are gone."""
     loop = next((each for each in loops if mark in each), "")
     behind = code[code.index(loop) + len(loop) :] if loop else code
     return _PAST_OPTIONS.sub("", behind, count=1)
@@ -94,7 +94,7 @@ def _read_loop(loop: str, command: Command, text: str) -> Places:
 
 
 def _take_word(names: list[str], body: str, places: Places) -> None:
-    """Read the arm that takes the words which are no flags."""
+    """Read the arm that takes the words that are not flags."""
     variable = r"\"?\$\{?\w+\}?\"?"
     if names == ["*"] and (one := re.search(rf"(\w+)={variable}\s*(?:;|$)", body, re.MULTILINE)):
         places.arguments.append(Argument(one[1].lower().strip("_")))
@@ -105,15 +105,15 @@ def _take_word(names: list[str], body: str, places: Places) -> None:
 
 
 def _add_places(command: Command, places: Places, text: str) -> None:
-    """Add *places*, named as the script's usage line names them, and told apart from its flags."""
+    """Add *places*, named as the script's usage line names them, and distinguished from its flags."""
     usages = [read for line in find_usages(_QUOTE_BEHIND.sub("", text)) if (read := read_usage(line)) is not None]
-    told = [each for each in usages[0] if not each.flags] if len(usages) == 1 else []
+    named_places = [each for each in usages[0] if not each.flags] if len(usages) == 1 else []
     flags = {each.name for each in command.arguments}
     beside_flags = bool(command.arguments) and command.parser == "words"
-    named = len(told) == len(places.arguments)
+    named = len(named_places) == len(places.arguments)
     for index, each in enumerate(places.arguments):
         value = _UNDASHED if beside_flags and each.value == TEXT else each.value
-        name = told[index].name if named else each.name
+        name = named_places[index].name if named else each.name
         name = name if name not in flags else f"argument_{index + 1}"
         command.arguments.append(replace(each, name=name, value=value))
 

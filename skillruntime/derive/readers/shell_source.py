@@ -36,7 +36,7 @@ def main_code(text: str) -> str:
 
 
 def loops_of(code: str) -> list[tuple[int, int]]:
-    """Return where the loops of *code* stand, the inner ones with their outer one."""
+    """Return where the loops of *code* are, the inner ones with their outer one."""
     found: list[tuple[int, int]] = []
     depth = start = place = 0
     for line in code.splitlines(keepends=True):

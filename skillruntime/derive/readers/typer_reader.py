@@ -22,7 +22,7 @@ _CONTEXTS = ("typer.Context", "click.Context", "typer.CallbackParam")
 
 
 def read_typer(state: State, model: TyperModel, description: str = "", *, top: bool = True) -> Command:
-    """Return the command that *model* stands for, with its commands below it."""
+    """Return the command that *model* declares, with its commands below it."""
     command = Command("click", first_paragraph(model.named.get("help")) or description)
     command.unread += [Unread(what, "it is computed", line) for what, line in model.unread]
     if model.callback is not None:

@@ -48,7 +48,7 @@ _TESTS_OF_PATHS = ("exists", "isfile", "isdir", "is_file", "is_dir")
 
 
 def read_type(state: State, value: Any) -> ValueType:
-    """Return what the converter *value* takes; text, and ``unsure``, where it cannot be told."""
+    """Return what the converter *value* takes; text, and ``unsure``, where it is unknown."""
     match value:
         case None:
             return TEXT
@@ -73,7 +73,7 @@ def _read_enum(kind: ClassValue) -> ValueType:
     texts = [member.value for member in kind.members.values() if isinstance(member.value, str)]
     if texts:
         return ValueType({"type": "string", "enum": texts})
-    return ValueType(TEXT.schema, unsure=f"no text is a {kind.name}")
+    return ValueType(TEXT.schema, unsure=f"text cannot be a {kind.name}")
 
 
 def _read_function(state: State, function: FunctionValue) -> ValueType | None:

@@ -1,7 +1,7 @@
-"""A stranger's skill with three plain argparse scripts, called by an agent: not a line was written for it.
+"""A third-party skill with three plain argparse scripts, called by an agent without any code written for it.
 
-The scripts are read, never imported: each is a typed tool. What the model gets wrong is mended or refused by parameter,
-and because the skill comes from an untrusted place, each run asks the host first.
+The scripts are read, never imported: each is a typed tool. What the model gets wrong is repaired or refused by
+parameter, and because the skill comes from an untrusted source, each run asks the host first.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ POEM = "The fog comes\non little cat feet.\n\nIt sits looking\nover harbor and c
 
 
 def approve(request: Approval) -> bool:
-    """Stand for a person who looks at what would run, and allows the two that only read."""
+    """Act as a person who looks at what would run, and allows the two scripts that only read."""
     print(f"[host] run {request.script} of {request.skill.name} with {dict(request.arguments)}?")
     return request.name in ("text-tools/count", "text-tools/find")
 
 
 def main() -> None:
-    runtime = SkillRuntime(discover(HERE / "strangers_skills"), approve=approve)
+    runtime = SkillRuntime(discover(HERE / "third_party_skills"), approve=approve)
     with tempfile.TemporaryDirectory() as workspace:
         Path(workspace, "poem.txt").write_text(POEM, encoding="utf-8")
         toolkit = SkillToolkit(runtime, session=runtime.session(workspace=workspace))
@@ -38,7 +38,7 @@ def main() -> None:
                 call_message(("text-tools__find", {"word": "it", "file": "poem.txt", "ignore_case": "True"}), turn=3),
                 call_message(("text-tools__count", {"file": "poem.txt", "unit": "pages"}), turn=4),
                 call_message(("text-tools__number", {"file": "poem.txt"}), turn=5),
-                AIMessage("Five of its words have five letters or more, and 'it' stands in three of its lines."),
+                AIMessage("Five of its words have five letters or more, and 'it' is in three of its lines."),
             ]
         )
         agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())

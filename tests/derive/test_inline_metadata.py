@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from skillruntime.runtime.inline_metadata import InlineMetadata, missing_packages, parse_inline_metadata
+
+from skillruntime.derive.inline_metadata import InlineMetadata, parse_inline_metadata
 
 BLOCK = """#!/usr/bin/env python
 # /// script
@@ -34,14 +35,6 @@ def test_a_block_is_read_as_the_standard_says() -> None:
         BLOCK + BLOCK,
     ],
 )
-def test_what_is_no_block_declares_nothing(source: str) -> None:
+def test_a_missing_or_broken_block_declares_nothing(source: str) -> None:
     """Absent, broken, of another type, or there twice (which the standard forbids)."""
     assert parse_inline_metadata(source).dependencies == ()
-
-
-def test_a_version_that_does_not_fit_is_missing_too() -> None:
-    """An installed package of the wrong version is as good as none."""
-    assert missing_packages(("packaging>=99999", "Packaging", "not a requirement!")) == [
-        "packaging>=99999",
-        "not a requirement!",
-    ]
