@@ -119,6 +119,7 @@ _remembered = _Remembered()
 
 
 def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
+    # A file without a suffix names its interpreter in the first line.
     read = _READERS.get(posixpath.splitext(path)[1].lower()) or _by_first_line(text)
     try:
         reading = None if read is None else read(text, neighbours)
@@ -139,6 +140,7 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     unread = tuple(dict.fromkeys(reading.command.all_unread()))
     notes = tuple(reading.command.all_notes())
     command = with_distinct_names(reading.command)
+    # A contract with a gap is never of high confidence.
     confidence = reading.confidence if not unread or reading.confidence == "low" else "medium"
     derived: dict[str, Any] = {"from": path, "framework": reading.framework, "confidence": confidence}
     if unread:

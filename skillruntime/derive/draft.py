@@ -49,6 +49,7 @@ def draft_contracts(
     """
     declared = schema_from_frontmatter(frontmatter)
     stated = version or str(frontmatter.get("version") or (frontmatter.get("metadata") or {}).get("version") or "")
+    # A version that is not a semantic one says nothing about compatibility.
     first = stated if re.fullmatch(r"\d+\.\d+\.\d+([-+].*)?", stated) else FIRST_VERSION
     if not derivations:
         if declared is None:
@@ -80,6 +81,7 @@ def schema_from_frontmatter(frontmatter: Mapping[str, Any]) -> dict[str, Any] | 
     >>> list(schema_from_frontmatter({"argument-hint": "[file] [--fix]"})["properties"])
     ['file', 'fix']
     """
+    # All of these were found in published skills; none is part of the Agent Skills format.
     for key in ("input_schema", "inputSchema", "inputs", "parameters", "input", "arguments"):
         declared = frontmatter.get(key)
         if isinstance(declared, Mapping) and isinstance(declared.get("properties"), Mapping):

@@ -28,6 +28,7 @@ def parse_inline_metadata(source: str) -> InlineMetadata:
     ('feedparser>=6', 'pypdf')
     """
     blocks = [match for match in _BLOCK.finditer(source) if match["type"] == "script"]
+    # PEP 723: "there MUST NOT be multiple TYPE blocks".
     if len(blocks) != 1:
         return InlineMetadata()
     lines = blocks[0]["content"].splitlines()

@@ -36,6 +36,7 @@ def first_paragraph(text: Any) -> str:
         return ""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text).strip()):
         lines = [line for line in paragraph.splitlines() if not re.match(r"\s*[-=~*#]{3,}\s*$", line)]
+        # A paragraph of usage or options is not a description.
         if lines and not re.match(r"(?i)\s*(usage|examples?|options|arguments|args)\s*:", lines[0]):
             return flattened("\n".join(lines), DESCRIPTION_LIMIT)
     return ""

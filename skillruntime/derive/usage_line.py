@@ -29,6 +29,7 @@ def find_usages(text: str) -> list[str]:
         if not match:
             continue
         rest = match[1].strip()
+        # The usage may follow on the same line or on the next ones.
         if rest:
             candidates = [rest]
         else:
@@ -64,6 +65,7 @@ def read_usage(usage: str) -> list[Argument] | None:
             if inner == "..." and arguments:
                 continue
             return None
+        # Alternatives and code are a grammar of their own; a misread bracket would be a wrong contract.
         if re.search(r"[|{}()'\"$`;]", inner):
             return None
         if inner.startswith("-"):

@@ -49,6 +49,7 @@ def bind_name(state: State, name: str, value: Any, scope: Scope) -> None:
     module = scope.module() if name in scope.outside else scope
     if module is not scope:
         before = module.names.get(name, value)
+        # A trace takes one path at a time, so what it assigns there holds there.
         is_certain = state.uncertain == 0 or state.trace is not None
         module.names[name] = value if is_certain else kept(value, before)
     else:
@@ -61,6 +62,7 @@ def _bind_attribute(state: State, owner: Any, name: str, value: Any) -> None:
     if isinstance(owner, InstanceValue | ClassValue):
         before = owner.names.get(name, UNKNOWN)
         owner.names[name] = kept(value, before) if state.is_doubtful(owner) else value
+    # ``action = parser.add_argument("--x"); action.required = True``.
     elif isinstance(owner, ForeignCall):  # an argparse action: its attributes are what it was declared with
         owner.named[name] = UNKNOWN if state.uncertain else value
     elif isinstance(owner, Model):
@@ -88,6 +90,7 @@ def _bind_item(state: State, target: ast.Subscript, value: Any, scope: Scope) ->
     key = UNKNOWN if isinstance(target.slice, ast.Slice) else evaluate(state, target.slice, scope)
     fits = isinstance(owner, dict) and is_constant(key) and are_hashable([key]) and len(owner) < MAX_TEXT
     fits = fits or (isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner))
+    # A change under a condition leaves the whole container unknown: what it held before may be there or not.
     if fits and not state.is_doubtful(owner) and not is_open(owner):
         owner[key] = value
     elif state.trace is None or isinstance(owner, dict):
@@ -134,6 +137,7 @@ def unpacked(state: State, targets: list[ast.expr], value: Any, node: ast.AST) -
     if trace is not None and isinstance(value, Words):
         trace.expect(len(targets) - (star is not None), len(value))
     if items is UNKNOWN or (len(items) != len(targets) if star is None else len(items) < len(targets) - 1):
+        # CPython: "not enough values to unpack".
         if trace is not None and items is not UNKNOWN and not isinstance(value, str):
             raise ScriptError("ValueError")
         if trace is not None:

@@ -31,6 +31,7 @@ def attribute(state: State, value: Any, name: str) -> Any:
     match value:
         case Model():
             return value.attribute(name)
+        # Scripts guard ``BooleanOptionalAction`` and ``exit_on_error`` by the version.
         case Symbol(name="sys") if name == "version_info":
             return LOWEST_PYTHON
         case Symbol():
@@ -65,6 +66,7 @@ def bound(state: State, receiver: Any, kind: ClassValue, name: str) -> Any:
     if not isinstance(found, FunctionValue):
         return found
     decorators = _decorators(found)
+    # A static method gets no receiver, a class method the class.
     if "staticmethod" in decorators:
         return found
     owner = kind if "classmethod" in decorators else receiver
@@ -84,8 +86,10 @@ def _of_instance(state: State, instance: InstanceValue, name: str) -> Any:
 def _of_class(state: State, kind: ClassValue, name: str) -> Any:
     if name in kind.members:
         return kind.members[name]
+    # ``choices=Colour.__members__``.
     if name in ("__members__", "_member_map_") and kind.members:
         return dict(kind.members)
+    # ``choices=Colour._member_names_``.
     if name == "_member_names_" and kind.members:
         return list(kind.members)
     if name == "__doc__":

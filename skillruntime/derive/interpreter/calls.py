@@ -68,6 +68,7 @@ def call_value(state: State, function: Any, arguments: list[Any], named: dict[st
         case Symbol():
             return _call_symbol(state, function.name, arguments, named, node)
     _leave(state, "a function that cannot be read", arguments, named, node)
+    # ``unknown().add_argument(...)``: an argument of some parser, which one is unknown.
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DECLARES:
         state.unread_lines.append(node.lineno)
     if state.trace is not None:
@@ -98,6 +99,7 @@ def _call_function(
         at_module = function.scope is state.module and not spread
         if at_module and not trace.concerns(function.name, [*arguments, *named.values()]):
             return UNKNOWN
+        # A function that is followed somewhere is not looked at aside.
         trace.entered.add(id(function.node))
     if state.depth >= (MAX_CALL_DEPTH if trace is None else MAX_TRACE_DEPTH):
         _leave(state, function.name, arguments, named, function.node)
@@ -170,6 +172,7 @@ def _bind_parameters(
     given = [*([function.receiver] if function.receiver is not None else []), *arguments]
     positional = [*signature.posonlyargs, *signature.args]
     names = [each.arg for each in positional]
+    # The number of arguments decides only where words are spread: ``main(*sys.argv[1:])``.
     if trace is not None:
         if spread:
             trace.expect(len(names), len(given))
@@ -201,9 +204,11 @@ def _bind_parameters(
 
 
 def _instantiate(state: State, kind: ClassValue, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    # ``Colour("red")`` looks a member up by its value.
     if kind.members and arguments:
         return next((member for member in kind.members.values() if member.value == arguments[0]), UNKNOWN)
     instance = state.made_here(InstanceValue(kind))
+    # ``class Parser(argparse.ArgumentParser)``: the object records through the model of the library's class.
     base = next((name for name in state.library if kind.descends_from(name)), None)
     if base is not None:
         instance.names["__library__"] = base
@@ -213,6 +218,7 @@ def _instantiate(state: State, kind: ClassValue, arguments: list[Any], named: di
         if base is not None:
             instance.names["__parser__"] = state.library[base](state, arguments, named, node)
             instance.names["__parser__"].kind = kind
+        # A named tuple or a dataclass: the annotated names are the parameters, in their order.
         elif kind.descends_from("typing.NamedTuple") or (kind.node and kind.node.decorator_list):
             fields = kind.names.get("_fields") or _annotated_names(kind.node)
             instance.names |= {name: kind.names.get(name, UNKNOWN) for name in fields}
@@ -230,6 +236,7 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
     leave_script(state, name, arguments, node)
     note_call(state, name, node)
     match name, arguments:
+        # A default counts only for the script's own objects: an unknown owner may have the attribute.
         case "builtins.getattr", [owner, str(attribute_name), *default]:
             found = attribute(state, owner, attribute_name)
             return default[0] if found is UNKNOWN and default and isinstance(owner, InstanceValue) else found
@@ -243,6 +250,7 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
             return tuple(literal.arguments)
         case "collections.namedtuple", [str(title), fields, *_]:
             return _named_tuple(title, fields)
+        # Tables of actions are built from ``dir(Commands)``, filtered by a prefix.
         case "builtins.dir", [ClassValue() as kind] if not kind.members and kind.bases in ([], [_OBJECT]):
             return sorted({*kind.names, *dir(object), "__dict__", "__module__", "__weakref__"})
         case "functools.partial", [function, *bound]:
@@ -256,6 +264,7 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
     result = call_foreign(name, arguments, named)
     if result is not UNKNOWN:
         return state.made_here(result)
+    # ``add_common_options(parser)`` of another package may add arguments.
     if not name.startswith(_HARMLESS):
         _leave(state, name, arguments, named, node)
     return ForeignCall(name, arguments, named, node) if name.startswith(state.recorded or ("\0",)) else UNKNOWN

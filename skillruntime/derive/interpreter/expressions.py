@@ -63,6 +63,7 @@ def _name(state: State, node: ast.Name, scope: Scope) -> Any:
         found = scope.find(node.id)
     except KeyError:
         found = UNKNOWN if state.trace is None else _looked_up(state, state.trace, node.id)
+        # A name that the script never assigns is Python's own, or an error.
         if found is UNKNOWN and node.id in _BUILTINS:
             return Symbol(f"builtins.{node.id}")
         return found
@@ -94,6 +95,7 @@ def _attribute(state: State, node: ast.Attribute, scope: Scope) -> Any:
 
 
 def _call(state: State, node: ast.Call, scope: Scope) -> Any:
+    # ``super()`` without arguments finds ``self`` and ``__class__`` in the scope, as the compiler's cell does.
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
         return _above(scope)
     function = _function_of(state, node.func, scope)
@@ -115,6 +117,7 @@ def _call(state: State, node: ast.Call, scope: Scope) -> Any:
         elif isinstance(value, dict) and all(isinstance(key, str) for key in value):
             named |= value
         else:
+            # ``f(**options)`` with unknown options: any parameter may be given.
             named["**"] = UNKNOWN
     return call(state, function, arguments, named, node)
 
@@ -176,6 +179,7 @@ def _sequence(state: State, node: ast.List | ast.Tuple | ast.Set, scope: Scope) 
             items.append(evaluate(state, each, scope))
     if len(items) > MAX_TEXT:
         return UNKNOWN
+    # ``[sys.argv[0], *sys.argv[2:]]`` has another length for another number of words.
     if of_words:
         return Words(items)
     if isinstance(node, ast.Set):
@@ -210,11 +214,13 @@ def _joined_text(state: State, node: ast.JoinedStr, scope: Scope) -> Any:
 def _formatted(state: State, node: ast.FormattedValue, scope: Scope) -> Any:
     value = evaluate(state, node.value, scope)
     spec = evaluate(state, node.format_spec, scope) if node.format_spec else ""
+    # Python 3.12 changed how a mixed-in enumeration is formatted; only the plain case is the same everywhere.
     if isinstance(value, EnumMember):
         is_plain = not value.is_text and not spec and node.conversion in (-1, 115)
         return value.text if is_plain else UNKNOWN
     if not is_constant(value) or isinstance(value, Count) or not isinstance(spec, str):
         return unknown(state, node, value)
+    # ``f"{x:>99999999}"`` would fill the memory.
     if re.search(r"\d{4}", spec) or len(str(value)) > MAX_TEXT:
         return UNKNOWN
     try:
@@ -233,11 +239,13 @@ def binary(state: State, op: ast.operator, left: Any, right: Any, node: ast.AST)
     """Return the result of an arithmetic operator."""
     if state.trace is not None and (holds_words(left) or holds_words(right)):
         return add(state.trace, op, left, right, node)
+    # ``pathlib``: a path divided by a text is a path.
     if isinstance(left, PathText) and isinstance(op, ast.Div):
         return PathText(f"{left}/{right}") if isinstance(right, str) else UNKNOWN
     if isinstance(left, list) and isinstance(right, list) and type(op) in SETS:
         return call_method(left, SETS[type(op)], [right], {})
     function = ARITHMETIC.get(type(op))
+    # Lists and dictionaries may hold records and unknown values; joining them looks at none.
     is_sum = isinstance(op, ast.Add | ast.BitOr) and type(left) is type(right) and isinstance(left, list | dict)
     if function is None or not (is_sum or (is_constant(left) and is_constant(right))):
         return UNKNOWN
@@ -265,6 +273,7 @@ def _boolean(state: State, node: ast.BoolOp, scope: Scope) -> Any:
             first = value
     if first is None:
         return value
+    # ``name = sys.argv[1] or "x"``: the default is not used for a word that is there.
     return first if stops_at and isinstance(first, Word | Converted) else UNKNOWN
 
 
@@ -309,6 +318,7 @@ def _compare(state: State, node: ast.Compare, scope: Scope) -> Any:
 
 
 def _compared(op: ast.cmpop, left: Any, right: Any) -> Any:
+    # Records are compared by identity with None alone: it is the one value that no record equals.
     if isinstance(op, ast.Is | ast.IsNot) and right is None and left is not UNKNOWN:
         return (left is None) is isinstance(op, ast.Is)
     if isinstance(op, ast.In | ast.NotIn) and isinstance(right, dict) and is_constant(left) and not is_open(right):
@@ -333,6 +343,7 @@ def _conditional(state: State, node: ast.IfExp, scope: Scope) -> Any:
         with doubting(state, node, side):
             found.append(_attempt(state, each, scope))
     words = [each for each in found if isinstance(each, Word | Converted)]
+    # ``int(word) if word.isdigit() else 5``: where the word is used, it is this one.
     if len(words) == 1:
         return words[0]
     return found[0] if same_value(*found) else UNKNOWN
@@ -344,8 +355,10 @@ def _subscript(state: State, node: ast.Subscript, scope: Scope) -> Any:
         edges = [evaluate(state, edge, scope) for edge in (node.slice.lower, node.slice.upper, node.slice.step)]
         return _slice(state, value, edges, node)
     key = evaluate(state, node.slice, scope)
+    # ``Mode = Literal["a", "b"]``, later ``choices=get_args(Mode)``.
     if isinstance(value, Symbol) and value.name in LITERALS:
         return ForeignCall(LITERALS[0], list(key) if isinstance(key, tuple) else [key], {}, node)
+    # ``Colour["RED"]``; a subscripted generic class is not a value that any reader needs.
     if isinstance(value, ClassValue):
         return value.members.get(key, UNKNOWN) if isinstance(key, str) else UNKNOWN
     if isinstance(value, InstanceValue) and value.is_tuple and isinstance(key, int):
@@ -458,6 +471,7 @@ def _rounds(state: State, generators: list[ast.comprehension], scope: Scope) -> 
                 inner = Scope(parent=outer, label=scope.label)
                 bind(state, generator.target, each, inner)
                 holds = _all_hold(state, generator.ifs, inner)
+                # A list of choices with an undecidable filter is not a list of choices.
                 if (holds is UNKNOWN and state.trace is None) or len(following) >= MAX_ITEMS:
                     return None
                 if holds is UNKNOWN or holds:  # a trace keeps a word whose test is undecidable

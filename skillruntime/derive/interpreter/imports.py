@@ -59,6 +59,7 @@ def follow_import_from(state: State, node: ast.ImportFrom, scope: Scope) -> None
     """Follow ``from a import b as c``."""
     module = _absolute(node, scope)
     for alias in node.names:
+        # ``from x import *`` takes the public names, or those in ``__all__`` (language reference, 7.11).
         if alias.name != "*":
             scope.names[alias.asname or alias.name] = _bound(state, module, alias.name)
             continue
@@ -83,6 +84,8 @@ def _bound(state: State, module: str, name: str) -> Imported | Symbol:
 
 def _may_be_beside(state: State, module: str) -> bool:
     """Whether *module* can be one beside the script: the standard library's are never looked for there."""
+    # A neighbour never replaces a module of the standard library: Python finds a script's directory first, but no
+    # script that works shadows it.
     parts = module.split(".")
     return (
         state.neighbours is not None
@@ -100,10 +103,12 @@ def _beside(state: State, module: str) -> Scope | None:
     read = sum(scope is not None for scope in state.modules.values())
     if state.neighbours is None or not _may_be_beside(state, module):
         return None
+    # A skill may bundle a whole package; its scripts' arguments need a few modules of it.
     if read >= MAX_MODULES or len(state.modules) > MAX_LOOKUPS:
         return None
     package = ""
     source = state.neighbours(module)
+    # A package is its ``__init__``.
     if source is None and (source := state.neighbours(f"{module}.__init__")) is not None:
         package = module
     state.text_read += len(source or "")

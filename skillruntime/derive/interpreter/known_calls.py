@@ -120,11 +120,13 @@ def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
         return UNKNOWN
     if arguments and isinstance(arguments[0], ClassValue) and (items := items_of(arguments[0])) is not UNKNOWN:
         arguments = [items, *arguments[1:]]
+    # ``list(range(10**9))`` would fill the memory.
     if any(isinstance(each, range) and len(each) > MAX_ITEMS for each in arguments):
         return UNKNOWN
     if not all(_may_be_passed(name, each) for each in (*arguments, *named.values())):
         return UNKNOWN
     try:
+        # A range is never expanded: ``choices=range(1, 65536)`` is a minimum and a maximum.
         if name == "builtins.range":
             return range(*arguments)
         if name in ("builtins.str", "builtins.repr") and isinstance(arguments[0], EnumMember):
@@ -160,6 +162,7 @@ def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str,
     kind = type(receiver)
     if isinstance(receiver, PathText):
         return _path_method(receiver, name, arguments)
+    # Sets are represented by lists, in the order of the source, so that choices keep it.
     if kind is list and name in _SET_METHODS and len(arguments) == 1:
         return _combined(receiver, name, items_of(arguments[0]))
     if kind is str:
@@ -254,6 +257,7 @@ def _path_method(path: PathText, name: str, arguments: list[Any]) -> Any:
 
 def _is_costly(receiver: Any, name: str, arguments: list[Any]) -> bool:
     """Whether the result could be huge, though what it is made of is not."""
+    # ``"{:99999}".format(x)``.
     if name == "format":
         return re.search(r"\d{4}", receiver) is not None
     if name == "join":

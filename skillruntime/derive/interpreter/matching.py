@@ -18,6 +18,7 @@ def fits(state: State, pattern: ast.pattern, value: Any, node: ast.Match, scope:
     """Return whether *value* fits *pattern*, or UNKNOWN; the names in it are bound."""
     trace = state.trace
     match pattern:
+        # A capture or ``_`` fits everything (PEP 634, "Capture patterns").
         case ast.MatchAs(pattern=inner, name=name):
             found = True if inner is None else fits(state, inner, value, node, scope)
             if name is not None and found is not False:
@@ -45,6 +46,7 @@ def _fits_sequence(state: State, patterns: list[ast.pattern], value: Any, node: 
     star = next((index for index, each in enumerate(patterns) if isinstance(each, ast.MatchStar)), None)
     if trace is not None and isinstance(value, Words):
         trace.expect(len(patterns) - (star is not None), len(value))
+    # A sequence pattern fits by length first (PEP 634, "Sequence patterns").
     if len(value) != len(patterns) if star is None else len(value) < len(patterns) - 1:
         return False
     found: Any = True

@@ -54,6 +54,7 @@ CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 115: st
 
 def truth(value: Any) -> Any:
     """Return whether *value* is true, or UNKNOWN."""
+    # ``if yaml:`` depends on what is installed.
     if value is UNKNOWN or isinstance(value, Symbol | BoundMethod) or is_open(value):
         return UNKNOWN
     if isinstance(value, str | list | tuple | dict | set | int | float | bytes | range) or value is None:
@@ -80,10 +81,12 @@ def is_costly(left: Any, op: ast.operator, right: Any) -> bool:
             return sizes[0] * numbers[0] > MAX_TEXT
         case ast.Add() if sizes:
             return sum(sizes) > MAX_TEXT
+        # ``1 << 20`` is a size; ``2 ** 10**9`` is an attack.
         case ast.Pow() | ast.LShift():
             return not all(number <= 64 for number in numbers) and not (
                 len(numbers) == 2 and numbers[1] <= 16 and numbers[0] < 10_000
             )
+        # ``"%99999d" % x``.
         case ast.Mod() if isinstance(left, str):
             return re.search(r"\d{4}|\*", left) is not None
         case _:

@@ -100,6 +100,7 @@ class Relevance:
                     if name in self.constants:
                         changed.add(name)
                     self.constants[name] = value
+        # A constant that is changed somewhere is not constant.
         for name in changed:
             self.constants.pop(name, None)
 
@@ -109,6 +110,7 @@ class Relevance:
         It may end something, mentions *known* names or of the words, or calls a function that does, or that mentions
         the names which all functions *share*.
         """
+        # A trace does not follow objects: words in a class are reported as not followed.
         if isinstance(statement, ast.ClassDef):
             return False
         summary = self._summary(statement)
@@ -140,6 +142,8 @@ class Relevance:
         if name not in self.functions:
             return False
         if name not in self._touching:
+            # Most functions of a script compute; following them would cost a hundred times what their declarations
+            # need.
             self._touching[name] = False  # for a function that calls itself
             summary = self._summary(self.functions[name])
             self._touching[name] = summary.touches or any(self.touches(each) for each in summary.names - {name})

@@ -195,6 +195,7 @@ def follow(state: State, statements: Iterable[ast.stmt], scope: Scope) -> None:
     if trace is not None:
         state.steps -= len(pending)
     for index, statement in enumerate(pending):
+        # A ``continue`` or ``break`` under an undecidable condition came before.
         if state.early.round:  # a round of a loop may have ended: the rest of it may not be reached
             state.early.round = False
             perhaps(state, pending[index:], scope)
@@ -263,16 +264,19 @@ def fork(state: State, node: ast.AST, scope: Scope, ways: list[Callable[[], obje
             ends.append(end)
             _note_end(state, end)
             continue
+        # ``else: sys.exit(1)``: what follows is reached by the other ways only.
         if not leaves:
             met.append(scope.names)
             all_shown = all_shown and state.trace is not None and state.trace.usage_shown
     if state.trace is not None:
         state.trace.usage_shown = all_shown if met else shown
+    # Every way ends: so does the statement, and the mildest end counts, because it accepts most words.
     if not met:
         scope.names = dict(before)
         if ends:
             raise min(ends, key=_weight)
         return
+    # Names that only one way assigns are kept: the script would fail where it used a missing one.
     scope.names = met[0]
     for other in met[1:]:
         for name in {**scope.names, **other}:

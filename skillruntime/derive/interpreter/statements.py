@@ -121,11 +121,13 @@ def _raise(state: State, node: ast.Raise, scope: Scope) -> None:
             for each in node.exc.args:  # raise SystemExit(main())
                 evaluate(state, each, scope)
         return
+    # A bare ``raise`` repeats the exception that is being handled.
     if node.exc is None:
         raise ScriptError("Exception")
     name = dotted(node.exc.func) if isinstance(node.exc, ast.Call) else dotted(node.exc)
     if isinstance(node.exc, ast.Call):
         evaluate(state, node.exc, scope)
+    # ``raise SystemExit`` without a status ends the script with 0.
     if name == "SystemExit":
         raise ScriptExit(state.trace.usage_shown)
     raise ScriptError(name.rpartition(".")[2])
@@ -143,6 +145,7 @@ def _function(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef, scope:
     value: Any = FunctionValue(node, scope, defaults=defaults_of(state, node.args, scope))
     for decorator in reversed(node.decorator_list):
         applied = evaluate(state, decorator, scope)
+        # ``@contextmanager``, ``@lru_cache``, ``@retry``.
         if isinstance(applied, Symbol) and applied.name not in state.library:
             continue  # a decorator of another library is assumed to keep the signature
         result = call(state, applied, [value], {}, decorator)
@@ -163,6 +166,7 @@ def _class(state: State, node: ast.ClassDef, scope: Scope) -> None:
     kind = ClassValue(node.name, [evaluate(state, base, scope) for base in node.bases], {}, node=node)
     body = Scope(kind.names, Scope({"__class__": kind}, scope))
     follow(state, node.body, body)
+    # `fork` may have replaced the dictionary of the scope.
     kind.names = body.names
     if kind.descends_from(*_ENUMS):
         kind.members |= _members(node, kind)
@@ -198,6 +202,7 @@ def _for(state: State, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
     if state.trace is not None:
         items = _traced_items(state.trace, node, value, items)
     if items is UNKNOWN:
+        # After a loop of unknown rounds the target is unknown too.
         bind(state, node.target, UNKNOWN, scope)
         perhaps(state, node.body, scope, is_round=True)
         return
@@ -207,6 +212,7 @@ def _for(state: State, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
             state.trace.read(item, node)
         bind(state, node.target, item, scope)
         try:
+            # An earlier round may have broken out of the loop: this one may not happen.
             if state.early.loop:
                 perhaps(state, node.body, scope)
             else:
@@ -236,6 +242,7 @@ def _while(state: State, node: ast.While, scope: Scope) -> None:
         if known is False:
             follow(state, node.orelse if state.trace is not None else [], scope)
             return
+        # ``while True:`` is a menu or a server: one round shows what it declares.
         if state.trace is None or known is UNKNOWN or isinstance(node.test, ast.Constant):
             perhaps(state, node.body, scope, is_round=True)
             return
@@ -266,6 +273,7 @@ def _try(state: State, node: ast.Try | ast.TryStar, scope: Scope) -> None:
                 scope.names[name] = kept(value, before[name])
     # What is declared is declared on the way that works; a handler matters for the names that it gives instead:
     # ``except ImportError: yaml = None``.
+    # Each handler starts from the names before the body: how far that came is unknown.
     for handler in node.handlers:
         inner = Scope(dict(before), scope.parent, scope.outside)
         if any(isinstance(each, ast.Import | ast.ImportFrom | ast.Assign) for each in handler.body):
@@ -291,6 +299,7 @@ def _traced_try(state: State, node: ast.Try | ast.TryStar, scope: Scope) -> None
             follow(state, node.body, scope)
     except ScriptError as error:
         handler = next((each for each in node.handlers if _catches(each, error.name)), None)
+        # ``finally`` runs on the way out too.
         if handler is None:
             follow(state, node.finalbody, scope)
             raise
@@ -342,9 +351,11 @@ def _members(node: ast.ClassDef, kind: ClassValue) -> dict[str, EnumMember]:
     found: dict[str, EnumMember] = {}
     for statement in node.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
+        # Names with a leading underscore are not members (``enum``: sunder and private names).
         for name in [each.id for each in targets if isinstance(each, ast.Name) and not each.id.startswith("_")]:
             value = kind.names.get(name, UNKNOWN)
             if isinstance(statement, ast.Assign) and _is_auto(statement.value):
+                # ``auto()``: `enum.StrEnum` gives the name in lower case, `enum.Enum` counts from one.
                 value = name.lower() if kind.descends_from("enum.StrEnum") else len(found) + 1
             if not isinstance(value, FunctionValue):
                 found[name] = EnumMember(node.name, name, value, is_text, _text(kind, name, value))
@@ -356,6 +367,7 @@ def _text(kind: ClassValue, name: str, value: Any) -> Any:
     try:
         shown = kind.find("__str__")
     except KeyError:
+        # `enum.StrEnum.__str__` is ``str.__str__``.
         if kind.descends_from("enum.StrEnum"):
             return value
         return f"{kind.name}.{name}" if kind.bases == [Symbol("enum.Enum")] else UNKNOWN
@@ -376,6 +388,7 @@ def _leaves(statement: ast.stmt) -> bool:
         return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         name = ast.unparse(statement.value.func)
+        # ``parser.error()`` and ``ctx.exit()`` end the script too.
         return name in ("sys.exit", "exit", "quit", "os._exit") or name.endswith((".exit", ".error"))
     return False
 
@@ -385,6 +398,7 @@ def _catches(handler: ast.ExceptHandler, name: str) -> bool:
         return True
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     known = {dotted(each).rpartition(".")[2] for each in kinds}
+    # Both are subclasses of LookupError (Python's documentation, "Exception hierarchy").
     wide = {"Exception", "BaseException"} | ({"LookupError"} if name in ("IndexError", "KeyError") else set())
     return bool(known & (wide | {name}))
 

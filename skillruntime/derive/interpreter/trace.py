@@ -43,6 +43,7 @@ class Trace:
         if isinstance(value, Converted | Head):
             value = value.word
         if isinstance(value, Word):
+            # ``sys.argv[0]`` is the script's own name.
             if value.place == 0:
                 return None
             role = self.outcome.role(value.place)
@@ -69,6 +70,7 @@ class Trace:
         """Record that the variable *name* of *scope* holds *value*."""
         key = (scope.label, name)
         self.outcome.bound[key] = value
+        # A plain value is known too, but statements that use it alone say nothing of words.
         is_plain = isinstance(value, str | bool | float | type(None)) or type(value) is int
         if name in self.relevance.counters or not (value is UNKNOWN or is_plain):
             self.known.add(name)
@@ -98,6 +100,7 @@ class Trace:
 
     def look_aside(self, module: Scope) -> None:
         """Record the functions and classes that mention words and were never followed."""
+        # Only words that stay in the module can be reached from functions that are never called.
         names = {name for name, value in module.names.items() if isinstance(value, Words)}
         aside = [each for each in self.relevance.functions.values() if id(each) not in self.entered]
         found = [each for each in (*aside, *self.relevance.classes) if names and self.relevance.mentions(each, names)]

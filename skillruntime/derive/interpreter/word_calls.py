@@ -48,6 +48,7 @@ def leave_script(state: State, name: str, arguments: list[Any], node: ast.AST) -
     trace.touch(status, node)
     if node.args and shows_usage(node):
         trace.usage_shown = True
+    # ``sys.exit("message")`` prints it and ends with status 1 (Python's documentation of ``sys.exit``).
     fails = isinstance(status, str) or (isinstance(status, int) and status != 0)
     is_text = bool(node.args) and isinstance(node.args[0], ast.JoinedStr | ast.BinOp)
     raise ScriptExit(fails or is_text or trace.usage_shown)
@@ -63,6 +64,7 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return Count(len(first))
         case "builtins.len" if isinstance(first, list | tuple | dict):
             return len(first)
+        # An iterator over the words is taken from in places that cannot be counted.
         case "builtins.iter" if isinstance(first, Words):
             trace.lose(BY_HAND, node)
             return UNKNOWN
@@ -70,6 +72,7 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return Words(first)
         case "builtins.list" | "builtins.tuple" | "builtins.set" if isinstance(first, list | tuple):
             return list(first)
+        # The index is left unknown: ``sys.argv[i + 1]`` in such a loop takes options apart by hand.
         case "builtins.enumerate" if isinstance(first, list | tuple):
             return [(UNKNOWN, each) for each in first]
         case "builtins.range" if all(isinstance(each, int) for each in values) and 1 <= len(values) <= 3:
@@ -78,6 +81,7 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
         case "builtins.map" if len(values) == 2 and isinstance(values[1], list):
             kind = _CONVERTERS.get(getattr(values[0], "name", ""))
             return [_converted(state, each, kind, node) for each in values[1]]
+        # A word is a text already.
         case "builtins.str" if isinstance(first, Word):
             return first
         case "builtins.isinstance":
@@ -106,6 +110,7 @@ def _converted(state: State, value: Any, kind: str | None, node: ast.AST) -> Any
         return UNKNOWN
     if isinstance(value, Converted) and kind != value.kind:
         return UNKNOWN
+    # A conversion under a condition may not happen, so the word may be any text.
     if role is not None and not state.uncertain:
         role.kinds.add(kind)
     return Converted(word, kind)
@@ -125,6 +130,7 @@ def call_method_on_words(
             prefixes = first if isinstance(first, tuple) else (first,)
             found = [starts_with(trace, receiver, each, node) for each in prefixes]
             return True if True in found else UNKNOWN if UNKNOWN in found else False
+        # ``key, _, value = word.partition("=")`` takes ``--size=3`` apart.
         if name in ("partition", "rpartition", "split", "rsplit") and first in ("=", ":="):
             trace.lose(OPTIONS_BY_HAND, node)
         return receiver if name in _SAME_WORD and not values else _used(state, receiver, values, named, node)
@@ -133,10 +139,12 @@ def call_method_on_words(
     if isinstance(receiver, list):
         return _of_list(state, receiver, name, values, node)
     if isinstance(receiver, str) and name == "join" and isinstance(first, list):
+        # ``" ".join(sys.argv)`` prints the command line.
         if any(isinstance(each, Word) and each.place == 0 for each in first):
             return UNKNOWN  # the whole command line, to be shown
         for each in first:
             role = trace.touch(each, node)
+            # ``" ".join(sys.argv[1:])``: one text that a shell would split into words.
             if role is not None and receiver == " ":
                 role.joined = True
         return UNKNOWN
@@ -170,6 +178,7 @@ def _of_list(state: State, items: list[Any], name: str, values: list[Any], node:
     trace = state.trace
     assert trace is not None
     first = values[0] if values else None
+    # ``argv[argv.index("--out") + 1]``: a flag with the value behind it.
     if name == "index" and isinstance(first, str):
         trace.outcome.flags[first] = True
         for place, each in enumerate(items):
@@ -182,6 +191,7 @@ def _of_list(state: State, items: list[Any], name: str, values: list[Any], node:
         trace.lose(BY_HAND, node)
     if name not in _CHANGES:
         return _used(state, items, values, {}, node)
+    # Another reader of ``sys.argv`` would see the change.
     if items is trace.words:
         trace.lose("the script changes sys.argv", node)
         return UNKNOWN

@@ -38,6 +38,7 @@ def compare(trace: Trace, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -
             found = equal(trace, left, right, node)
             return found if found is UNKNOWN or isinstance(op, ast.Eq | ast.Is) else not found
     if isinstance(left, int) and isinstance(right, int):
+        # ``len(sys.argv) > 3``: three words are enough to fail, four to pass.
         if isinstance(left, Count):
             trace.expect(right + 1, left)
         elif isinstance(right, Count):
@@ -52,6 +53,7 @@ def equal(trace: Trace, left: Any, right: Any, node: ast.AST) -> Any:
     if isinstance(right, Word | Head | Count) and not isinstance(left, Word | Head | Count):
         left, right = right, left
     if isinstance(left, Head):
+        # ``word[0] == "-"`` tests for a flag.
         if isinstance(right, str) and right and not right.strip("-"):
             return _starts_with_dash(trace, left.word, right)
         trace.touch(left, node)
@@ -59,6 +61,7 @@ def equal(trace: Trace, left: Any, right: Any, node: ast.AST) -> Any:
     if isinstance(left, Word):
         if isinstance(right, str):
             return is_literal(trace, left, right)
+        # A word that is there is a text.
         if right is None:
             return False
         trace.touch((left, right), node)
@@ -67,6 +70,7 @@ def equal(trace: Trace, left: Any, right: Any, node: ast.AST) -> Any:
         trace.expect(right + 1, left)
     if left is UNKNOWN or right is UNKNOWN or isinstance(left, Converted) or isinstance(right, Converted):
         return UNKNOWN
+    # ``sys.argv[1:] == []`` tests the number of words.
     if isinstance(left, Words) or isinstance(right, Words):
         if not isinstance(left, list) or not isinstance(right, list):
             return False
@@ -176,6 +180,7 @@ def part(trace: Trace, value: Any, bounds: list[Any], node: ast.AST) -> Any:
 
 def entry(trace: Trace, table: dict[Any, Any], key: Any, node: ast.AST) -> Any:
     """Return what *table* holds for *key*, or raise the script's KeyError."""
+    # ``COMMANDS[sys.argv[1]]``: the keys are the words that the script accepts.
     if isinstance(key, Word) and all(isinstance(each, str) for each in table):
         for each in table:
             is_literal(trace, key, each)

@@ -58,6 +58,7 @@ def read_annotation(state: State, node: ast.expr | None, scope: Scope) -> Annota
             return Annotation(TEXT)
         case ast.Constant(value=None):
             return Annotation(TEXT, "None", True)
+        # A postponed annotation, ``"Path | None"`` (PEP 563).
         case ast.Constant(value=str(text)):
             try:
                 return read_annotation(state, ast.parse(text, mode="eval").body, scope)
@@ -100,10 +101,12 @@ def _either(parts: list[Annotation]) -> Annotation:
 
 def _subscripted(state: State, outer: str, parts: list[ast.expr], scope: Scope) -> Annotation:
     match outer:
+        # ``Optional[int]`` is ``int | None`` (PEP 484).
         case "Optional":
             return replace(read_annotation(state, parts[0], scope), optional=True)
         case "Union":
             return _either([read_annotation(state, part, scope) for part in parts])
+        # ``Annotated[int, typer.Option(...)]`` (PEP 593).
         case "Annotated":
             made = tuple(
                 each for each in (evaluate(state, part, scope) for part in parts[1:]) if isinstance(each, ForeignCall)
@@ -113,6 +116,7 @@ def _subscripted(state: State, outer: str, parts: list[ast.expr], scope: Scope) 
             values = [evaluate(state, part, scope) for part in parts]
             if all(isinstance(value, str) for value in values):
                 return Annotation(ValueType({"type": "string", "enum": values}), "Literal")
+        # ``tuple[int, int]`` takes two words, ``tuple[int, ...]`` any number.
         case "Tuple" | "tuple":
             kinds = [read_annotation(state, part, scope) for part in parts if not _is_ellipsis(part)]
             if len({repr(kind.value) for kind in kinds}) == 1:

@@ -27,6 +27,7 @@ from skillruntime.derive.text_fields import expanded
 __all__ = ["Read", "read_argument", "to_json"]
 
 _NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER": "...", "PARSER": "A..."}
+# The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
 _SWITCHES = ("store_true", "store_false", "store_const", "append_const")
 _ACTIONS = {
     "argparse.BooleanOptionalAction": "optional_boolean",
@@ -56,11 +57,14 @@ def read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str
     """Return the argument that was asked for, what could not be read of it, or None for ``--help`` and its like."""
     shown = next((each for each in asked.arguments if isinstance(each, str)), "an argument")
     named = _with_registered(parser, asked.named)
+    # ``add_argument(*names)``: which flags there are decides everything else, so nothing is guessed.
     if any(not isinstance(each, str) for each in asked.arguments):
         return Unread(shown, "its name is computed", asked.line)
+    # ``add_argument("--x", **options)`` with unknown options: any of them may change what the flag takes.
     if "**" in named:
         return Unread(shown, "its options are computed", asked.line)
     action = _action(named.get("action", "store"), named)
+    # Both print and exit (`_HelpAction`, `_VersionAction`): no call of the script with them does its work.
     if action in ("help", "version"):
         return None
     if not action:
@@ -68,16 +72,19 @@ def read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str
     if not asked.certain:
         return Unread(shown, "whether it is there depends on a condition", asked.line)
     flags = tuple(asked.arguments)
+    # `add_argument` (line 1419): the first name decides; without a prefix character it is positional.
     is_option = bool(flags) and flags[0][:1] in prefixes and flags[0][:1] != ""
     dest = named.get("dest")
     if not isinstance(dest, str):
         if not flags:
             return Unread(shown, "its name is computed", asked.line)
+        # `_get_optional_kwargs` (line 1560): the first long flag names the destination, dashes become underscores.
         dest = _dest(flags, prefixes) if is_option else flags[0]
     if not is_option:
         flags = ()
     nargs = named.get("nargs")
     if isinstance(nargs, Symbol):
+        # ``nargs=argparse.REMAINDER``: the constants of argparse are texts (lines 96-102).
         nargs = _NARGS.get(nargs.name.rpartition(".")[2], UNKNOWN)
     if not isinstance(nargs, str | int | None):
         return Unread(shown, "the number of its values is computed", asked.line)
@@ -107,6 +114,7 @@ def _action(value: Any, named: dict[str, Any]) -> str:
         case ClassValue() if "nargs" not in named and (known := _action_above(value)):
             return known
         case ClassValue() if value.descends_from("argparse.Action", "argparse._StoreAction", "argparse._AppendAction"):
+            # A class of the script's own that calls itself a switch stores something when its flag is there.
             if named.get("nargs") == 0:
                 return "store_true"
             try:
@@ -115,6 +123,7 @@ def _action(value: Any, named: dict[str, Any]) -> str:
                 return "store"
             node = constructor.node if isinstance(constructor, FunctionValue) else None
             defaults = [*node.args.defaults, *node.args.kw_defaults] if node else []
+            # ``def __init__(self, option_strings, dest, nargs=0, ...)``: the constructor decides what the flag takes.
             sets_nargs = any(getattr(default, "value", None) in (0, "?", "*", "+") for default in defaults)
             return "" if sets_nargs and "nargs" not in named else "store"
         case _:
@@ -123,6 +132,8 @@ def _action(value: Any, named: dict[str, Any]) -> str:
 
 def _action_above(kind: ClassValue) -> str:
     """The action of argparse's own that *kind* is made from, where it leaves that one's constructor alone."""
+    # An action that overrides the constructor may set any ``nargs``; one that only overrides ``__call__`` keeps its
+    # parent's.
     if isinstance(kind.names.get("__init__"), FunctionValue):
         return ""
     for base in kind.bases:
@@ -140,6 +151,7 @@ def _dest(flags: tuple[str, ...], prefixes: str) -> str:
 
 def _default(parser: ParserModel, dest: str, named: dict[str, Any], otherwise: Any) -> Any:
     value = named.get("default", parser.named.get("argument_default", otherwise))
+    # `set_defaults` (line 1400) wins over the argument's own default, whichever came first.
     value = parser.defaults.get(dest, value)
     return UNKNOWN if isinstance(value, Symbol) else value
 
@@ -149,13 +161,16 @@ def _read_switch(parser: ParserModel, argument: Argument, action: str, named: di
     default = _default(parser, argument.name, named, unset)
     description = expanded(named.get("help"), default, argument.name)
     argument = replace(argument, description=description)
+    # The value that the flag stores; `_StoreTrueAction` (line 982) and its opposite fix it.
     const = {"store_true": True, "store_false": False}.get(action, to_json(named.get("const")))
     flag = next((each for each in argument.flags if len(each) > 2), argument.flags[0] if argument.flags else "")
     match action:
         case "count":
+            # `_CountAction` adds one to the default for each flag: no call can reach a number below it.
             base = default if isinstance(default, int) and not isinstance(default, bool) else 0
             argument = replace(argument, takes="count", default=base)
         case "optional_boolean":
+            # `BooleanOptionalAction` (line 885) adds ``--no-x`` for each long flag.
             off = f"{flag[:2]}no-{flag[2:]}"
             known = default if isinstance(default, bool) else ABSENT
             required = named.get("required") is True
@@ -175,6 +190,7 @@ def _read_valued(
     if named.get("type") is UNKNOWN:
         value = ValueType(TEXT.schema, unsure="its type is computed")
     if "choices" in named and named["choices"] is not None:
+        # `_check_value` (line 2547) compares the converted value, so choices are read after the type.
         choices = _choices(named["choices"], named.get("type"), value)
         if choices is None:
             parser.unread.append(Unread(argument.shown, "its choices are computed", asked.line))
@@ -185,6 +201,7 @@ def _read_valued(
     if value.unsure:
         parser.notes.append(f"{argument.shown}: {value.unsure}; it is passed on as text")
     default = _default(parser, argument.name, named, None)
+    # The destination holds a list, so its default must be one.
     is_many = action in ("append", "extend") or nargs in ("*", "+", "...", "A...") or isinstance(nargs, int)
     takes: Takes = "value"
     length, least = None, 0
@@ -197,6 +214,7 @@ def _read_valued(
             takes = "rest"
         case int():
             takes, length, least = "values", nargs, nargs
+    # `_ExtendAction` (line 1249) calls ``list.extend``: with one word it adds its letters.
     if action == "extend" and takes == "value" and value.encode == "text" and not value.unsure:
         return Unread(argument.shown, "it takes its text apart, letter by letter", asked.line)
     repeat = action in ("append", "extend")
@@ -204,15 +222,19 @@ def _read_valued(
         repeat = False
     known = _as_given(default, value, is_many)
     if repeat or action == "extend":
+        # `_AppendAction` (line 1016) copies the default and appends.
         known = ABSENT  # what is given is added to it: it cannot be said by saying it again
         if isinstance(default, list | tuple) and default:
             parser.notes.append(f"{argument.shown}: what is given is added to the default {to_json(default)!r}")
     required = named.get("required") is True
     if not argument.flags:
+        # `_get_positional_kwargs` (line 1544): a positional is required unless it may match no word.
         required = nargs not in ("?", "*", "...") and not (nargs == "*" and "default" in named)
+    # Neither answer is safe: one refuses good calls, the other sends bad ones.
     if named.get("required") is UNKNOWN:
         parser.unread.append(Unread(argument.shown, "whether it is required is computed", asked.line))
     description = expanded(named.get("help"), default, argument.name)
+    # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own where no text can express it.
     bare = takes == "optional" and not isinstance(named.get("const"), str | int | float | None)
     bare = bare or (takes == "optional" and isinstance(named.get("const"), bool))
     return Read(
@@ -243,6 +265,7 @@ def _never_given(parser: ParserModel, asked: Asked, argument: Argument) -> Unrea
 
 def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
     """The schema of one of *value*; None where the choices cannot be read, empty where none can be given."""
+    # ``choices=range(1, 11)`` is a range of integers; as an enumeration it would fill the schema.
     if isinstance(value, range) and value.step == 1 and base.schema.get("type") == "integer":
         return {"type": "integer", "minimum": value.start, "maximum": value.stop - 1} if len(value) else {}
     items = items_of(value)
@@ -251,12 +274,15 @@ def _choices(value: Any, kind: Any, base: ValueType) -> dict[str, Any] | None:
     plain: list[Any] = []
     for item in items:
         if isinstance(item, EnumMember):
+            # A plain enumeration's member equals no text, so without ``type=Colour`` it can never be chosen.
             if not (item.is_text or isinstance(kind, ClassValue)):
                 continue
             item = item.value
+        # A path compares equal to another path only, and a ``type=Path`` makes one of the word.
         plain.append(str(item) if isinstance(item, PathText) else item)
     known = base.schema.get("type")
     if base.unsure:
+        # An unknown converter may return anything; where all choices are texts it is assumed to return text.
         kinds: tuple[type, ...] = (str,) if all(isinstance(item, str) for item in plain) else ()
     else:
         kinds = {"string": (str,), "integer": (int,), "number": (int, float)}.get(str(known), ())
@@ -271,6 +297,7 @@ def _as_given(default: Any, value: ValueType, is_many: bool) -> Any:
     """The default as it would be given: text is converted as argparse does it; ABSENT where it cannot be said."""
     if default is None or default is UNKNOWN:
         return ABSENT
+    # `_get_values` (line 2465) converts a default only where it is a text; the items of a list stay as they are.
     if is_many:
         if not isinstance(default, list | tuple):
             return ABSENT
@@ -280,6 +307,7 @@ def _as_given(default: Any, value: ValueType, is_many: bool) -> Any:
     kind = value.schema.get("type")
     try:
         match value.encode, kind, plain:
+            # argparse converts a text default by the argument's type (`parse_known_args`, line 2135).
             case "json", _, str():
                 return json.loads(plain)
             case {"join": str(separator)}, _, str():
@@ -294,6 +322,8 @@ def _as_given(default: Any, value: ValueType, is_many: bool) -> Any:
                 plain = float(plain)
     except ValueError:
         return ABSENT
+    # A default outside the workspace is the script's business: declared, it would make a call fail that says nothing
+    # of it.
     if value is PATH or value.schema.get("format") == "path":
         return plain if isinstance(plain, str) and re.match(r"(?!/|~|[A-Za-z]:|-$)(?!.*\.\.)", plain) else ABSENT
     kinds: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
@@ -313,6 +343,7 @@ def to_json(value: Any) -> Any:
         case None | bool() | int():
             return value
         case float():
+            # JSON has neither NaN nor infinity (RFC 8259, section 6).
             return value if value == value and abs(value) != float("inf") else ABSENT
         case list() | tuple() | set():
             items = [to_json(item) for item in value]

@@ -20,9 +20,12 @@ __all__ = ["read_parser"]
 def read_parser(state: State, parser: ParserModel, *, description: str = "") -> Command:
     """Return the command that *parser* declares, with its commands below it."""
     prefixes = parser.named.get("prefix_chars", "-")
+    # ``prefix_chars="+/"``: flags and values that look like flags are recognised by these (`_parse_optional`, line
+    # 2229).
     prefixes = prefixes if isinstance(prefixes, str) and prefixes else "-"
     own = first_paragraph(parser.named.get("description")) or first_paragraph(parser.named.get("help"))
     command = Command("argparse", own or description, prefixes=prefixes)
+    # A word that starts with one is replaced by the lines of a file (`_read_args_from_files`, line 2163).
     files = parser.named.get("fromfile_prefix_chars")
     command.files = files if isinstance(files, str) else ""
     if parser.defaults.pop("**", None) is UNKNOWN:
@@ -42,11 +45,13 @@ def read_parser(state: State, parser: ParserModel, *, description: str = "") -> 
         for number in numbers
         if sum(each.group == number for each in command.arguments) > 1
     }
+    # A group of one excludes nothing; only its ``required`` counts.
     lone = {number for number in parser.groups if number not in command.exclusive}
     command.arguments = [_alone(each, parser) if each.group in lone else each for each in command.arguments]
     command.unread += parser.unread
     command.notes += parser.notes
     if parser.partial:
+        # Words that the parser does not know go to another program or parser (`parse_known_args`, line 1875).
         command.notes.append("the script passes over arguments that it does not know (parse_known_args)")
     _read_subparsers(state, parser, command)
     return command
@@ -54,6 +59,7 @@ def read_parser(state: State, parser: ParserModel, *, description: str = "") -> 
 
 def _resolve(parser: ParserModel, found: Read, reads: list[Read]) -> None:
     """With ``conflict_handler="resolve"`` a later argument takes its flags from an earlier one."""
+    # With the usual handler argparse raises at the second use of a flag, so the script does not run at all.
     if parser.named.get("conflict_handler") != "resolve":
         return
     for earlier in list(reads):
@@ -83,12 +89,14 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     arguments = [read.argument for read in group]
     if len(group) == 1:
         return [replace(arguments[0], name=_named_by_flag(group[0], dest))]
+    # ``--color`` and ``--no-color`` with one destination: a boolean with a flag for each answer.
     if sorted(actions) == ["store_false", "store_true"]:
         yes = arguments[actions.index("store_true")]
         no = arguments[actions.index("store_false")]
         text = yes.description or no.description
         return [replace(yes, name=dest, off_flag=_flag(no), default=ABSENT, description=text, group=None)]
     constants = [read.const for read in group]
+    # ``--json``/``--yaml`` with ``dest="format"``: each flag stores its own constant.
     are_switches = all(action in ("store_const", "store_true", "store_false") for action in actions)
     are_distinct = len({repr(const) for const in constants}) == len(constants)
     if are_switches and are_distinct and all(isinstance(const, str | int | float) for const in constants):
@@ -101,6 +109,7 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
             Argument(dest, (), "one_of", description=described, choices=pairs, required=required, group=group_number)
         ]
     named = [replace(read.argument, name=_named_by_flag(read, dest, always=True)) for read in group]
+    # These add to the destination instead of replacing it, so several may be given.
     if any(action in ("append", "append_const", "extend", "count") for action in actions):
         return named
     # The last one given would win: so at most one is. A number below zero is not one of the parser's own groups.
@@ -137,11 +146,14 @@ def _ordered(arguments: list[Argument], command: Command) -> list[Argument]:
     open_ended: Argument | None = None
     for argument in arguments:
         if not argument.flags and argument.takes != "one_of":
+            # `_match_arguments_partial` (line 2213) matches positionals as one greedy regular expression.
             is_open = argument.takes == "rest" or (argument.takes == "values" and argument.length is None)
             is_fixed = argument.required and not is_open
             if open_ended is not None and not is_fixed:
                 _out_of_reach(argument, open_ended, command)
                 continue
+            # Behind an open list only a positional with a fixed number of words can get one: backtracking gives it
+            # some.
             open_ended = argument if is_open else open_ended
         kept.append(argument)
     return kept
@@ -162,10 +174,12 @@ def _alone(argument: Argument, parser: ParserModel) -> Argument:
 
 
 def _read_subparsers(state: State, parser: ParserModel, command: Command) -> None:
+    # `add_subparsers` (line 1817) refuses a second call.
     for subparsers in parser.subparsers[:1]:
         if not subparsers.parsers:
             command.unread.append(Unread("commands", "none of them can be read"))
             continue
+        # Without ``dest`` the name of the command is not stored, so any name will do for ours.
         dest = subparsers.named.get("dest")
         if isinstance(dest, Symbol):
             dest = None
@@ -175,6 +189,7 @@ def _read_subparsers(state: State, parser: ParserModel, command: Command) -> Non
             command.commands[word] = read_parser(state, below)
         for argument in command.arguments:
             if argument.takes in ("values", "rest") and argument.length is None and not argument.flags:
+                # The subparsers action is a positional with ``nargs="A..."``: an open list before it takes its word.
                 command.unread.append(Unread(argument.name, "it would swallow the command"))
         command.arguments = [
             each
@@ -185,4 +200,5 @@ def _read_subparsers(state: State, parser: ParserModel, command: Command) -> Non
 
 def _does_without(parser: ParserModel, required: Any) -> bool:
     """Whether the script has something to do without a command: it says so by a default function."""
+    # Since Python 3 a parser with subparsers accepts no command; a script that sets a default function expects that.
     return required is not True and any(key in parser.defaults for key in ("func", "handler", "fn", "run", "callback"))

@@ -105,6 +105,7 @@ class ParserModel(Model):
         if parent is None:
             self.unread.append(Unread("parents", "a parent parser cannot be read"))
             return
+        # `_add_container_actions` (line 1504) copies a parent's groups, so their numbers must not meet our own.
         shift = len(self.groups)
         for asked in parent.asked:
             group = None if asked.group is None else asked.group + shift
@@ -130,6 +131,7 @@ class ParserModel(Model):
                 return ForeignCall("argparse.Action", arguments, named, node, self)
             case "add_argument_group":
                 return GroupModel(self, None)
+            # At most one of its arguments may be given (`take_action`, line 1960).
             case "add_mutually_exclusive_group":
                 number = len(self.groups)
                 self.groups[number] = named.get("required") is True
@@ -138,27 +140,32 @@ class ParserModel(Model):
                 subparsers = SubparsersModel(self, named)
                 self.subparsers.append(subparsers)
                 return subparsers
+            # Under a condition any of these may hold, so none is declared.
             case "set_defaults":
                 self.defaults |= named if state.uncertain <= self.level else dict.fromkeys(named, UNKNOWN)
                 return None
             case "parse_args" | "parse_intermixed_args":
                 raise Found(self)
+            # Two-stage scripts read ``--config`` first and parse again; the reading goes on.
             case "parse_known_args" | "parse_known_intermixed_args":
                 self.partial = True
                 state.doubts.clear()  # whoever comes here was asked for all of it
                 state.models.append(self)  # the last one that parses is the one that the script is called with
                 return UNKNOWN
+            # ``parser.register("type", "bool", str2bool)``: the registry names converters and actions (line 1390).
             case "register" if len(arguments) == 3 and all(isinstance(each, str | None) for each in arguments[:2]):
                 self.registered[arguments[0], arguments[1]] = arguments[2]
                 return None
             case "register" | "add_arguments":
                 self.unread.append(Unread("arguments", f"added by {name}", getattr(node, "lineno", None)))
+        # ``_add_action``, ``_remove_action``: whatever they do, the arguments are not only what was declared.
         if name.startswith("_"):
             self.unread.append(Unread("arguments", f"changed by {name}", getattr(node, "lineno", None)))
         return UNKNOWN
 
     def attribute(self, name: str) -> Any:
         """Return what the parser was made with, one of its two own groups, or a method."""
+        # ``parser._action_groups.pop()`` is a known trick to put required options first in the help.
         if name in ("_optionals", "_positionals"):
             return GroupModel(self, None)
         if name == "_action_groups":
@@ -220,11 +227,13 @@ class SubparsersModel(Model):
         kind = self.named.get("parser_class", self.parser.kind)
         made = call(state, kind, [], given, node) if isinstance(kind, ClassValue) else None
         model = parser_of(made) or ParserModel(state, given)
+        # ``add_subparsers(parser_class=...)`` with a class that cannot be read: it may add arguments of its own.
         if kind is not None and parser_of(made) is None and kind != Symbol("argparse.ArgumentParser"):
             model.unread.append(Unread("arguments", "the class of its parser cannot be read", line))
         if not isinstance(word, str):
             self.parser.unread.append(Unread("a command", "its name is computed", line))
             return made or model
+        # ``if sys.platform == "linux": commands.add_parser("mount")``.
         if state.uncertain > self.parser.level:
             self.parser.unread.append(Unread(word, "whether the command is there depends on a condition", line))
         self.parsers[word] = model
@@ -250,6 +259,7 @@ def parser_of(value: Any) -> ParserModel | None:
 
 
 def _make_parser(state: State, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> ParserModel:
+    # The positional parameters of ``ArgumentParser.__init__`` (line 1737).
     order = ("prog", "usage", "description", "epilog", "parents")
     model = ParserModel(state, dict(zip(order, arguments, strict=False)) | named)
     state.models.append(model)

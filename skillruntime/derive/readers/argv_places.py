@@ -64,6 +64,7 @@ def rest_of(top: Outcome, most: int) -> int:
     rest = most
     while rest > 1 and rest - 1 in top.roles and top.roles[rest - 1].uses == last.uses:
         rest -= 1
+    # One word at the end is used differently from all before it.
     if rest == most:
         raise Undecided("what a word means depends on how many there are")
     return rest
@@ -75,6 +76,7 @@ def most_alike(accepted: dict[int, Outcome]) -> int:
     read: set[int | str] = set()
     for number, outcome in sorted(accepted.items()):
         places = {place for place in outcome.roles if is_read(outcome, place)}
+        # A longer command line ignores a word that a shorter one reads.
         if read - places:
             break
         read, most = places, number
@@ -125,6 +127,7 @@ def undashed(value: ValueType, place: int, accepted: dict[int, Outcome]) -> Valu
     kind = value.schema.get("type") if prefix else None
     if kind == "string":
         return replace(value, schema={**value.schema, "pattern": _UNDASHED[prefix[:2]]})
+    # ``word.startswith("-")`` is a flag to the script, so a negative number cannot be said.
     if kind in ("integer", "number") and prefix == "-":
         return replace(value, schema={**value.schema, "minimum": 0})
     return value
@@ -135,6 +138,7 @@ def _default_of(role: Role, place: int, without: Outcome, top: Outcome, value: V
     for key in role.names:
         last, known = top.bound.get(key), without.bound.get(key)
         word = last.word if isinstance(last, Converted) else last
+        # The variable holds something else in the end: the default is not of this word.
         if not isinstance(word, Word) or word.place != place:
             continue
         fits: tuple[type, ...] = {"integer": (int,), "number": (int, float)}.get(str(value.schema.get("type")), (str,))
@@ -145,6 +149,7 @@ def _default_of(role: Role, place: int, without: Outcome, top: Outcome, value: V
 
 def _is_inside(default: Any, value: ValueType) -> bool:
     """Whether a default that is a path stays in the directory that the script is called in."""
+    # See `argparse_arguments._as_given`.
     if value.schema.get("format") != "path":
         return True
     return not default.startswith(("/", "~", "\\")) and ".." not in re.split(r"[/\\]", default)
@@ -152,6 +157,7 @@ def _is_inside(default: Any, value: ValueType) -> bool:
 
 def name_of(role: Role, otherwise: str) -> str:
     """Return the first variable of *role* that says something."""
+    # The name of a loop variable says nothing about the word.
     names = [name.strip("_").lower() for _, name in role.names]
     return next((name for name in names if name not in ("arg", "a", "x", "w", "word", "")), otherwise)
 
@@ -163,6 +169,7 @@ def flag_of(flag: str, roles: list[Role] | None) -> Argument:
         raise Undecided(BY_HAND)
     if roles is None:
         return Argument(name, (flag,), "nothing")
+    # A value that is looked up and never used is not an argument.
     if not all(each.uses for each in roles):
         raise Undecided(BY_HAND)
     return Argument(name, (flag,), "value", kind_of(roles))

@@ -112,15 +112,18 @@ class _Study:
         begin = len(fixed) + 1
         compared = self._compared(calls, fixed)
         by_hand = [each for each in compared if each[1].startswith("-") and each[1] not in _HELP]
+        # One flag may be a guard; several are a parser that takes its words one by one.
         if len(by_hand) > 1:
             raise Undecided(BY_HAND)
         variants = {(place, text): self._calls((*fixed, (place, text))) for place, text in compared}
         choices = {key: each for key, each in variants.items() if each.accepted}
         places = {place for place, _ in choices}
+        # The script refuses every other word in that position: the literals are choices.
         if choices and all(number < min(places) for number in accepted):
             if len(places) == 1 and next(iter(choices))[1].startswith("-"):
                 return self._guarded(choices, fixed, begin)
             return self._chosen(choices, variants, accepted, fixed, begin)
+        # Every trace ended in the usage: what makes the script work depends on more than words.
         if not accepted:
             raise Undecided("no number of words is known to be right")
         command = Command("places", arguments=self._places(calls, fixed, begin))
@@ -147,10 +150,12 @@ class _Study:
         known = dict(fixed)
         outcomes: list[Outcome] = []
         asked = 0
+        # Two words beyond the largest number that the script tests for show whether more are read.
         for number in range(first, WORDS_LIMIT + 3):
             outcome = self._trace([Word(place, known.get(place)) for place in range(number + 1)])
             outcomes.append(outcome)
             asked = max(asked, outcome.asked)
+            # ``while len(args) < n`` asks for one more each time.
             if asked > WORDS_LIMIT:
                 break
             if number >= asked + 2:
@@ -171,6 +176,7 @@ class _Study:
             for place, literals in outcome.compared.items():
                 if isinstance(place, int) and place not in known:
                     found |= {(place, text): None for text in literals if text}
+        # Each literal costs a round of traces.
         if len(found) > LITERALS_LIMIT:
             raise Undecided("the script tests for too many words")
         return list(found)
@@ -195,6 +201,7 @@ class _Study:
         if not 0 <= index < len(arguments) or arguments[index].takes != "value":
             return arguments
         kind = kind_of([each.roles.get(calls.first, Role()) for each in calls.accepted.values()])
+        # ``n = None if word == "all" else int(word)``: a literal that is not a number leaves text.
         if kind == arguments[index].value:
             return arguments
         return [replace(each, value=TEXT) if each is arguments[index] else each for each in arguments]
@@ -202,6 +209,7 @@ class _Study:
     def _guarded(self, choices: dict[tuple[int, str], _Calls], fixed: Fixed, begin: int) -> Command:
         """A flag that must come before its value, behind all other words."""
         (place, text), calls = next(iter(choices.items()))
+        # ``tool --in FILE`` with a fixed position is read; anything freer is a parser.
         if len(choices) > 1 or fixed or self._flags(calls, ((place, text),)):
             raise Undecided(BY_HAND)
         if self._compared(calls, ((place, text),)):
@@ -229,12 +237,14 @@ class _Study:
         levels = {text: self.level((*fixed, (place, text))) for text in texts}
         name = _choice_name(choices[(place, texts[0])], place)
         first = levels[texts[0]]
+        # All words are followed by the same arguments: a choice, not a command.
         if all(_same_command(each, first) for each in levels.values()):
             value = ValueType({"type": "string", "enum": texts})
             choice = Argument(name, value=value, required=not accepted)
             if accepted and (first.chooser or any(each.required for each in first.arguments)):
                 raise Undecided("a word decides what follows")
             return replace(first, arguments=[choice, *first.arguments])
+        # ``git remote add``: two levels are the most that stays readable.
         if any(each.chooser for each in levels.values()):
             raise Undecided("a word decides what follows")
         return Command("places", chooser=name, commands=levels, chooser_required=not accepted)
@@ -244,6 +254,7 @@ class _Study:
         accepted = calls.accepted
         least, most = min(accepted), most_alike(accepted)
         accepted = {number: each for number, each in accepted.items() if number <= most}
+        # ``len(sys.argv) in (2, 4)``: a schema of positions cannot leave out three.
         if sorted(accepted) != list(range(least, most + 1)):
             raise Undecided("not every number of words is right")
         top = accepted[most]
@@ -277,6 +288,7 @@ class _Study:
                 raise Undecided("what a word means depends on how many there are")
         role = top.roles[rest]
         name = name_of(role, "words")
+        # ``" ".join(sys.argv[1:])`` is one text for the caller.
         if role.joined and len(uses) == 1:
             return [Argument("text" if name == "words" else name, required=least >= rest)]
         value = kind_of([each.roles[rest] for number, each in accepted.items() if number >= rest])
@@ -286,6 +298,7 @@ class _Study:
 
     def _check(self, calls: _Calls, fixed: Fixed, place: int, accepted: dict[int, Outcome]) -> None:
         """Raise where a word that starts with a dash is taken for something else than the others."""
+        # Only a position that is tested for dashes can take a dashed word differently.
         if not any(place in each.dashes for each in accepted.values()):
             return
         for number in accepted:
@@ -319,6 +332,7 @@ class _Study:
                     if not takes[flag] and with_flags.flags.get(flag):
                         takes[flag] = True
                         with_flags = self._trace(self._words(fixed, number, group, takes))
+                # ``"--dark" in sys.argv`` beside ``sys.argv[2]``: the flag may be taken for the second word.
                 if not is_undisturbed(with_flags, outcome):
                     raise Undecided("a flag may be where a word is read by its position")
                 for flag in group:
@@ -341,6 +355,7 @@ class _Study:
 
     def _is_refused(self, calls: _Calls, fixed: Fixed, flag: str) -> bool:
         """Whether a call with *flag* does nothing: it asks for help."""
+        # Help flags are not arguments: they do nothing else.
         if flag not in _HELP:
             return False
         return all(self._trace(self._words(fixed, n, [flag], {flag: False})).refused for n in calls.accepted)
@@ -359,6 +374,7 @@ def _usage_of(source: Relevance) -> list[Argument] | None:
     texts = [_written(node) for node in source.texts]
     lines = [line for text in texts if re.search(r"(?i)\busage\s*:", text) for line in find_usages(text)]
     read = [arguments for line in dict.fromkeys(lines) if (arguments := read_usage(line)) is not None]
+    # Usage lines that disagree name nothing.
     return read[0] if read and all(each == read[0] for each in read) and len(read) == len(set(lines)) else None
 
 

@@ -37,6 +37,7 @@ class ClickCommandModel(Model):
                 command = arguments[0] if arguments else named.get("cmd")
                 word = arguments[1] if len(arguments) > 1 else named.get("name")
                 if isinstance(command, ClickCommandModel | TyperModel):
+                    # ``group.add_command(command, name=None)``.
                     word = command.name if word is None else word
                     if isinstance(word, str) and state.uncertain == 0:
                         self.commands[word] = command
@@ -97,6 +98,7 @@ def _decorate(state: State, arguments: list[Any], named: dict[str, Any], node: a
     """Apply what a decorator factory gave to a function."""
     made, target = arguments[0], arguments[1] if len(arguments) > 1 else None
     library, _, what = made.symbol.partition(".")
+    # A decorator of common options wraps the function, and hands on its parameters (``__click_params__``).
     if what == "wraps" and made.arguments and isinstance(made.arguments[0], FunctionValue):
         original = made.arguments[0]
         if isinstance(target, FunctionValue):
@@ -104,6 +106,7 @@ def _decorate(state: State, arguments: list[Any], named: dict[str, Any], node: a
             target.wrapped = original.wrapped or original
         return target
     if isinstance(target, ClickCommandModel) and what in _PARAMETERS:
+        # ``@click.option`` above ``@click.command``: click prepends it to the command's parameters.
         target.declared.insert(0, made)
         return target
     if not isinstance(target, FunctionValue):
@@ -123,6 +126,7 @@ def _click_command(made: ForeignCall, target: FunctionValue, *, is_group: bool) 
     given = made.arguments[0] if made.arguments else made.named.get("name")
     word = given if isinstance(given, str) else target.name.lower().replace("_", "-")
     if not isinstance(given, str):
+        # Since click 8.2 these endings of a function's name are dropped.
         for ending in ("-command", "-cmd", "-group", "-grp"):
             word = word.removesuffix(ending) or word
     command = ClickCommandModel(target, word, made.named, is_group=is_group)

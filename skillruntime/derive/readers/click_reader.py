@@ -38,6 +38,7 @@ _TYPES = {
     "click.UUID": ValueType({"type": "string", "format": "uuid"}),
     "click.Path": PATH,
     "click.File": PATH,
+    # click's BOOL takes words, not a switch: ``--cache true`` (click.types.BoolParamType).
     "builtins.bool": _WORDS,
 }
 
@@ -47,6 +48,7 @@ def read_click(state: State, model: ClickCommandModel, description: str = "") ->
     function = model.function.wrapped or model.function if model.function else None
     documented = ast.get_docstring(function.node) if function and not isinstance(function.node, ast.Lambda) else None
     described = if_known(model.named.get("help")) or if_known(model.named.get("short_help")) or documented
+    # The help option's text is ``help``, else the docstring (click.decorators.command).
     command = Command("click", first_paragraph(_before_form_feed(described)) or description)
     used = {each.name for each in command.arguments}
     for made in model.declared:
@@ -88,11 +90,14 @@ def split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | No
         if re.fullmatch(r"[A-Za-z_]\w*", each):
             name = each
             continue
+        # ``--shout/--no-shout``; flags that start with a slash are separated by a semicolon (click's documentation,
+        # "Boolean Flags").
         separator = ";" if each.startswith("/") else "/"
         yes, _, no = (part.strip() for part in each.partition(separator))
         flags += [yes] if yes else []
         off = no or off
     if not name and flags:
+        # click.core.Option._parse_decls: the flag with the longest prefix names the parameter.
         longest = max(flags, key=lambda flag: (len(re.match(r"^[^\w]*", flag)[0]), 0))  # type: ignore[index]  # matches ""
         name = longest.lstrip("-/+").replace("-", "_").lower()
     return name, tuple(flags), off
@@ -105,6 +110,7 @@ def _read_parameter(state: State, made: Any, command: Command) -> Argument | Unr
     line = getattr(made.node, "lineno", None)
     declarations = [each for each in made.arguments if isinstance(each, str)]
     shown = declarations[0] if declarations else what
+    # Eager: they print and exit before anything else happens.
     if what in ("version_option", "help_option"):
         return None
     if what == "uncertain":
@@ -113,6 +119,7 @@ def _read_parameter(state: State, made: Any, command: Command) -> Argument | Unr
         return Argument("yes", ("--yes",), "nothing", required=True, description="Confirm the action")
     if what == "password_option" or len(declarations) != len(made.arguments) or "**" in made.named or not declarations:
         return Unread(shown, "it asks at a terminal" if what == "password_option" else "it is computed", line)
+    # A class of its own may take any number of words; an eager callback usually prints and exits.
     if "cls" in made.named or ("callback" in made.named and made.named.get("is_eager") is True):
         if "cls" in made.named:
             return Unread(shown, "it is of a class of its own", line)
@@ -132,9 +139,11 @@ def _read_argument(
     if not isinstance(nargs, int):
         return Unread(declared, "the number of its values is computed", line)
     default = fitting_default(named.get("default"), value, nargs != 1)
+    # click.core.Argument: required unless it has a default or takes any number of words.
     required = named.get("required", "default" not in named and nargs >= 0) is True
     description = flattened(named.get("help"))
     argument = Argument(declared.lower().replace("-", "_"), (), "value", value, required, default, description)
+    # ``nargs=-1`` takes all words that are left; click allows one such argument.
     if nargs == -1:
         return replace(argument, takes="values", least=int(required), default=ABSENT)
     return argument if nargs == 1 else replace(argument, takes="values", length=nargs, least=nargs)
@@ -148,6 +157,7 @@ def _read_option(
     if not flags:
         return Unread(declarations[0], "it has no flag", line)
     default = named.get("default")
+    # ``prompt=True`` reads from the terminal, which a tool does not have.
     asks = named.get("prompt", False) not in (None, False)
     required = named.get("required") is True or asks  # without it, it would ask at a terminal
     kind = named.get("type")
@@ -157,6 +167,7 @@ def _read_option(
     is_flag = named.get("is_flag")
     if is_flag is UNKNOWN:
         return Unread(flags[0], "whether it takes a value is computed", line)
+    # click.core.Option.__init__: a slash in the declaration, a flag value, or a boolean default makes a flag.
     if is_flag is None:
         is_flag = (
             off is not None or ("flag_value" in named and kind is None) or (isinstance(default, bool) and kind is None)
@@ -204,6 +215,7 @@ def read_click_type(state: State, kind: Any, default: Any) -> ValueType:
         probe = default[0] if isinstance(default, list | tuple) and default else default
         match probe:
             case bool():
+                # Without a type the default's type is the type (click.types.convert_type).
                 return _WORDS
             case int():
                 return _TYPES["click.INT"]
@@ -242,6 +254,7 @@ def _read_choice(made: ForeignCall) -> ValueType:
     items = items_of(given)
     if items is UNKNOWN or not all(isinstance(item, str | EnumMember) for item in items):
         return ValueType(TEXT.schema, unsure="its choices are computed")
+    # ``Choice(Colour)`` takes the members' names (click 8.2).
     words = [item.name if isinstance(item, EnumMember) else item for item in items]
     return ValueType({"type": "string", "enum": words}) if words else TEXT
 
@@ -250,6 +263,7 @@ def _read_range(made: ForeignCall) -> ValueType:
     kind = "integer" if made.symbol.endswith("IntRange") else "number"
     edges = dict(zip(("min", "max", "min_open", "max_open", "clamp"), made.arguments, strict=False)) | made.named
     schema: dict[str, Any] = {"type": kind}
+    # A clamped range accepts any number, and changes it.
     if edges.get("clamp") is not True:
         for edge, closed in (("min", "minimum"), ("max", "maximum")):
             number = edges.get(edge)

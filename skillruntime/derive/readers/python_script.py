@@ -44,6 +44,7 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         tree = ast.parse(text)
     except (SyntaxError, ValueError, MemoryError):
         return None
+    # A script may mention argparse and use click: the first that declares something counts.
     if may_parse and (reading := _read_argparse(tree, neighbours)) is not None:
         return reading
     if _DECORATED.search(text) and (reading := _read_decorated(tree, neighbours)) is not None:
@@ -143,6 +144,7 @@ def _last_partial(state: State) -> ParserModel | None:
 def _candidates(state: State, tree: ast.Module) -> Iterator[Any]:
     values = [value for value in state.module.names.values() if isinstance(value, FunctionValue | ClassValue)]
     functions = {value.name: value for value in values if isinstance(value, FunctionValue)}
+    # Names that packages give the function of a console script.
     for name in ("main", "cli", "run", "_main", "entry_point"):
         if name in functions:
             yield functions.pop(name)

@@ -52,12 +52,14 @@ class _Seen:
 def read_places(code: str) -> Places:
     """Return what *code*, which has no functions and no options in it, takes by its position."""
     found = Places()
+    # ``if [ "$1" = "--force" ]; then shift; fi``: the positions that follow depend on it.
     if any(match[1] not in _HELP for match in _DASHED.finditer(code)):
         found.unread.append(Unread("arguments", "options are taken apart by hand"))
         return found
     seen, rest = _follow(code, found)
     if found.unread:
         return found
+    # ``$3`` without ``$2``: something else takes that word.
     if sorted(seen) != list(range(1, len(seen) + 1)) or (rest is not None and rest.least != len(seen)):
         found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
         return found
@@ -96,8 +98,10 @@ def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None
             rest = Argument(listed[1].lower(), (), "values", least=offset)
         elif joined := _JOINED.match(line):
             rest = Argument(joined[1].lower(), least=offset)
+        # ``exec python3 tool.py "$@"``: the words are another program's.
         elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log\w*)\b", line):
             found.unread.append(Unread("arguments", "the script passes its words on"))
+        # After ``shift``, ``$1`` is the next word (POSIX, 2.15 shift).
         if re.search(r"\bshift\b", line):
             if (
                 rest is not None
@@ -111,6 +115,7 @@ def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None
 
 def _see(place: _Seen, match: re.Match[str]) -> None:
     operator, text = match[2] or "", match[3] or ""
+    # ``${1:?message}`` ends the script where the word is missing (POSIX, 2.6.2 parameter expansion).
     if operator.endswith("?"):
         place.needed = True
     elif operator:
@@ -142,6 +147,7 @@ def _least(code: str) -> int | None:
             continue
         number = int(match[2])
         match match[1], _OR.match(code, match.end()) is not None:
+            # ``[ $# -lt 2 ] && usage``; with ``||`` the test is one that must hold.
             case (("-lt" | "<" | "-ne" | "!="), False) | (("-eq" | "==" | "-ge" | ">="), True):
                 return number
             case (("-le" | "<="), False) | (("-gt" | ">"), True):
@@ -169,6 +175,7 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
         used_inside = {int(ref[1] or ref[5]) for _, body in arms for ref in _REFERENCE.finditer(body)} - {index}
         outside = code[: match.start()] + code[match.end() :]
         used_outside = {int(ref[1] or ref[5]) for ref in _REFERENCE.finditer(outside)}
+        # An arm that reads words of its own is a command.
         if used_inside - used_outside or any(_ALL.search(body) for _, body in arms):
             found.arguments.clear()
             found.unread.append(Unread("arguments", "a word decides what follows"))
@@ -177,6 +184,7 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
             found.arguments.clear()
             found.unread.append(Unread("arguments", "options are taken apart by hand"))
             return
+        # Only where ``*)`` refuses are the literals all that is accepted.
         closed = bool(others) and all(refuses(body) for body in others)
         if closed and words and not any(re.search(r"[*?\[$\s]", word) for word in words):
             known = found.arguments[index - 1]

@@ -77,6 +77,7 @@ def _read_loop(loop: str, command: Command, text: str) -> Places:
     for names, body in arms:
         plain = [name for name in names if _FLAG.fullmatch(name)]
         if plain and len(plain) == len(names):
+            # ``--size) width=$2; height=$3; shift 3 ;;``.
             if re.search(r"\$\{?3\b|\bshift\s+[3-9]", body):
                 command.unread.append(Unread(plain[0], "it takes more than one word"))
             elif (argument := _from_arm(plain, body, text)) is not None:
@@ -133,6 +134,7 @@ def _letters(letters: str, code: str, text: str) -> list[Argument]:
     bodies = {match[1]: match[2] for match in _LETTER_ARM.finditer(code[code.index("getopts") :])}
     found: list[Argument] = []
     for match in re.finditer(r"([A-Za-z0-9])(:?)", letters):
+        # A colon behind a letter: the option has an argument (POSIX, getopts).
         letter, takes_value = match[1], bool(match[2])
         assigned = re.search(r"(\w+)=", bodies.get(letter, ""))
         if (
@@ -150,9 +152,12 @@ def _letters(letters: str, code: str, text: str) -> list[Argument]:
 
 def _from_arm(flags: list[str], body: str, text: str) -> Argument | None:
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
+    # They print and exit, or end the flags.
     if long in ("-h", "--help", "-V", "--version", "--"):
         return None
+    # In an arm of the loop ``$1`` is the flag and ``$2`` its value.
     takes_value = re.search(r"\$(?:\{2\b|2\b)", body) is not None
+    # ``items+=("$2")``: the flag may be given again.
     many = takes_value and re.search(r"\w\+=\(\s*\"?\$(?:\{2|2)", body) is not None
     name = long.lstrip("-").replace("-", "_")
     ordered = (long, *(flag for flag in flags if flag != long))

@@ -27,6 +27,7 @@ def main_code(text: str) -> str:
     ['echo', '$1']
     """
     code, functions = _without_functions(_TOKEN.sub(_plain, text))
+    # ``main "$@"`` may call another function with all words.
     for _ in range(3):
         call = next((each for each in _CALL.finditer(code) if each[1] in functions), None)
         if call is None:
@@ -58,10 +59,12 @@ def refuses(code: str) -> bool:
 
 
 def _plain(match: re.Match[str]) -> str:
+    # Text in single quotes is not expanded (POSIX, 2.2.2); one with ``$`` is another program's code, such as awk's.
     if match["single"] is not None:
         return match[0] if "$" not in match[0] else "''"
     if match["comment"] is not None:
         return ""
+    # A here-document: its words are text, but they may use the script's own (POSIX, 2.7.4).
     if match["end"] is not None:
         used = "" if match["quote"] else " ".join(_REFERENCE.findall(match["body"]))
         return f"{match['rest']}\n: {used}" if used else match["rest"]

@@ -51,6 +51,7 @@ def _reads_stdin(node: ast.AST) -> bool:
             return ast.unparse(inner) in ("sys.stdin", "sys.stdin.buffer")
         case ast.Call(func=ast.Attribute(value=ast.Name(id="json"), attr="loads"), args=[inner, *_]):
             return "sys.stdin" in ast.unparse(inner)
+        # ``json.load(sys.stdin) or {}``.
         case ast.BoolOp(values=[first, *_]):
             return _reads_stdin(first)
     return False
@@ -70,6 +71,7 @@ def _collect(where: ast.AST, name: str, properties: dict[str, Any], required: li
         match node:
             case ast.Subscript() if isinstance(node.ctx, ast.Load) and (key := _key_of(node, name)):
                 properties.setdefault(key, {})
+                # ``data["key"]`` without a test fails where the key is missing.
                 if key not in tested:
                     required.append(key)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get"), args=[first, *rest]) if (

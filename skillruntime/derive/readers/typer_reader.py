@@ -27,6 +27,7 @@ def read_typer(state: State, model: TyperModel, description: str = "", *, top: b
     command.unread += [Unread(what, "it is computed", line) for what, line in model.unread]
     if model.callback is not None:
         _read_signature(state, model.callback, command)
+    # A typer application with one command and no callback is that command (typer.main.get_command).
     if top and len(model.commands) == 1 and model.callback is None:
         function, named = next(iter(model.commands.values()))
         if isinstance(function, FunctionValue):
@@ -55,12 +56,14 @@ def _read_signature(state: State, function: FunctionValue, command: Command) -> 
     function = function.wrapped or function
     signature = function.node.args
     positional = [*signature.posonlyargs, *signature.args]
+    # Defaults belong to the last positional parameters (``ast.arguments``).
     missing: list[ast.expr | None] = [None] * (len(positional) - len(signature.defaults))
     pairs = list(zip(positional, [*missing, *signature.defaults], strict=True))
     pairs += list(zip(signature.kwonlyargs, signature.kw_defaults, strict=True))
     for parameter, default_node in pairs:
         annotation = read_annotation(state, parameter.annotation, function.scope)
         default = ABSENT if default_node is None else evaluate(state, default_node, function.scope)
+        # typer passes these itself; they are not on the command line.
         if annotation.name in _CONTEXTS:
             continue
         found = _read_parameter(parameter.arg, annotation, default, parameter.lineno, command)
@@ -79,12 +82,15 @@ def _read_parameter(
         made = default
         declared = list(made.arguments[1:])
         default = made.arguments[0] if made.arguments else made.named.get("default", ABSENT)
+    # ``typer.Option(...)``: typer's sign for "required".
     if default is Ellipsis:
         default = ABSENT
     if any(not isinstance(each, str) for each in declared) or "**" in made.named:
         return Unread(name, "its declaration is computed", line)
+    # A converter of the script's own: what it takes is not declared.
     if any(key in made.named for key in ("parser", "click_type")):
         return Unread(name, "its type is of the script's own", line)
+    # ``--version`` and its like print and exit.
     if made.named.get("is_eager") is True and "callback" in made.named:
         return None
     value = annotation.value
@@ -95,6 +101,7 @@ def _read_parameter(
         command.notes.append(f"{name}: {value.unsure}; it is passed on as text")
     if isinstance(default, EnumMember):
         default = default.value
+    # typer: a parameter without a default is an argument, one with a default an option.
     is_argument = made.symbol == "typer.Argument" or (made is _NOTHING and default is ABSENT)
     required = default is ABSENT
     argument = Argument(
@@ -118,6 +125,7 @@ def _as_option(
     argument: Argument, annotation: Annotation, made: ForeignCall, declared: list[str], default: Any
 ) -> Argument | Unread:
     _, flags, off = split_flags(declared) if declared else ("", (), None)
+    # typer.main.get_click_param: the parameter's name with dashes.
     long = "--" + argument.name.replace("_", "-")
     if made.named.get("prompt") not in (None, False):
         argument = replace(argument, required=True, default=ABSENT)  # without it, it would ask at a terminal
@@ -126,6 +134,7 @@ def _as_option(
         return replace(argument, flags=flags or (long,), takes="count", default=base, required=False)
     if argument.value.schema.get("type") == "boolean" and not annotation.many:
         if not flags and not off:
+            # typer adds the opposite flag to every boolean option that names no flags itself.
             flags, off = (long,), f"--no-{long[2:]}"
         if not flags:
             flags, off = (off or long,), None

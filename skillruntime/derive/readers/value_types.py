@@ -31,12 +31,14 @@ _KNOWN = {
     "builtins.float": _NUMBER,
     "decimal.Decimal": _NUMBER,
     "fractions.Fraction": _NUMBER,
+    # ``bool("False")`` is true: only the empty text is false.
     "builtins.bool": ValueType({"type": "boolean"}, {"words": [[True, "True"], [False, ""]]}),
     "json.loads": _JSON,
     "yaml.safe_load": _JSON,
     "ast.literal_eval": _LITERAL,
     "datetime.date.fromisoformat": _DATE,
     "uuid.UUID": ValueType({"type": "string", "format": "uuid"}),
+    # It knows y, yes, t, true, on, 1 and their opposites (distutils/util.py).
     "distutils.util.strtobool": ValueType({"type": "boolean"}, {"words": [[True, "true"], [False, "false"]]}),
     **dict.fromkeys(("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath"), PATH),
     **dict.fromkeys(("os.path.abspath", "os.path.realpath", "os.path.expanduser", "os.path.normpath"), PATH),
@@ -56,6 +58,7 @@ def read_type(state: State, value: Any) -> ValueType:
             return _KNOWN[name]
         case ForeignCall(symbol="argparse.FileType"):
             return PATH
+        # ``type=str.lower`` of a text keeps it a text.
         case BoundMethod(receiver=str()):
             return TEXT
         case FunctionValue():
@@ -70,6 +73,7 @@ def read_type(state: State, value: Any) -> ValueType:
 
 def _read_enum(kind: ClassValue) -> ValueType:
     """An enumeration is called with the text: only members whose value is text can be meant."""
+    # `_get_value` (argparse.py, line 2521) calls the enumeration with the text.
     texts = [member.value for member in kind.members.values() if isinstance(member.value, str)]
     if texts:
         return ValueType({"type": "string", "enum": texts})
@@ -131,7 +135,9 @@ def _read_comparison(state: State, op: ast.cmpop, right: ast.expr, function: Fun
         or not is_constant(words)
     ):
         return None
+    # The word that reads best in a log, of those that the function accepts.
     yes = "true" if "true" in words else words[0]
+    # Any word that is not listed means no.
     no = next((word for word in ("false", "no", "0") if word not in words), None)
     if not isinstance(yes, str) or no is None:
         return None
@@ -163,6 +169,7 @@ def _read_split(state: State, node: ast.expr, name: str, function: FunctionValue
         case ast.Call(func=ast.Attribute(value=inner, attr="split"), args=[separator]) if _is_stripped(inner, name):
             text = evaluate(state, separator, function.scope)
             if isinstance(text, str) and text and isinstance(item, dict):
+                # An item with the separator in it would become two.
                 if item == {"type": "string"} and len(text) == 1:
                     item = {"type": "string", "pattern": "^[^" + ("\\" if text in "\\^]-" else "") + text + "]*$"}
                 return ValueType({"type": "array", "items": dict(item), "minItems": 1}, {"join": text})
@@ -210,8 +217,10 @@ def _read_converted_once(state: State, node: ast.AST, name: str, function: Funct
             wrapped += ast.walk(each)
         elif isinstance(each, ast.Return) and each.value is not None and _is(each.value, name):
             wrapped.append(each.value)
+    # The text may only be converted, quoted in a message or returned; any other use may change it.
     if not kinds or any(kind is not kinds[0] for kind in kinds) or any(use not in wrapped for use in uses):
         return None
+    # ``if value < 0: raise ArgumentTypeError``: the range is part of the type.
     if kinds[0] in (_INTEGER, _NUMBER):
         return ValueType(dict(kinds[0].schema) | _range(state, node, function))
     return kinds[0]
