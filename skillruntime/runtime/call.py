@@ -53,13 +53,19 @@ class Call:
     accepted: Accepted | None = None
     files_before: dict[str, tuple[int, int, int]] | None = None
     is_unwatched: bool = False
+    execution: dict[str, Any] = field(default_factory=dict)
     target: Target = field(init=False)
     workspace: Workspace = field(init=False)
 
     def context(self, deadline: float | None) -> CallContext:
         """What the runner is given beside the arguments."""
         return CallContext(
-            self.name, self.open_workspace, self.options.get("caller"), self.options.get("config"), deadline
+            self.name,
+            self.open_workspace,
+            self.options.get("caller"),
+            self.options.get("config"),
+            deadline,
+            execution=self.execution,
         )
 
     def open_workspace(self) -> Path:
@@ -85,6 +91,8 @@ class Call:
             warnings.append(f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed")
         if warnings:
             metadata["warnings"] = warnings
+        if "sandbox" in self.execution:
+            metadata["sandbox"] = self.execution["sandbox"]
         metadata["duration_ms"] = round((time.perf_counter() - self.started) * 1000)
         if self.files_before is not None and (files := self.workspace.changes(self.files_before)):
             metadata["files"] = files

@@ -42,6 +42,7 @@ from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.reported_status import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
+from skillruntime.runtime.sandbox.protocol import Sandbox
 from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.workspace import Workspace
@@ -77,6 +78,8 @@ class SkillRuntime:
     *approve* is asked before an untrusted skill's script is run; without it such a script is refused. *runners* are
     factories that other rooms hand down (a remote one, say). *environment* names variables that scripts may see beside
     the usual ones. *workspace* is the directory for calls outside a session; by default a fresh temporary one.
+    *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
+    ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is the seconds for a call where neither the caller nor the contract says; None is no deadline.
     *on_call* is told of every call, skill loaded and resource read, as a `CallRecord`, when it is over.
     """
@@ -91,6 +94,8 @@ class SkillRuntime:
         workspace: str | os.PathLike[str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
         environment: Sequence[str] = (),
+        sandbox: str | Sandbox = "auto",
+        sandbox_trusted: bool = False,
         on_call: Observer | Sequence[Observer] = (),
     ) -> None:
         self._catalog = SkillCatalog() if catalog is None else _checked(catalog)
@@ -100,6 +105,8 @@ class SkillRuntime:
         self._workspace = Workspace(workspace)
         self._timeout = timeout
         self._environment = tuple(environment)
+        self._sandbox = sandbox
+        self._sandbox_trusted = sandbox_trusted
         self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call)
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
@@ -344,7 +351,7 @@ class SkillRuntime:
                 if (runner := factory(skill, contract)) is not None:
                     return runner
             if contract.run.get("script"):
-                return ScriptRunner(skill, contract, self._environment)
+                return ScriptRunner(skill, contract, self._environment, self._sandbox, self._sandbox_trusted)
         raise ToolNotAvailableError(
             f"Nothing here runs {contract.name!r}: its contract names no script and the host registered no function",
             suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",
@@ -372,7 +379,8 @@ async def _run_within_deadline(call: Call) -> Any:
 def _ran_out(call: Call) -> ToolTimeoutError:
     annotations = call.target.contract.annotations
     is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
-    has_stopped = bool(getattr(call.target.runner, "stops_when_cancelled", False))
+    promised = bool(getattr(call.target.runner, "stops_when_cancelled", False))
+    has_stopped = bool(call.execution.get("stopped", promised))
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:
