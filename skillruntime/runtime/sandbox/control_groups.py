@@ -1,6 +1,7 @@
-"""Control groups of version 1: one memory and one process limit for a whole command, where the host is root.
+"""Control groups of version 1: one memory limit for a whole command, where the host is root.
 
-Where they are not mounted or not writable, memory is limited per process and the number of processes by RLIMIT_NPROC.
+Where they are not mounted or not writable, memory is limited per process. The number of processes needs no group: a
+command of a root host has a user of its own, and RLIMIT_NPROC counts by user.
 """
 
 from __future__ import annotations
@@ -11,50 +12,41 @@ from pathlib import Path
 
 __all__ = ["ControlGroup"]
 
-_LIMITS = {"memory": ("memory.limit_in_bytes", "memory"), "pids": ("pids.max", "processes")}
-
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """The directories of one command, below those that the host itself is in."""
+    """The group of one supervisor and its command, below the one that the host itself is in."""
 
-    directories: tuple[str, ...]
+    directory: Path
 
     @classmethod
-    def create(cls, name: str, limits: dict[str, int]) -> ControlGroup | None:
-        """Return the group *name* with *limits*; None where it cannot be made, and then nothing is left of it."""
-        made: list[str] = []
-        try:
-            for controller, path in _own_groups().items():
-                directory = f"/sys/fs/cgroup/{controller}{path.rstrip('/')}/{name}"
-                Path(directory).mkdir(0o700)
-                made.append(directory)
-                file_name, limit = _LIMITS[controller]
-                _write(f"{directory}/{file_name}", str(limits[limit]))
-        except OSError:
-            cls(tuple(made)).remove()
-            return None
-        return cls(tuple(made)) if len(made) == len(_LIMITS) else None
+    def of(cls, supervisor: int) -> ControlGroup:
+        """Return the group of the process *supervisor*; it need not exist."""
+        return cls(_own_group() / f"skillruntime-{supervisor}")
 
-    def enter(self) -> None:
-        """Move this process into the group; its children are born there."""
-        for directory in self.directories:
-            _write(f"{directory}/cgroup.procs", "0")
+    def enter(self) -> bool:
+        """Make the group and move this process into it; its children are born there. Return whether that worked."""
+        try:
+            self.directory.mkdir(0o700)
+            # The kernel waits for every processor here, some 10 ms: the supervisor does it before it has a command.
+            (self.directory / "cgroup.procs").write_text("0", "ascii")
+        except OSError:
+            self.remove()
+            return False
+        return True
+
+    def limit(self, memory: int) -> None:
+        """Limit the group to *memory* bytes."""
+        (self.directory / "memory.limit_in_bytes").write_text(str(memory), "ascii")
 
     def remove(self) -> None:
-        """Remove the directories; one in which a process is still running stays."""
-        for directory in self.directories:
-            with suppress(OSError):
-                Path(directory).rmdir()
+        """Remove the group; one in which a process is still running stays."""
+        with suppress(OSError):
+            self.directory.rmdir()
 
 
-def _own_groups() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in Path("/proc/self/cgroup").read_text("utf-8").splitlines():
-        _, controllers, path = line.split(":", 2)
-        found |= {name: path for name in controllers.split(",") if name in _LIMITS}
-    return found
-
-
-def _write(path: str, text: str) -> None:
-    Path(path).write_text(text, "ascii")
+def _own_group() -> Path:
+    lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
+    found = [line.split(":", 2) for line in lines]
+    path = next((path for _, controllers, path in found if "memory" in controllers.split(",")), "/not-mounted")
+    return Path("/sys/fs/cgroup/memory" + path)

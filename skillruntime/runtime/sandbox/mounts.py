@@ -12,9 +12,12 @@ import os
 import signal
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["stage_mounts"]
+from skillruntime.runtime.sandbox.users import unused_user
+
+__all__ = ["Guest", "stage_mounts"]
 
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same numbers on every architecture
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
@@ -29,8 +32,27 @@ _STAGE = "/sys"
 _SHARED_ROOTS = ("/usr/", "/lib", "/bin", "/sbin", "/etc/", "/proc/", "/sys/", "/dev/", "/nix/", "/opt/")
 
 
-def stage_mounts(paths: Iterable[str], user: int) -> dict[str, str]:
-    """Return where each of *paths* is found by *user*, having moved this process into a mount namespace of its own.
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """The user that a root host becomes for one command, and a user namespace in which root is that user."""
+
+    user: int
+    namespace: int
+
+    @classmethod
+    def create(cls) -> Guest | None:
+        """Return a user that no one else has; None where there is no other user."""
+        user = unused_user()
+        if user is None:
+            return None
+        try:
+            return cls(user, _user_namespace(ctypes.CDLL(None, use_errno=True), (0, 0), user))
+        except OSError:
+            return cls(user, -1)  # without namespaces only Landlock is left, which mounts nothing
+
+
+def stage_mounts(paths: Iterable[str], guest: Guest) -> dict[str, str]:
+    """Return where each of *paths* is found by *guest*, having moved this process into a mount namespace of its own.
 
     Raises:
         OSError: the kernel refuses, or the file system of a path cannot be mounted with another owner.
@@ -40,7 +62,7 @@ def stage_mounts(paths: Iterable[str], user: int) -> dict[str, str]:
     _checked(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make its mounts private")
     staged: dict[str, str] = {}
     trees: list[tuple[int, str, bool]] = []
-    namespaces: dict[tuple[int, int], int] = {}
+    namespaces = {(0, 0): guest.namespace}
     for path in paths:
         if path.startswith(_SHARED_ROOTS):
             staged[path] = path
@@ -52,7 +74,7 @@ def stage_mounts(paths: Iterable[str], user: int) -> dict[str, str]:
             continue
         owner = (status.st_uid, status.st_gid)
         if owner not in namespaces:
-            namespaces[owner] = _user_namespace(libc, owner, user)
+            namespaces[owner] = _user_namespace(libc, owner, guest.user)
         tree = _open_tree(libc, path)
         _set_owner(libc, tree, namespaces[owner], path)
         staged[path] = f"{_STAGE}/{len(trees)}"

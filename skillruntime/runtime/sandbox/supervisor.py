@@ -12,6 +12,7 @@ from __future__ import annotations
 import array
 import ctypes
 import errno
+import gc
 import json
 import os
 import resource
@@ -27,9 +28,9 @@ from typing import Any, NoReturn
 
 from skillruntime.runtime.sandbox import landlock
 from skillruntime.runtime.sandbox.control_groups import ControlGroup
-from skillruntime.runtime.sandbox.mounts import stage_mounts
+from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
 from skillruntime.runtime.sandbox.seccomp import seccomp_program
-from skillruntime.runtime.sandbox.users import drop_capabilities, drop_privileges, give_back_files, unused_user
+from skillruntime.runtime.sandbox.users import drop_capabilities, drop_privileges, give_back_files
 
 __all__ = ["serve"]
 
@@ -38,6 +39,7 @@ ENDING = 5.0
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 36, 4, 22
 _SECCOMP_MODE_FILTER = 2
+_WAITING = 2  # supervisors that wait for a command
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 _ANCILLARY = socket.CMSG_SPACE(5 * array.array("i").itemsize)
 
@@ -45,33 +47,87 @@ _ANCILLARY = socket.CMSG_SPACE(5 * array.array("i").itemsize)
 def serve() -> NoReturn:
     """Serve requests from the socket on descriptor 0 until the host closes it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is the host's to handle
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are not waited for
     requests = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
-    while True:
-        message, ancillary, _, _ = requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
-        if not message:
-            sys.exit(0)
-        descriptors = array.array("i")
-        for _level, _type, data in ancillary:
-            descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-        if os.fork() == 0:
-            requests.close()
+    gc.disable()
+    gc.freeze()  # a collection in a child would copy every page that it shares with its parent
+    _Launcher(requests).serve()
+
+
+class _Launcher:
+    """Keeps supervisors waiting: forking one and moving it into its control group takes longer than many calls do."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._taken, self._taking = os.pipe()
+        self._waiting = 0
+        self._supervisors: dict[int, Guest | None] = {}
+        self._guests: list[Guest] = []  # users of commands that have ended, for the next ones
+        self._woken, waking = os.pipe()
+        for end in (self._woken, waking):
+            os.set_blocking(end, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+
+    def serve(self) -> NoReturn:
+        while True:
+            while self._waiting < _WAITING:
+                self._fork()
+            ready, _, _ = select.select([self._taken, self._woken], [], [])
+            if self._taken in ready:
+                words = os.read(self._taken, 64)
+                if b"e" in words:  # the host closed its end
+                    sys.exit(0)
+                self._waiting -= len(words)
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+                self._reap()
+
+    def _fork(self) -> None:
+        guest = self._guests.pop() if self._guests else Guest.create() if os.geteuid() == 0 else None
+        child = os.fork()
+        if child == 0:
+            signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _supervise(*descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
+            _wait_for_request(self._requests, self._taking, guest)
+        self._supervisors[child] = guest
+        self._waiting += 1
+
+    def _reap(self) -> None:
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                guest = self._supervisors.pop(found[0], None)
+                ControlGroup.of(found[0]).remove()
+                if guest is not None:
+                    self._guests.append(guest)
 
 
-def _supervise(request: int, stdin: int, stdout: int, stderr: int, control: int) -> NoReturn:
-    """Run one command to its end and report it on *control*; the host closing *control* ends the command."""
+def _wait_for_request(requests: socket.socket, taking: int, guest: Guest | None) -> NoReturn:
+    """Wait until this supervisor is given a command."""
+    # Whatever a descendant does to leave, it is handed to this process when its parent ends (prctl(2)): the command
+    # is over when there are no children left.
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)  # it will hold the environment of the command, secrets included
+    group = ControlGroup.of(os.getpid()) if guest is not None else None
+    if group is not None and not group.enter():
+        group = None
+    message, ancillary, _, _ = requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
+    if not message:
+        os.write(taking, b"e")
+        os._exit(0)
+    os.write(taking, b"t")
+    requests.close()
+    descriptors = array.array("i")
+    for _level, _type, data in ancillary:
+        descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+    request, stdin, stdout, stderr, control = descriptors
     report: dict[str, Any] = {}
     try:
         with os.fdopen(request, "rb") as file:
-            run = _Run(json.loads(file.read()), (stdin, stdout, stderr), control)
+            run = _Run(json.loads(file.read()), (stdin, stdout, stderr), control, guest, group)
         report = run.to_end()
     except OSError as error:
         report = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error)}
@@ -85,27 +141,27 @@ def _supervise(request: int, stdin: int, stdout: int, stderr: int, control: int)
 class _Run:
     """One command: what was asked, what runs, and how it is ended."""
 
-    def __init__(self, asked: dict[str, Any], streams: tuple[int, int, int], control: int) -> None:
+    def __init__(
+        self,
+        asked: dict[str, Any],
+        streams: tuple[int, int, int],
+        control: int,
+        guest: Guest | None,
+        group: ControlGroup | None,
+    ) -> None:
         self.asked = asked
         self.level: str = asked["level"]
         self.limits: dict[str, int] = asked["limits"]
         self.streams = streams
         self.control = control
-        self.user = unused_user() if self.level != "none" and os.geteuid() == 0 else None
-        self.group: ControlGroup | None = None
+        self.guest = guest if self.level != "none" else None
+        self.user = None if self.guest is None else self.guest.user
+        self.group = group if self.level != "none" else None
 
     def to_end(self) -> dict[str, Any]:
-        # Whatever a descendant does to leave, it is handed to this process when its parent ends (prctl(2)): the
-        # command is over when there are no children left.
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        _prctl(_PR_SET_DUMPABLE, 0)  # it holds the environment of the command, secrets included
-        if self.user is not None:
-            self.group = ControlGroup.create(f"skillruntime-{self.user}", self.limits)
-        try:
-            code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
-        finally:
-            if self.group is not None:
-                self.group.remove()
+        if self.group is not None:
+            self.group.limit(self.limits["memory"])
+        code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
         if self.user is not None and self.level == "landlock":
             give_back_files(self.asked["writable"], self.user)
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -127,8 +183,6 @@ class _Run:
         return code, self._end_descendants()
 
     def _become_command(self) -> None:
-        if self.group is not None:
-            self.group.enter()
         os.setsid()
         abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
         if self.level == "landlock":
@@ -215,8 +269,6 @@ class _Run:
         return (128 - code if code > 128 else code), stopped and self._end_descendants()
 
     def _become_bubblewrap(self, info: int, block: int) -> None:
-        if self.group is not None:
-            self.group.enter()
         # Before the user is changed, who may not look into the skill's place on the host.
         compiled = [
             f"{at}/__pycache__"
@@ -225,8 +277,8 @@ class _Run:
             if "__pycache__" in names
         ]
         sources = {path: path for path in (*self.asked["readable"], *self.asked["skills"], *self.asked["writable"])}
-        if self.user is not None:
-            sources = stage_mounts(sources, self.user)
+        if self.guest is not None:
+            sources = stage_mounts(sources, self.guest)
         _limit(self.limits, None if self.user is None else self.limits["processes"])
         if self.user is not None:
             drop_privileges(self.user, keep_file_access=False)
@@ -291,6 +343,8 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
     """Run *become*, which replaces this process; report on *failed* why it could not."""
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Where the control group is out of memory, the kernel ends the command before its supervisor.
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
         become()
     except BaseException as error:
         number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO

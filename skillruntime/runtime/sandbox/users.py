@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -28,7 +27,7 @@ def unused_user() -> int | None:
 
     None where there is no other: the root of a user namespace that maps a single user is an unprivileged user outside.
     """
-    wanted = _FIRST + random.SystemRandom().randrange(_COUNT)
+    wanted = _FIRST + int.from_bytes(os.urandom(4), "little") % _COUNT
     lines = Path("/proc/self/uid_map").read_text("ascii").splitlines()
     ranges = [(int(words[0]), int(words[2])) for words in (line.split() for line in lines)]
     if any(first <= wanted < first + count for first, count in ranges):
@@ -36,7 +35,7 @@ def unused_user() -> int | None:
     first, count = max(ranges, key=lambda item: item[1])
     if count < 2:
         return None
-    return first + count - 1 - random.SystemRandom().randrange(min(count // 2, 4096))
+    return first + count - 1 - int.from_bytes(os.urandom(2), "little") % min(count // 2, 4096)
 
 
 def drop_privileges(user: int, *, keep_file_access: bool) -> None:
