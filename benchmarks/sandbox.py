@@ -18,7 +18,7 @@ import anyio
 
 from skillruntime.runtime import Sandbox, SandboxCommand, interpreter_paths, open_sandbox, sandbox_report
 
-ROUNDS = 12
+ROUNDS = 60
 
 
 async def main() -> None:

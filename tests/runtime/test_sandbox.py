@@ -137,14 +137,14 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
     """HOME, TMPDIR and the caches lie in a private directory that is empty and gone afterwards."""
     names = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR")
     expression = (
-        "[(lambda p: (os.makedirs(p, exist_ok=True), open(p + '/made-by-script', 'w').close(), p)[2])(os.environ[name]) "
+        "[(lambda p: (os.makedirs(p, exist_ok=True), open(p + '/made-here', 'w').close(), p)[2])(os.environ[name]) "
         f"for name in {names!r}]"
     )
 
     places = await result_of(level, workspace, expression)
 
     assert len(places) == 4
-    assert not any(Path(place, "made-by-script").exists() for place in places)
+    assert not any(Path(place, "made-here").exists() for place in places)
 
 
 async def test_the_environment_is_what_was_given(level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

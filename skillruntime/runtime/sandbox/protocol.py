@@ -54,8 +54,8 @@ class Finished:
     """How a command ended: its exit code (negative: the signal that ended it) and what it wrote.
 
     ``flooded`` says that stdout went over the limit and the command was killed for it; ``stdout`` is then cut.
-    ``stopped`` says that every process of the command was seen to be gone. ``cpu_seconds`` is what it and its supervisor
-    used, where that is known.
+    ``stopped`` says that every process of the command was seen to be gone. ``cpu_seconds`` is what it and its
+    supervisor used, where that is known.
     """
 
     exit_code: int

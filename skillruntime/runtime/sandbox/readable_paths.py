@@ -15,13 +15,13 @@ from pathlib import Path
 __all__ = ["interpreter_paths", "system_paths"]
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system/sw")
-# Never all of /etc: it holds keys and tokens of services beside what libraries read.
+# Never all of /etc: it holds keys and tokens of services beside what libraries read. And no more than libraries read:
+# bubblewrap reads the whole table of mounts again for each one.
 _ETC = (
-    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki/tls"),
-    *("pki/ca-trust", "alternatives", "localtime", "timezone", "mime.types", "fonts", "magic", "java", "perl"),
-    *("nsswitch.conf", "protocols", "services", "os-release"),
+    *("ld.so.cache", "ssl/certs", "ssl/openssl.cnf", "pki/tls", "pki/ca-trust", "alternatives", "localtime"),
+    *("mime.types", "fonts"),
 )
-_ETC_NETWORK = ("resolv.conf", "hosts", "host.conf", "gai.conf")
+_ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf", "services")
 # What libraries ask for the number of processors and the size of memory.
 _MACHINE = ("/sys/devices/system/cpu",)
 _WITHOUT_NAMESPACES = (
@@ -70,8 +70,11 @@ def interpreter_paths(executable: str) -> tuple[Path, ...]:
 
 
 def _tree(prefix: Path) -> list[Path]:
-    """The parts of an installation: not *prefix* itself, which may be a home directory."""
-    return [prefix / name for name in ("bin", "lib", "lib64", "libexec", "share", "pyvenv.cfg")]
+    """An installation: its directory where it holds nothing else, else the parts that every installation has."""
+    # A virtual environment, or one of the versions of pyenv, nvm and uv. Anything else may be a home directory.
+    if (prefix / "pyvenv.cfg").is_file() or prefix.parent.name in ("versions", "node", "python"):
+        return [prefix]
+    return [prefix / name for name in ("bin", "lib", "lib64", "libexec", "share")]
 
 
 def _links(path: Path) -> list[Path]:

@@ -79,7 +79,9 @@ class _Launcher:
             ready, _, _ = select.select([self._taken, self._woken], [], [])
             if self._taken in ready:
                 words = os.read(self._taken, 64)
-                if b"e" in words:  # the host closed its end
+                if b"e" in words:  # the host closed its end, and that ends every supervisor
+                    while self._supervisors:
+                        self._reap(block=True)
                     sys.exit(0)
                 self._waiting -= len(words)
             if self._woken in ready:
@@ -96,9 +98,9 @@ class _Launcher:
         self._supervisors[child] = guest
         self._waiting += 1
 
-    def _reap(self) -> None:
+    def _reap(self, *, block: bool = False) -> None:
         with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            while (found := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
                 guest = self._supervisors.pop(found[0], None)
                 ControlGroup.of(found[0]).remove()
                 if guest is not None:
@@ -344,7 +346,8 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Where the control group is out of memory, the kernel ends the command before its supervisor.
-        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+        with suppress(OSError):  # an unprivileged host has no group, and may not write there
+            Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
         become()
     except BaseException as error:
         number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
