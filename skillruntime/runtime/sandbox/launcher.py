@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import atexit
 import dataclasses
 import errno
 import json
@@ -310,8 +311,14 @@ class _Launcher:
         self._socket = ours
         self._owner = owner
 
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
 
 _launcher = _Launcher()
+atexit.register(_launcher.close)
 
 
 def _send(descriptors: Sequence[int]) -> None:
