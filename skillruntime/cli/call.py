@@ -14,7 +14,7 @@ from skillruntime.cli.call_arguments import read_arguments
 from skillruntime.cli.output import console, draw_response, echo, exit_code, fail, json_option, print_result
 from skillruntime.cli.remote_source import is_remote
 from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
-from skillruntime.errors import ErrorCode, SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +95,7 @@ def command(
     asking = approve if can_ask else None
     runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
     try:
-        _attach_remote(runtime, name)
+        _attach_remote(runtime, name, yes=yes)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     response = _for_people(runtime.call_blocking(name, sent, version=version, timeout=timeout), catalog, name)
@@ -112,13 +112,29 @@ def command(
     sys.exit(exit_code(response))
 
 
-def _attach_remote(runtime: SkillRuntime, name: str) -> None:
-    """Make the skill *name* callable if a descriptor.json says that it runs at a remote endpoint."""
-    metadata = runtime.catalog.get(name.partition("/")[0])
-    if metadata is not None and (metadata.directory / "descriptor.json").is_file():
-        from skillruntime.remote import attach_remote_skills  # imports an HTTP client: only for remote skills
+def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
+    """Make the skill *name* callable if a descriptor.json says that it runs at a remote endpoint.
 
-        attach_remote_skills(runtime)
+    Raises:
+        AccessDeniedError: its directory is untrusted, and the call was not approved.
+    """
+    metadata = runtime.catalog.get(name.partition("/")[0])
+    if metadata is None or not (metadata.directory / "descriptor.json").is_file():
+        return
+    from skillruntime.remote import AddressGuard, attach_remote_skills  # imports an HTTP client
+
+    # What the arguments hold leaves this machine, as much a matter of trust as running a script.
+    if not (metadata.trusted or yes):
+        question = (
+            f"{metadata.name!r} is in an untrusted directory and sends the arguments to a remote server. Call it?"
+        )
+        if not (sys.stdin.isatty() and click.confirm(question, default=False, err=True)):
+            raise AccessDeniedError(
+                f"The skill {metadata.name!r} is untrusted and runs at a remote server",
+                suggested_action="--yes approves this call, --trust trusts the directories",
+            )
+    # An untrusted descriptor must not name an address inside the user's network.
+    attach_remote_skills(runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None)
 
 
 def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str) -> SkillResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,8 +84,7 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
 
 def no_skills(directories: tuple[str, ...]) -> str:
     """Return what to print when no skill was found."""
-    searched = ", ".join(directories or PLACES)
-    return f"No skills found in {searched}. Use --skills DIRECTORY, or --bundled for the skills that come with it."
+    return f"No skills found in {', '.join(directories or PLACES)}. {_WHERE_ELSE}"
 
 
 def with_next_command(error: SkillNotFoundError, catalog: SkillCatalog, name: str, command: str) -> SkillNotFoundError:
@@ -94,14 +94,28 @@ def with_next_command(error: SkillNotFoundError, catalog: SkillCatalog, name: st
     skill = name.partition("/")[0]
     close = catalog.suggest(skill, 1)
     if skill in catalog:
-        action = f"Run: skillruntime show {skill}"
+        callables = sorted(catalog.activate(skill).contracts)
+        first = f"Use one of: {', '.join(callables)}. " if callables else "It has only instructions. "
+        action = f"{first}Run: {_typed('show', skill)}"
     elif close:
-        action = f"Did you mean {close[0]!r}? Run: skillruntime {command} {close[0]}"
+        action = f"Did you mean {close[0]!r}? Run: {_typed(command, close[0])}"
     elif catalog:
-        action = "Run skillruntime list to see the skills, or add a directory with --skills"
+        action = f"To see the skills, run: {_typed('list')}"
     else:
-        action = "No skills were found here: use --skills DIRECTORY, or --bundled for the skills that come with it"
+        action = f"No skills were found. {_WHERE_ELSE}"
     return SkillNotFoundError(str(error), suggested_action=action)
+
+
+_WHERE_ELSE = "Use --skills DIRECTORY, or --bundled for the skills that come with skillruntime."
+
+
+def _typed(*words: str) -> str:
+    """Return a command line that looks for skills in the places that the present one names."""
+    context = click.get_current_context()
+    directories = context.params.get("directories", ())
+    options = [option for directory in directories for option in ("--skills", directory)]
+    options += ["--bundled"] if context.meta.get(_BUNDLED) else []
+    return shlex.join(["skillruntime", *words, *options])
 
 
 def _remember_bundled(context: click.Context, parameter: click.Parameter, value: bool) -> None:

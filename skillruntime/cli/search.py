@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_LEAST_SHARE = 0.005
+
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
@@ -30,35 +32,33 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)
     found = catalog.search(words, limit)
-    # BM25 gives a word that half of the skills contain no weight at all: such a hit says nothing.
-    hits = [hit for hit in found if hit.score > 0]
+    # Scores compare only within one query, so a person sees them as a share of the best; what rounds to 0 % is noise.
+    hits = [hit for hit in found if hit.score >= found[0].score * _LEAST_SHARE]
 
     def draw(console: Console) -> None:
         from rich.table import Table
 
         if not hits:
-            _say_nothing_found(len(catalog), directories, occurs=bool(found))
+            _say_nothing_found(len(catalog), directories)
         elif not console.is_terminal:
-            print_rows((hit.name, f"{hit.score:.4f}", hit.description) for hit in hits)
+            print_rows((hit.name, f"{hit.score:.4g}", hit.description) for hit in hits)
         else:
             table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
             table.add_column("skill", no_wrap=True)
-            table.add_column("score", no_wrap=True, justify="right")
+            table.add_column("match", no_wrap=True, justify="right")
             table.add_column("description")
             for hit in hits:
                 described = shown(" ".join(hit.description.split()))
-                table.add_row(f"[bold]{shown(hit.name)}[/]", f"{hit.score:.2f}", described)
+                table.add_row(f"[bold]{shown(hit.name)}[/]", f"{hit.score / found[0].score:.0%}", described)
             console.print(table)
 
     listed = [{"name": hit.name, "description": hit.description, "score": hit.score} for hit in hits]
     print_result({"query": words, "skills": listed}, draw, as_json=as_json)
 
 
-def _say_nothing_found(skills: int, directories: tuple[str, ...], *, occurs: bool) -> None:
+def _say_nothing_found(skills: int, directories: tuple[str, ...]) -> None:
     # On stderr: a pipe that counts lines counts results.
     if not skills:
         click.echo(no_skills(directories), err=True)
-    elif occurs:
-        click.echo("These words occur in most of the skills; try more specific words, or skillruntime list", err=True)
     else:
         click.echo(f"None of the {skills:,} skills matches; try other words, or skillruntime list", err=True)

@@ -140,7 +140,7 @@ def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
 
     assert (drawn.exit_code, drawn.stdout) == (1, "")
     assert "SKILL_NOT_FOUND" in drawn.stderr
-    assert "Did you mean 'counting'? Run: skillruntime show counting" in drawn.stderr
+    assert "Did you mean 'counting'? Run: skillruntime show counting --skills" in drawn.stderr
     assert json.loads(data.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
     assert data.exit_code == 1
 
