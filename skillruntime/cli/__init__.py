@@ -26,6 +26,7 @@ _COMMANDS = {
     "serve": "Serve skills over HTTP (the invocation protocol) or MCP.",
     "describe": "Print a skill's descriptor, as a server would publish it.",
     "invoke": "Call a remote skill and wait for its result.",
+    "mcp-proxy": "Repair the tool calls of any MCP client to any MCP server.",
     "schema": "Print the JSON Schema of a document that the library reads.",
     "executions": "List, cancel and complete the executions of a server.",
     "demo": "Watch malformed calls being repaired, migrated and refused, offline.",
@@ -41,7 +42,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"skillruntime.cli.{cmd_name}").command
+        command: click.Command = import_module(f"skillruntime.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(

@@ -106,7 +106,7 @@ def command(
 
     if not as_json:
         draw_response(console(stderr=True), response)
-        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors or []):
+        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors):
             click.echo("  On the command line: --yes approves this call, --trust trusts the directories.", err=True)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))

@@ -112,7 +112,7 @@ def exit_code(response: SkillResponse) -> int:
     """
     if response.ok:
         return EXIT_OK
-    errors = response.errors or []
+    errors = response.errors
     may_pass = bool(errors) and all(error.recoverable and error.code in _MAY_PASS for error in errors)
     return EXIT_TRY_AGAIN if may_pass else EXIT_FAILED
 
@@ -141,7 +141,7 @@ def draw_response(console: Console, response: SkillResponse) -> None:
     console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}".rstrip())
     for line in notes(metadata):
         console.print(f"  [cyan]{escape(line)}[/]")
-    errors = response.errors or []
+    errors = response.errors
     for error in errors[:_MOST_ERRORS]:
         console.print(f"  [bold red]{error.code.value}[/] {escape(error.message)}")
         if error.suggested_action:
