@@ -37,7 +37,7 @@ class _LazyGroup(click.Group):
     """A group that imports a command, from the module of its name, when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [*_COMMANDS]  # not list(): the command of that name hides it once it is imported
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
