@@ -90,7 +90,9 @@ async def check(client: Any) -> None:
     counted = await client.call_tool("count", {"to": "3"}, progress_callback=noted)
     assert counted.content[0].text == "done"
     assert progress == [0, 1, 2]
-    assert [tool.name for tool in (await client.list_tools()).tools] == ["add", "join", "count"]
+    assert [tool.name for tool in (await client.list_tools()).tools] == ["add", "join", "ship", "count"]
+    shipped = await client.call_tool("ship", {"Region": "Zürich", "boxes": "3"})
+    assert shipped.content[0].text == "3 to Zürich"
     plain = await client.call_tool("join", {"words": ["a", "b"]})
     assert plain.content[0].text == "a|b" and "skillruntime/repairs" not in (plain.meta or {})
 
