@@ -44,7 +44,7 @@ class Agent:
         **options: Any,
     ) -> None:
         self.model = Recording(replies=[*turns, AIMessage("Done.")])
-        self.middleware = SkillMiddleware(runtime, **options)
+        self.middleware = SkillMiddleware(runtime, **{"tools": "typed", **options})
         self.is_async = is_async
         self.graph = create_agent(
             self.model, tools, middleware=[*before, self.middleware], checkpointer=saver, system_prompt="Be brief."

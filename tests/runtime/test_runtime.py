@@ -488,8 +488,10 @@ def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
 )
 def test_a_function_that_cannot_be_called_is_refused_at_once(function: Callable[..., Any]) -> None:
     """A host learns of it when it registers the function, not at the first call."""
-    with pytest.raises(TypeError, match="must take the arguments as one mapping"):
-        implemented(function)
+    text = {"required": ["text"], "properties": {"text": {"type": "string"}}}
+
+    with pytest.raises(InvalidSkillError, match="does not fit the contract of 'it'"):
+        implemented(function, input=text)
 
 
 def test_a_directory_is_no_catalog() -> None:
