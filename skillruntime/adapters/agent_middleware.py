@@ -11,15 +11,22 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt.tool_node import ToolCallRequest
-from langgraph.types import Command
+
+from skillruntime.adapters.extras import missing_extra
+
+try:
+    from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "agents") from None
 
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
 from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
+from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import FIXED, TYPED, ToolListName, is_hidden, unknown_tool
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
@@ -82,6 +89,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if tools not in _TOOL_LISTS:
             raise ValueError(f"tools must be 'fixed' or 'typed'; got {tools!r}")
         self._tool_list = _TOOL_LISTS[tools]
+        register_checkpoint_types()
         prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
         self._conversations = Conversations(runtime, prompting, limits=limits, model=model, workspace=workspace)
         self._runtime = runtime

@@ -18,6 +18,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
 
+from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
     FIXED,
     OWN_TOOLS,
@@ -81,6 +82,7 @@ class SkillTool(BaseTool):
         fields.setdefault("description", contract.description or skill)
         fields.setdefault("args_schema", to_tool_schema(contract))
         super().__init__(**fields)
+        register_checkpoint_types()
         self._runtime = runtime
         self._skill = skill
         self._session = session
