@@ -188,7 +188,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
         A service without a checkpointer gets its history back from the caller: there the messages are the only record.
         """
-        if state.get("loaded_skills") is not None:
+        if state.get("loaded_skills"):
             return {}
         messages = state.get("messages") or []
         calls = loading_calls(messages)

@@ -6,18 +6,22 @@ arguments arrive as such, and what the function returns becomes JSON again by th
 
 from __future__ import annotations
 
+import functools
 import inspect
+import operator
 import re
 import sys
+import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, Union
 
 from pydantic import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 from pydantic import ValidationError as PydanticError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
+from typing_extensions import TypedDict
 
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError, SkillOutputError
@@ -74,10 +78,9 @@ def to_skill_errors(error: PydanticError, path: str = "") -> list[SkillError]:
     found = []
     for item in error.errors(include_url=False, include_input=False, include_context=False):
         where = path + "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in item["loc"])
+        text = item["msg"].removeprefix("Value error, ")  # what a validator of the model says, as it says it
         action = "Send a value that satisfies this, and call again"
-        found.append(
-            SkillError(ErrorCode.INVALID_INPUT, f"{item['msg']} - at {where or '/'}", True, {"path": where}, action)
-        )
+        found.append(SkillError(ErrorCode.INVALID_INPUT, f"{text} - at {where or '/'}", True, {"path": where}, action))
     return found
 
 
@@ -263,13 +266,42 @@ def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
 
 def _adapter(annotation: Any, label: str) -> TypeAdapter[Any]:
     try:
-        return TypeAdapter(annotation)
+        return TypeAdapter(_for_pydantic(annotation))
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
+        # Of an unknown class pydantic's text says how to configure a model, which does not help here.
+        reason = "" if isinstance(error, PydanticSchemaGenerationError) else ": " + str(error).partition("\n")[0]
         raise InvalidSkillError(
-            f"{label}: {getattr(annotation, '__name__', annotation)} cannot be made from JSON",
-            details={"reason": str(error).partition("\n")[0]},
+            f"{label}: {getattr(annotation, '__name__', annotation)} cannot be made from JSON{reason}",
             suggested_action="Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
         ) from None
+
+
+def _for_pydantic(annotation: Any) -> Any:
+    """Return *annotation* with each of typing's TypedDicts as one of typing_extensions.
+
+    Before Python 3.12 pydantic refuses typing's, because they do not record which keys are required.
+    """
+    if sys.version_info >= (3, 12):
+        return annotation
+    if isinstance(annotation, type) and _is_dict(annotation) and type(annotation).__module__ == "typing":
+        required: frozenset[str] = getattr(annotation, "__required_keys__", frozenset())
+        fields = {
+            name: _for_pydantic(hint) if name in required else NotRequired[_for_pydantic(hint)]
+            for name, hint in typing.get_type_hints(annotation, include_extras=True).items()
+        }
+        make: Any = TypedDict  # in its functional form, which type checkers accept for literals only
+        made = make(annotation.__name__, fields)
+        made.__doc__ = annotation.__doc__
+        return made
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is None or origin in (typing.Literal, Annotated):
+        return annotation
+    made_parts = tuple(_for_pydantic(part) for part in parts)
+    if all(one is other for one, other in zip(parts, made_parts, strict=True)):
+        return annotation
+    if origin in (Union, types.UnionType):
+        return functools.reduce(operator.or_, made_parts)
+    return origin[made_parts]
 
 
 def _converted(adapter: TypeAdapter[Any], value: Any, path: str, errors: list[SkillError]) -> Any:

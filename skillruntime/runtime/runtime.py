@@ -10,10 +10,10 @@ import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 import anyio
 
@@ -47,6 +47,7 @@ from skillruntime.tokens.counter import Model
 __all__ = ["Approval", "SkillRuntime"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may run if neither the caller nor the contract sets a timeout."""
@@ -198,14 +199,46 @@ class SkillRuntime:
 
     # The path of one call. `prepare`, `finish` and `_failed` decide; only `_run_within_deadline` waits for a skill.
 
+    @overload
+    async def call(
+        self,
+        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
+    async def call(
+        self,
+        name: FunctionSkill[..., _Result],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
     async def call(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
-    ) -> SkillResponse:
+    ) -> SkillResponse: ...
+
+    async def call(
+        self,
+        name: str | FunctionSkill[..., Any],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[Any]:
         """Call *name* and return the envelope; a malformed argument or a failing skill never raises.
 
+        *name* is a callable's name, or what `skill` made: then ``data`` has the type that the function returns.
         *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation of the
         surrounding task is raised as usual.
         """
+        name = name.name if isinstance(name, FunctionSkill) else name
         request = CallRequest(name, arguments, session, options)
         prepared = None
         with around(self._observers, name):  # outside `try`: a span must cover the failure too
@@ -218,14 +251,45 @@ class SkillRuntime:
                 response = self._failed(request, prepared, error)
             return self._recorded(request, prepared, response)
 
+    @overload
+    def call_sync(
+        self,
+        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
+    def call_sync(
+        self,
+        name: FunctionSkill[..., _Result],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
     def call_sync(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
-    ) -> SkillResponse:
+    ) -> SkillResponse: ...
+
+    def call_sync(
+        self,
+        name: str | FunctionSkill[..., Any],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[Any]:
         """Call *name* without an event loop, as `call` does.
 
         A plain function runs in this thread, where no deadline is enforced; anything else runs in an event loop of its
         own until it is done.
         """
+        name = name.name if isinstance(name, FunctionSkill) else name
         request = CallRequest(name, arguments, session, options)
         prepared = None
         with around(self._observers, name):
