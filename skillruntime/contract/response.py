@@ -46,7 +46,8 @@ class SkillResponse(Generic[Data]):
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(STATUSES)}; got {self.status!r:.80}")
-        if not self.errors:  # the contract document writes `errors=None` for "no errors"
+        errors: Any = self.errors
+        if errors is None:  # the contract document writes `errors=None` for "no errors"
             object.__setattr__(self, "errors", [])
 
     @property
