@@ -105,4 +105,4 @@ def _read(text: Any, reason: str | None) -> tuple[dict[str, Any], list[str], lis
             suggested_action='Send the arguments as one JSON object: {"name": value}',
         )
         return {}, [], [wrong]
-    return parsed.value, list(parsed.mends), []
+    return parsed.value, list(parsed.rules), []
