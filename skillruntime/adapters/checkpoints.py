@@ -1,7 +1,7 @@
 """Keeps `SkillResponse` what it is in LangGraph's checkpoints: a message's artifact is read back as the same value.
 
 LangGraph writes a message with pydantic's ``model_dump``, which turns a dataclass inside into a dictionary, and reads
-back only types that it knows to be safe. Both are told about our three types here, once.
+back only types that it knows to be safe. Both learn about our three types here, once.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class SkillRuntime:
     *approve* is asked before an untrusted skill's script runs; without it such a script is refused. *runners* are
     factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
     see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
-    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None is no deadline.
+    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None means no deadline.
     *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
     typed functions to add as skills.
     """

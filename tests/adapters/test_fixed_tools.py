@@ -196,6 +196,32 @@ def test_every_call_is_answered_exactly_once(counting: SkillCatalog, message: AI
     assert refused["errors"][0]["suggested_action"]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "is_closed"),
+    [
+        ({"finish_reason": "tool_calls"}, True),
+        ({"stop_reason": "tool_use"}, True),
+        ({"finish_reason": "STOP"}, True),
+        ({"finish_reason": "length"}, False),
+        ({"stop_reason": "max_tokens"}, False),
+        ({}, False),
+    ],
+)
+def test_an_unclosed_object_is_closed_only_if_the_model_stopped_by_itself(metadata: Any, is_closed: bool) -> None:
+    """The middleware hands the provider's reason on to the contract."""
+    text = '{"name": "add", "arguments": {"a": 2}'
+    message = AIMessage("", invalid_tool_calls=[broken("call_skill", text, "1")], response_metadata=metadata)
+
+    _, messages = run(SkillRuntime(functions=[add]), message)
+
+    (answer,) = answers(messages)
+    document = json.loads(answer.text)
+    if is_closed:
+        assert document["data"] == 3
+    else:
+        assert document["errors"][0]["code"] == "TRUNCATED_INPUT"
+
+
 def test_a_wrong_mode_is_refused() -> None:
     """Where it is written."""
     with pytest.raises(ValueError, match="'fixed' or 'typed'"):
