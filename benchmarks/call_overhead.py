@@ -77,7 +77,7 @@ class DigestInput(BaseModel):
 
 
 def digest(**arguments: Any) -> dict[str, Any]:
-    """Stand for a skill that takes no time."""
+    """Return at once: a skill that takes no time."""
     return RESULT
 
 

@@ -27,7 +27,7 @@ from skillruntime.server import (
     Executions,
     Limits,
     MemoryExecutions,
-    ServedSkill,
+    PublishedSkill,
     Server,
     SkillService,
     SkillWork,
@@ -85,7 +85,7 @@ async def serving(name: str) -> AsyncIterator[RemoteClient]:
         return arguments
 
     runtime.implements("echo", contract=contract)(echo)
-    served = [ServedSkill(describe("echo", contract, base_url=base), "echo", contract)]
+    served = [PublishedSkill(describe("echo", contract, base_url=base), "echo", contract)]
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
         work = SkillWork(runtime, served)

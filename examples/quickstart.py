@@ -26,7 +26,7 @@ def main() -> None:
     )
     show("The shape of version 1:", runtime.call_blocking("unit-converter", {"kilometres": 42.195}))
     show(
-        "A unit that nobody can guess:",
+        "An unknown unit:",
         runtime.call_blocking("unit-converter", {"value": 5, "from": "mile", "to": "km"}),
     )
     show("Cut off in the middle:", runtime.call_blocking("unit-converter", '{"value": 5, "from": "m'))

@@ -1,4 +1,4 @@
-"""A LangChain agent, in a process of its own, for whom a remote skill is a tool like any other.
+"""A LangChain agent, in a process of its own; a remote skill is an ordinary tool for it.
 
     python agent.py SKILLS
 
@@ -25,13 +25,13 @@ TEXT = "Hello, world! I have a cat and a small dog. Today we drink tea and read 
 
 
 async def main(skills: Path) -> None:
-    """Let the agent translate, and print what it was told."""
+    """Let the agent translate, and print what it received."""
     runtime = SkillRuntime(discover(skills))
     # The server stands on this machine: inside addresses are refused unless they are allowed by name.
     attach_remote_skills(runtime, guard=AddressGuard(allowed=frozenset({"127.0.0.1"})))
     model = ScriptedChatModel(
         replies=[
-            # A slip that models make: an argument's name in another case. The contract mends it before the trip.
+            # A malformed argument as models write it: a name in another case. The contract repairs it before sending.
             call_message(("translate", {"Text": TEXT, "target_language": "de"})),
             AIMessage("There it is, in German."),
         ]

@@ -28,7 +28,7 @@ SKILL = "com.example.translate-v1"
 
 
 def main() -> int:
-    """Play it."""
+    """Run the example."""
     with tempfile.TemporaryDirectory() as directory:
         return play(Path(directory))
 
@@ -53,16 +53,16 @@ def play(directory: Path) -> int:
         print(f"killed the server (kill -9) while {execution} ran")
         server = start_server(port, directory)
         print("started it again")
-        output, _ = agent.communicate(timeout=60)
-        told = json.loads(output)
+        output, _ = agent.communicate(timeout=300)
+        received = json.loads(output)
         listed = ask(url, "/executions", key)["executions"]
     finally:
         for process in (server, agent):
             if process is not None:
                 process.kill()
                 process.wait()
-    envelope = told["envelope"]
-    print(f"the agent was told: {envelope['status']}, {envelope['data']['translated_text'][:60]}...")
+    envelope = received["envelope"]
+    print(f"the agent received: {envelope['status']}, {envelope['data']['translated_text'][:60]}...")
     print(f"the word list knew {envelope['data']['confidence']:.0%} of the words")
     print(f"executions on the server: {[(each['execution_id'], each['status']) for each in listed]}")
     is_well = envelope["status"] == "success" and [each["execution_id"] for each in listed] == [execution]
@@ -75,7 +75,7 @@ def start_server(port: int, directory: Path) -> subprocess.Popen[bytes]:
         "serve", "-s", str(HERE / "skills"), "--trust", "--port", str(port), "--data", str(directory), "translate"
     )
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             ask(f"http://127.0.0.1:{port}", "/health")
@@ -95,7 +95,7 @@ def describe(skill: Path, descriptor: dict[str, Any]) -> None:
 
 def wait_until_running(url: str, key: str) -> str:
     """Return the id of the agent's execution once it runs."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for each in ask(url, "/executions", key)["executions"]:
             if each["status"] == "running":
@@ -107,7 +107,7 @@ def wait_until_running(url: str, key: str) -> str:
 def ask(url: str, path: str, key: str = "") -> Any:
     """GET a JSON document."""
     request = urllib.request.Request(url + path, headers={"X-API-Key": key} if key else {})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
 

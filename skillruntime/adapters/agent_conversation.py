@@ -1,4 +1,4 @@
-"""One agent's conversation about skills: its session, its prompt, and its tools as they are at present."""
+"""One conversation of an agent: its session, the prompt about its skills, and its tools at the moment."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from skillruntime.tokens.budget import TokenLimits
 __all__ = ["OWN_TOOLS", "Conversation", "Conversations", "Prompting"]
 
 OWN_TOOLS = ("load_skill", "read_skill_resource", "search_skills", "read_on")
-"""The tools that a conversation has whatever is loaded; the last two where they are needed."""
+"""The tools that do not depend on what is loaded; the last two are offered only if needed."""
 
-_KEPT = 256  # conversations; the one used longest ago is closed
+_KEPT = 256  # conversations; beyond that the least recently used one is closed
 
 
 class Prompting:
-    """How the catalog is told: within how many tokens, in which style, whom first; once for all conversations."""
+    """How the catalog is rendered (token budget, style, pinned skills); one text serves all conversations."""
 
     def __init__(self, tokens: int | None, style: str, pins: tuple[str, ...]) -> None:
         self._how = (tokens, style, pins)
         self._last: tuple[SkillCatalog, Rendered] | None = None
 
     def render(self, catalog: SkillCatalog, session: SkillSession) -> Rendered:
-        """Return the catalog for a conversation; with limits of its own it may be shorter there."""
+        """Return the catalog for a conversation; a session with limits may get a shorter one."""
         tokens, style, pins = self._how
         if session.limits is not None:
             return session.render_catalog(tokens, style, pins=pins)
@@ -57,7 +57,7 @@ class Prompting:
 
 
 class Conversation:
-    """What one conversation needs beside its state; all of it can be made again from the state."""
+    """What one conversation needs beside the agent's state; all of it can be rebuilt from that state."""
 
     def __init__(self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting) -> None:
         self.session = session
@@ -69,33 +69,33 @@ class Conversation:
         self.needs_search = False
         self._own: dict[str, SkillTool] = {}
         self._typed: dict[str, list[SkillTool]] = {}
-        self._retold: dict[tuple[str, str], str] = {}
+        self._repeated: dict[tuple[str, str], str] = {}
         self._skill_by_tool: dict[str, tuple[str, SkillTool]] = {}
 
     def prompt(self) -> str:
-        """Return what the system message tells of the skills; the same text while the catalog is the same."""
-        self._look()
+        """Return the system message's part about skills; the text is the same while the catalog is the same."""
+        self._update()
         return self._prompt
 
     def own_tool(self, name: str) -> SkillTool:
-        """Return ``load_skill`` and its like, for this conversation."""
-        self._look()
+        """Return one of `OWN_TOOLS`, for this conversation."""
+        self._update()
         return self._own[name]
 
     def instructions(self, name: str, edition: str) -> str:
-        """Return the instructions of this edition of *name* once more; nothing where the skill is gone."""
+        """Return the instructions of *name* once more, rendered once per *edition*; empty if the skill is gone."""
         with self._lock:
-            if (name, edition) not in self._retold:
+            if (name, edition) not in self._repeated:
                 text = ""
                 with suppress(SkillRuntimeError):
-                    text = self.session.retell(name, to_tool_name=to_tool_name)
-                self._retold = {key: told for key, told in self._retold.items() if key[0] != name}
-                self._retold[name, edition] = text
-            return self._retold[name, edition]
+                    text = self.session.render_again(name, to_tool_name=to_tool_name)
+                self._repeated = {key: old for key, old in self._repeated.items() if key[0] != name}
+                self._repeated[name, edition] = text
+            return self._repeated[name, edition]
 
     def typed_tools(self, name: str) -> list[SkillTool]:
-        """Return the tools of the skill *name*; one that does not fit the session's tokens is left out."""
-        self._look()
+        """Return the tools of the skill *name*, without those that do not fit the session's token limits."""
+        self._update()
         with self._lock:
             if name not in self._typed:
                 self._typed[name] = self._made(name)
@@ -104,14 +104,14 @@ class Conversation:
 
     def typed_tool(self, tool_name: str) -> tuple[str, SkillTool] | None:
         """Return the skill and the tool of this name, whether it is offered or not."""
-        self._look()
+        self._update()
         with self._lock:
             if tool_name not in self._skill_by_tool and (skill := self.skill_of(tool_name)) is not None:
                 self.typed_tools(skill)
             return self._skill_by_tool.get(tool_name)
 
     def skill_of(self, tool_name: str) -> str | None:
-        """Return the skill that a tool of this name belongs to, where the name tells."""
+        """Return the skill that a tool of this name belongs to, as far as the name shows it."""
         catalog = self._runtime.catalog
         for name in (tool_name, tool_name.partition("__")[0], tool_name.replace("__", "/").partition("/")[0]):
             if name in catalog and not is_hidden(self._runtime, name):
@@ -123,7 +123,7 @@ class Conversation:
         return isinstance(tool, SkillTool)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Make the tools of these skills anew when they are asked for: the skills have changed."""
+        """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
         with self._lock:
             for name in names:
                 for tool in self._typed.pop(name, ()):
@@ -138,8 +138,8 @@ class Conversation:
                     made.append(tool)
         return made
 
-    def _look(self) -> None:
-        """Make prompt and tools anew where the catalog is another one."""
+    def _update(self) -> None:
+        """Rebuild prompt and tools if the runtime has another catalog by now."""
         catalog = self._runtime.catalog
         if catalog is self._catalog:
             return
@@ -187,7 +187,7 @@ class Conversations:
         return uuid.uuid4().hex
 
     def of(self, state: Mapping[str, Any]) -> Conversation:
-        """Return the conversation of *state*: the one there is, or a new one that goes on where the state stands."""
+        """Return the conversation of *state*: the one in memory, or a new one that continues from the state."""
         key = str(state.get("skill_session", ""))
         with self._lock:
             found = self._kept.get(key)

@@ -1,7 +1,7 @@
-"""Skills for ``langchain.agents.create_agent``: one middleware, and no bad call ends the run.
+"""Skills for ``langchain.agents.create_agent`` as one middleware; a malformed call never ends the run.
 
-Law: the instructions of an active skill stand in a request exactly once, where they were loaded; at the end of the
-system message where that place was summarised or trimmed away, or the skill has changed since.
+Law: each request contains the instructions of an active skill exactly once: in the message that loaded them, or, if
+that message was summarised or trimmed away or the skill has changed since, at the end of the system message.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
+from skillruntime.runtime.activation import digest_of, fingerprint, render_activation
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.session import SkillSession, digest_of, fingerprint, render_activation
+from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
 
 __all__ = ["Ask", "SkillMiddleware"]
 
 
 Ask = Callable[[str, Mapping[str, Any]], bool | Awaitable[bool]]
-"""Is asked, by name and arguments, whether a tool may run that no active skill pre-approves."""
+"""Decides, by name and arguments, whether a tool may run that no active skill pre-approves."""
 
 
 class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     """Gives an agent the skills of *runtime*. Put it last, inside what trims or summarises the conversation.
 
-    - The catalog stands in the system message, within *catalog_tokens*, in *style*, *pins* first.
-    - A skill's typed tools are offered once it is loaded, while it is active: the *max_active* skills used last are.
+    - The catalog is in the system message, within *catalog_tokens*, in *style*, with the skills of *pins* first.
+    - A skill's typed tools are offered while it is active: once loaded, and among the *max_active* used last.
     - With *refresh*, each run sees skills that were added, changed or removed; so does a resumed thread.
-    - *catch_errors* turns what escapes from any other tool into an envelope instead of ending the run.
-    - While a skill is active, the tools that its ``allowed-tools`` name run without asking. Any other tool is run if
-      *ask* says so, or there is no *ask*. With *restrict*, nothing else runs at all while an active skill has
-      ``allowed-tools``. *aliases* are the names that the host's tools have for those of the field.
-    - *limits*, *model*, *workspace* are those of each conversation's `SkillSession`; see `session`.
+    - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
+    - While a skill is active, tools that match its ``allowed-tools`` run without asking. Any other tool runs if *ask*
+      allows it, or if *ask* is None. With *restrict*, no other tool runs while an active skill has ``allowed-tools``.
+      *aliases* maps the names in ``allowed-tools`` to those of the host's tools.
+    - *limits*, *model* and *workspace* are those of each conversation's `SkillSession`; see `session`.
     """
 
     state_schema = SkillState
@@ -74,7 +75,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     ) -> None:
         super().__init__()
         if max_active < 1:
-            raise ValueError(f"max_active is at least 1, not {max_active}")
+            raise ValueError(f"max_active must be at least 1; got {max_active}")
         prompting = Prompting(catalog_tokens, style, tuple(pins))
         self._conversations = Conversations(runtime, prompting, limits=limits, model=model, workspace=workspace)
         self._runtime = runtime
@@ -93,10 +94,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return self._conversations.of(state).session
 
     def is_preapproved(self, name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
-        """Whether an active skill's ``allowed-tools`` name this call: for a host's own way of asking."""
+        """Whether an active skill's ``allowed-tools`` match this call, for hosts with their own approval."""
         return permits(self._allowed(state)[1], name, arguments, self._aliases)
-
-    # Before a run: a conversation to remember, and skills as they are now.
 
     def before_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation."""
@@ -114,29 +113,25 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return update or None
 
     async def abefore_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
-        """Begin or resume the conversation; looking at files is left to a thread."""
+        """Begin or resume the conversation; files are read in a worker thread."""
         return await anyio.to_thread.run_sync(self.before_agent, state, runtime)
-
-    # Each request to the model.
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Tell the model of the skills, and read what is broken in its tool calls."""
+        """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, handler(self._prepared(request)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Tell the model of the skills, and read what is broken in its tool calls."""
+        """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, await handler(self._prepared(request)))
-
-    # Each tool call.
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Run a skill's tool, or another one if it may run."""
+        """Run a skill's tool, or another tool if it is allowed."""
         routed = self._routed(request)
         if isinstance(routed, ToolMessage):
             return routed
@@ -144,7 +139,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if self._must_ask(routed):
                 answer = self._asked(routed)
                 if inspect.isawaitable(answer):
-                    raise TypeError("SkillMiddleware(ask=...) is a coroutine function, and the agent was not awaited")
+                    raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
                 if answer is not True:
                     return _not_approved(routed)
             result = handler(routed)
@@ -155,7 +150,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Run a skill's tool, or another one if it may run."""
+        """Run a skill's tool, or another tool if it is allowed."""
         routed = self._routed(request)
         if isinstance(routed, ToolMessage):
             return routed
@@ -170,7 +165,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return self._noted(routed, result)
 
     def _changed(self, state: Mapping[str, Any], catalog: SkillCatalog) -> dict[str, Skill | None]:
-        """The active skills whose edition is another one now, None for one that is gone."""
+        """Return the active skills that have changed, and None for one that is gone."""
         changed: dict[str, Skill | None] = {}
         for name, loaded in active_skills(state, self._max_active).items():
             try:
@@ -197,17 +192,19 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
-        messages, standing = _with_each_once(request.messages, texts)
-        gone = (name for name in active if name not in standing)
+        messages, shown = _with_each_once(request.messages, texts)
+        gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
-        told = "\n\n".join([conversation.prompt(), *filter(None, restored)])
+        skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
         others = [tool for tool in request.tools if _name_of(tool) not in OWN_TOOLS]
         taken = {_name_of(tool) for tool in others}
         own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in OWN_TOOLS]
         own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
         typed = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in taken]
         return request.override(
-            system_message=_with_text(request.system_message, told), messages=messages, tools=[*others, *own, *typed]
+            system_message=_with_text(request.system_message, skills_text),
+            messages=messages,
+            tools=[*others, *own, *typed],
         )
 
     def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any]:
@@ -227,7 +224,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return settled
 
     def _routed(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
-        """The request with the tool that answers it, or the answer where none may."""
+        """Return the request with the tool that answers it, or the answer if no tool may."""
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
         if name in OWN_TOOLS and request.tool is not None:
@@ -249,7 +246,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 return _refused(
                     request,
                     ErrorCode.TOOL_NOT_AVAILABLE,
-                    f"There is no tool {name[:80]!r}",
+                    f"Unknown tool {name[:80]!r}",
                     "Use one of the tools that are offered",
                     recoverable=True,
                 )
@@ -266,7 +263,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return request
 
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
-        """Whether any active skill declares ``allowed-tools``, and all entries of those that do."""
+        """Return whether any active skill declares ``allowed-tools``, and the entries of all that do."""
         catalog = self._runtime.catalog
         declared = []
         for name in active_skills(state, self._max_active):
@@ -287,7 +284,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return self._ask(request.tool_call["name"], request.tool_call["args"])
 
     def _is_skills(self, request: ToolCallRequest) -> bool:
-        """Whether the tool is the conversation's own or a skill's."""
+        """Whether the tool is one of the conversation's own or a skill's."""
         conversation = self._conversations.of(request.state)
         return request.tool_call["name"] in OWN_TOOLS or conversation.holds(request.tool)
 
@@ -299,7 +296,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
 
     def _noted(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
-        """*result*, and in the state that its skill was loaded or used."""
+        """Return *result*, with an update of the state: which skill was loaded or used."""
         if not isinstance(result, ToolMessage):
             return result
         response = result.artifact
@@ -312,7 +309,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             text = digest_of(str(result.content))
             entry = {"edition": loaded["digest"], "text": text, "used": used}
             if name in before and before[name]["edition"] == loaded["digest"]:
-                entry["text"] = before[name]["text"]  # told already: this answer was one line
+                # The answer was the one line "already active": the instructions are in the earlier message.
+                entry["text"] = before[name]["text"]
             else:
                 result.additional_kwargs["skillruntime"] = {"loaded": name, "text": text}
         else:
@@ -329,7 +327,7 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
 
 
 def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
-    """The system message with *text* after what it says already, so that its beginning stays cached."""
+    """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):
@@ -338,25 +336,25 @@ def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
 
 
 def _with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
-    """*messages* in which each active skill's instructions stand at most once, and the names whose do stand there."""
-    standing: set[str] = set()
+    """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
+    shown: set[str] = set()
     changed: list[Any] = []
     for message in messages:
         said = message.additional_kwargs.get("skillruntime") if isinstance(message, ToolMessage) else None
         note: dict[str, Any] = said if isinstance(said, dict) else {}
         name = note.get("loaded")
         if name is not None and digest_of(str(message.content)) == note["text"]:
-            if texts.get(name) == note["text"] and name not in standing:
-                standing.add(name)
+            if texts.get(name) == note["text"] and name not in shown:
+                shown.add(name)
             else:
                 gone = _SUPERSEDED if name in texts else _UNLOADED
                 message = message.model_copy(update={"content": gone.format(name)})
         changed.append(message)
-    return changed, standing
+    return changed, shown
 
 
-_SUPERSEDED = "The instructions of {!r} were loaded here; they stand elsewhere in this conversation now."
-_UNLOADED = "{!r} was loaded here and is not active any more; load it again to use it."
+_SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
+_UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 
 
 def _refused(
@@ -371,5 +369,5 @@ def _not_approved(request: ToolCallRequest) -> ToolMessage:
         request,
         ErrorCode.ACCESS_DENIED,
         f"The host did not approve running {request.tool_call['name']!r}",
-        "Do not repeat the call; ask the user how to go on without it",
+        "Do not repeat the call; ask the user how to continue without it",
     )

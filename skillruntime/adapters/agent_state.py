@@ -1,4 +1,4 @@
-"""Which skills a conversation has loaded, as it stands in an agent's state and its checkpoints. Pure values."""
+"""Which skills a conversation has loaded: values that an agent's state, and so its checkpoints, hold."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["LoadedSkill", "SkillState", "active_skills", "merge_loaded", "next_u
 
 
 class LoadedSkill(TypedDict):
-    """One loaded skill: the fingerprint of its edition, a digest of the text that told of it, and when it was used.
+    """One loaded skill: its fingerprint, a digest of the message that shows its instructions, and when it was used.
 
-    ``used`` only orders: the higher, the later.
+    ``used`` is a counter, not a time: the highest was used last.
     """
 
     edition: str
@@ -42,7 +42,7 @@ class SkillState(AgentState[Any]):
 
 
 def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
-    """Return the loaded skills that count, in the order of loading: the *limit* used last."""
+    """Return the active skills in the order of loading: of those loaded, the *limit* that were used last."""
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     if len(loaded) <= limit:
         return dict(loaded)
@@ -51,6 +51,6 @@ def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill
 
 
 def next_use(state: Mapping[str, Any]) -> int:
-    """Return the ``used`` of whatever is used now."""
+    """Return the ``used`` counter for a skill that is used now."""
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     return max((one["used"] for one in loaded.values()), default=0) + 1

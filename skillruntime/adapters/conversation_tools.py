@@ -1,7 +1,7 @@
-"""What a model can do with skills in one conversation, under contract, so that a slip in its arguments is mended too.
+"""The tools of every conversation. They have contracts, so their malformed arguments are repaired too.
 
-The fixed set: ``load_skill``, ``read_skill_resource``, ``call_skill``, and, where they are needed, ``search_skills``
-(the catalog does not fit its budget) and ``read_on`` (a limit may cut a text).
+``load_skill``, ``read_skill_resource``, ``call_skill``, and, if needed, ``search_skills`` (the catalog does not fit its
+budget) and ``read_on`` (a token limit may cut a text).
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import Any
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
+from skillruntime.runtime.activation import fingerprint
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.session import SkillSession, fingerprint
+from skillruntime.runtime.session import SkillSession
 
 __all__ = ["HOW_TO", "OWN_TOOLS", "conversation_runtime", "fits", "is_hidden", "offered_names", "to_text"]
 
 OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on")
-"""The names that no skill's tool may take."""
+"""Names that a skill's tool must not have."""
 
 MAX_OFFERED_NAMES = 100
-"""Names that ``load_skill`` lists; each costs some seven tokens in every request."""
+"""The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
 
 HOW_TO = (
     "You have skills. Before you use one, load it with load_skill and follow its instructions. "
@@ -31,20 +32,20 @@ HOW_TO = (
 
 
 def fits(rendered: Rendered) -> bool:
-    """Whether the catalog tells of every skill in full."""
+    """Whether the rendered catalog has every skill in full."""
     return not (rendered.shortened or rendered.name_only or rendered.omitted)
 
 
 def offered_names(rendered: Rendered) -> tuple[str, ...]:
-    """Return the names that ``load_skill`` lists as all that it takes; none where that would cost more than it helps.
+    """Return the names for the enum of ``load_skill``; none if that would cost more tokens than it saves.
 
-    They stand in the catalog already, and the answer to a wrong name tells the closest ones.
+    Without it the names are still in the catalog, and the answer to a wrong name suggests the closest ones.
     """
     return rendered.included if fits(rendered) and len(rendered.included) <= MAX_OFFERED_NAMES else ()
 
 
 def to_text(response: SkillResponse) -> str:
-    """Return an answer as a model reads it: JSON, but a text to read, or the page of one, plain."""
+    """Return an answer as a model reads it: instructions, resources and pages as plain text, anything else as JSON."""
     is_page = "read_on" in (response.metadata or {})
     if isinstance(response.data, str) and response.status == "success" and (is_page or _is_own(response)):
         return response.data
@@ -52,7 +53,7 @@ def to_text(response: SkillResponse) -> str:
 
 
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
-    """Whether *name* belongs to a skill that its author keeps from models."""
+    """Whether *name* belongs to a skill that its author hides from models."""
     metadata = runtime.catalog.get(name.partition("/")[0])
     return metadata is not None and not metadata.model_invocable
 
@@ -67,8 +68,8 @@ def conversation_runtime(
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
-    *to_shown_name* says how the model calls a skill's tool; *names* are what ``load_skill`` offers, all names where
-    there are none; *options* are for each call that ``call_skill`` makes.
+    *to_shown_name* gives the name under which a model calls a skill's tool; *names* is the enum of ``load_skill``;
+    without it any name is taken; *options* returns the options of each call that ``call_skill`` makes.
     """
     own = SkillRuntime()
 
@@ -88,7 +89,7 @@ def conversation_runtime(
     def search_skills(arguments: dict[str, Any]) -> str:
         hits = runtime.catalog.search(arguments["query"], arguments.get("limit", 10))
         found = "\n".join(f"- {hit.name}: {hit.description}" for hit in hits)
-        return found or "No skill has these words; search with others, or go on without a skill."
+        return found or "No skill matches these words; try other words, or continue without a skill."
 
     @own.implements("read_on", contract=_READ_ON)
     def read_on(arguments: dict[str, Any]) -> str:
@@ -108,7 +109,7 @@ def _is_own(response: SkillResponse) -> bool:
 
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:
-    """Raise for a hidden skill exactly as for one that does not exist."""
+    """Raise for a hidden skill exactly as for an unknown one, so that the answer does not reveal it."""
     if is_hidden(runtime, name):
         runtime.catalog.for_model().activate(name.partition("/")[0])
 
@@ -154,7 +155,7 @@ _READ_ON = _contract(
 )
 _CALL_SKILL = _contract(
     "call_skill",
-    "Call a skill's tool with arguments, as its instructions say; answers in an envelope.",
+    "Call a skill's tool with arguments, as its instructions say; returns an envelope.",
     ["name"],
     name={**_NAME, "description": "What to call, such as 'pdf-processing/extract'"},
     arguments={"type": "object", "description": "The arguments, as the skill's contract says"},

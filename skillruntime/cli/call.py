@@ -1,4 +1,4 @@
-"""``skillruntime call``: call a skill and print its answer."""
+"""``skillruntime call``: call a skill and print its result."""
 
 from __future__ import annotations
 
@@ -22,16 +22,26 @@ __all__ = ["command", "read_arguments"]
 @click.command("call")
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
-@click.option("--version", "version", metavar="VERSION", help="The version the arguments were written for.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
+@click.option(
+    "--version", "version", metavar="VERSION", help="The contract version that the arguments were written for."
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="The longest it may run."
+)
 @click.option(
     "--workspace",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     show_default="the current directory",
-    help="The directory its paths lie in.",
+    help="The directory that path arguments are relative to.",
 )
-@click.option("--env", "environment", multiple=True, metavar="NAME", help="A variable its script may see; repeatable.")
+@click.option(
+    "--env",
+    "environment",
+    multiple=True,
+    metavar="NAME",
+    help="An environment variable to pass to the script; repeatable.",
+)
 @click.option("--yes", is_flag=True, help="Run an untrusted skill's script without asking.")
 @catalog_options
 @json_option
@@ -49,16 +59,16 @@ def command(
 ) -> None:
     """Call the skill NAME ("skill" or "skill/tool") with ARGUMENTS.
 
-    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. What a model would get wrong is
-    mended or refused here just the same.
+    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. Malformed arguments are repaired
+    or refused as they are for a model.
     """
     from skillruntime.runtime import Approval, SkillRuntime
 
     def approve(request: Approval) -> bool:
         if yes:
             return True
-        click.echo(f"{request.skill.name!r} comes from an untrusted directory: {request.skill.directory}", err=True)
-        click.echo(f"It would run {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
+        click.echo(f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}", err=True)
+        click.echo(f"This call runs {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
         return click.confirm("Run it?", default=False, err=True)
 
     can_ask = yes or sys.stdin.isatty()
@@ -73,14 +83,14 @@ def command(
 
     if not as_json:
         draw_response(console(stderr=True), response)
-        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors or []):
-            click.echo("  Here: --yes approves this call, --trust trusts the directories.", err=True)
+        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors):
+            click.echo("  On the command line: --yes approves this call, --trust trusts the directories.", err=True)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))
 
 
 def read_arguments(arguments: tuple[str, ...]) -> Any:
-    """Return the arguments as the runtime takes them: raw text, or a mapping of words."""
+    """Return the arguments as the runtime takes them: raw text, or a mapping of strings."""
     if not arguments:
         return {}
     if len(arguments) == 1:

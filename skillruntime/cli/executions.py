@@ -92,7 +92,7 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
             {"error": {"code": "TASK_FAILED", "message": failed}} if failed else {"output": json.loads(output or "")}
         )
     except ValueError as error:
-        raise click.UsageError(f"OUTPUT is no JSON: {error}") from None
+        raise click.UsageError(f"OUTPUT is not JSON: {error}") from None
     path = f"/executions/{quote(execution_id, safe='')}/complete"
     _print(_ask(url, "POST", path, document, as_json=as_json), as_json)
 
@@ -104,7 +104,7 @@ def _read_list(url: str, document: Mapping[str, Any]) -> list[Execution]:
     try:
         return [Execution.from_dict(each) for each in (rows if isinstance(rows, list) else [None])]
     except MessageError:
-        _is_no_skill_server(url, "something that is no list of executions")
+        _fail_on_other_server(url, "something other than a list of executions")
 
 
 def _print(document: Any, as_json: bool) -> None:
@@ -112,7 +112,7 @@ def _print(document: Any, as_json: bool) -> None:
 
 
 def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: bool) -> Any:
-    """Ask the server; tell what it refuses, and end with 1."""
+    """Ask the server; print its refusal and exit with 1."""
     from skillruntime.remote import (
         AddressGuard,
         HttpTransport,
@@ -150,17 +150,17 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
         click.echo(str(error), err=True)
         sys.exit(EXIT_FAILED)
     except MessageError:
-        _is_no_skill_server(base, f"{response.status} without JSON")
+        _fail_on_other_server(base, f"{response.status} without JSON")
     if 200 <= response.status < 300 and isinstance(shown, dict):
         return shown
-    told = read_error(response)
-    if told is None:
-        _is_no_skill_server(base, f"{response.status} without a word of the protocol")
+    refusal = read_error(response)
+    if refusal is None:
+        _fail_on_other_server(base, f"{response.status} without a protocol error")
     hint = f"; set {variable}" if response.status == 401 else ""
-    click.echo(json.dumps(shown) if as_json else f"{told.code}: {told.message}{hint}", err=not as_json)
+    click.echo(json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}", err=not as_json)
     sys.exit(EXIT_FAILED)
 
 
-def _is_no_skill_server(base: str, said: str) -> NoReturn:
+def _fail_on_other_server(base: str, said: str) -> NoReturn:
     click.echo(f"{base} answered {said}: is it a skill server?", err=True)
     sys.exit(EXIT_FAILED)

@@ -1,4 +1,4 @@
-"""``skillruntime init``: write the contract files that an author starts from."""
+"""``skillruntime init``: write a first version of a skill's contract files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["command"]
 
 @click.command("init")
 @click.argument("skill")
-@click.option("--force", is_flag=True, help="Replace contract files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing contract files.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @catalog_options
 @json_option
 def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Write contract.json, or contracts/*.json, for SKILL: a name, or a directory with a SKILL.md.
 
-    They are read out of its scripts and its frontmatter, for you to edit; what a model will miss is said.
+    The contract is derived from its scripts and its frontmatter, for you to edit; findings of the linter are printed.
     """
     from skillruntime.catalog import derive_scripts
     from skillruntime.contract import lint_contract
@@ -42,12 +42,17 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     if not documents:
-        hint = "Write contract.json by hand, or give a script an argument parser"
-        fail(InvalidSkillError(f"Nothing in {found.name!r} says what it takes", suggested_action=hint), as_json=as_json)
+        hint = "Write contract.json by hand (docs/contract.md), or give a script an argument parser"
+        fail(
+            InvalidSkillError(
+                f"No script and no frontmatter field of {found.name!r} declares parameters", suggested_action=hint
+            ),
+            as_json=as_json,
+        )
     there = [path for path in documents if (found.directory / path).exists()]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
-        fail(InvalidSkillError(f"{', '.join(there)} is there already", suggested_action=hint), as_json=as_json)
+        fail(InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint), as_json=as_json)
     advice = [each for path, document in documents.items() for each in lint_contract(document, path=path)]
     if not dry_run:
         _write(found.directory, documents, as_json=as_json)
@@ -72,7 +77,7 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
         for metadata in catalog.values():
             if metadata.directory.resolve() == path.resolve():
                 return catalog.activate(metadata.name)
-        raise InvalidSkillError(f"{skill!r} has a SKILL.md that cannot be loaded; see skillruntime validate {skill}")
+        raise InvalidSkillError(f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate {skill}")
     return open_catalog(directories).activate(skill)
 
 

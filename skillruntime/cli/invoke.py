@@ -122,7 +122,7 @@ async def _descriptor(source: str, api_key_env: str | None, guard: Any) -> Skill
     except OSError as error:
         raise InvalidSkillError(f"{Path(source)} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise InvalidSkillError(f"{Path(source)} is no JSON: {error}") from None
+        raise InvalidSkillError(f"{Path(source)} is not JSON: {error}") from None
     return SkillDescriptor.from_dict(document)
 
 

@@ -21,7 +21,7 @@ async def log_in(config: OAuth2Config, client_id: str, guard: AddressGuard) -> T
     """Return a token that a person authorises in a browser (RFC 8252: the answer comes to a loopback port).
 
     Raises:
-        RemoteError: it was refused, or nobody answered.
+        RemoteError: access was refused, or not granted in time.
     """
     from skillruntime.remote import AuthorizationCode, ErrorDocument, RemoteError, WireCode
 
@@ -47,7 +47,9 @@ async def log_in(config: OAuth2Config, client_id: str, guard: AddressGuard) -> T
                 await came.wait()
             tasks.cancel_scope.cancel()
     if not visited:
-        raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "Nobody allowed the call in time"))
+        raise RemoteError(
+            ErrorDocument(WireCode.AUTH_REQUIRED, "Access was not granted in the browser within 5 minutes")
+        )
     return await flow.finish(visited[0], guard=guard)
 
 

@@ -1,4 +1,4 @@
-"""How the command line speaks: one JSON document, or the same drawn for a person."""
+"""What every command prints with: one JSON document, or the same drawn for a person."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 EXIT_OK, EXIT_FAILED, EXIT_TRY_AGAIN = 0, 1, 3
 
-_PASSING = {
+_MAY_PASS = {
     *(ErrorCode.TOOL_TIMEOUT, ErrorCode.EXECUTION_TIMEOUT, ErrorCode.RATE_LIMIT_EXCEEDED),
     *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR),
 }
@@ -49,7 +49,7 @@ def print_result(document: Any, draw: Callable[[Console], None], *, as_json: boo
 
 
 def to_json(document: Any) -> str:
-    r"""Return *document* as JSON that can always be written: what is no UTF-8 in a path becomes an escape.
+    r"""Return *document* as JSON that can always be written: bytes of a path that are not UTF-8 become escapes.
 
     >>> to_json({"path": "\udcff"})
     '{\n  "path": "\\udcff"\n}'
@@ -58,12 +58,12 @@ def to_json(document: Any) -> str:
 
 
 def writable(text: str) -> str:
-    """Return *text* with an escape for what is no UTF-8, as a file's name may be on disk."""
+    """Return *text* with escapes for bytes that are not UTF-8, which file names may contain."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def fail(error: SkillRuntimeError, *, as_json: bool) -> NoReturn:
-    """Tell *error* as the envelope and exit with its code."""
+    """Print *error* as the envelope and exit with its code."""
     response = SkillResponse.failed(*error.to_errors())
     if as_json:
         click.echo(to_json(response.to_dict()))
@@ -73,15 +73,15 @@ def fail(error: SkillRuntimeError, *, as_json: bool) -> NoReturn:
 
 
 def exit_code(response: SkillResponse) -> int:
-    """Return 0 where there is a result, 3 where waiting may be all it needs, else 1.
+    """Return 0 for a result, 3 where the same call may succeed later, else 1.
 
     >>> exit_code(SkillResponse("partial_success", data=1)), exit_code(SkillResponse.failed())
     (0, 1)
     """
     if response.ok:
         return EXIT_OK
-    errors = response.errors or []
-    may_pass = bool(errors) and all(error.recoverable and error.code in _PASSING for error in errors)
+    errors = response.errors
+    may_pass = bool(errors) and all(error.recoverable and error.code in _MAY_PASS for error in errors)
     return EXIT_TRY_AGAIN if may_pass else EXIT_FAILED
 
 
@@ -93,7 +93,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def draw_response(console: Console, response: SkillResponse) -> None:
-    """Draw an envelope: what became of the call, what was mended, and what to do about each error."""
+    """Draw an envelope: its status, the repairs, and each error with its suggested action."""
     from rich.markup import escape
 
     metadata = response.metadata or {}
@@ -104,7 +104,7 @@ def draw_response(console: Console, response: SkillResponse) -> None:
     console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}")
     for line in notes(metadata):
         console.print(f"  [cyan]{escape(line)}[/]")
-    errors = response.errors or []
+    errors = response.errors
     for error in errors[:_MOST_ERRORS]:
         console.print(f"  [bold red]{error.code.value}[/] {escape(error.message)}")
         if error.suggested_action:
@@ -114,7 +114,7 @@ def draw_response(console: Console, response: SkillResponse) -> None:
 
 
 def notes(metadata: dict[str, Any]) -> Iterable[str]:
-    """Yield what the envelope's metadata has to say, one line each."""
+    """Yield the migration, repairs, warnings and files of the metadata, one line each."""
     if "migrated_from" in metadata:
         yield f"migrated from {metadata['migrated_from']}"
     for repair in metadata.get("repairs", []):

@@ -1,4 +1,4 @@
-"""Where the command line looks for skills: directories that were given, else the usual places and the bundled ones."""
+"""Where the command line looks for skills: the directories given, else the usual places."""
 
 from __future__ import annotations
 

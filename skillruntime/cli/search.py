@@ -1,4 +1,4 @@
-"""``skillruntime search``: the skills that fit some words best, as a model that searches finds them."""
+"""``skillruntime search``: the skills that match some words best, ranked as for a model's search."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["command"]
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="At most so many.")
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="The most results.")
 @catalog_options
 @json_option
 def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Find the skills that fit QUERY best: by their names, descriptions, tags and instructions.
+    """Find the skills that match QUERY best: by their names, descriptions, tags and instructions.
 
-    The best comes first. Skills that are kept from models are not among them.
+    The best match comes first. Skills that are hidden from models are left out.
     """
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)
@@ -34,12 +34,12 @@ def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], tr
         from rich.table import Table
 
         if not hits:
-            console.print(f"None of the {len(catalog):,} skills has a word of that; try others, or skillruntime list")
+            console.print(f"None of the {len(catalog):,} skills matches; try other words, or skillruntime list")
             return
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("skill", no_wrap=True)
         table.add_column("score", no_wrap=True, justify="right")
-        table.add_column("what it is for")
+        table.add_column("description")
         for hit in hits:
             table.add_row(f"[bold]{shown(hit.name)}[/]", f"{hit.score:.2f}", shown(" ".join(hit.description.split())))
         console.print(table)

@@ -14,7 +14,7 @@ from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.server import ServedSkill
+    from skillruntime.server import PublishedSkill
 
 __all__ = ["command"]
 
@@ -41,12 +41,16 @@ __all__ = ["command"]
 )
 @click.option("--capacity", default=16, show_default=True, type=click.IntRange(1), help="How many run at once.")
 @click.option("--no-pages", is_flag=True, help="Serve no pages for people.")
-@click.option("--webhooks", is_flag=True, help="Let known callers name an address that is told when it has ended.")
+@click.option(
+    "--webhooks",
+    is_flag=True,
+    help="Let authenticated callers name an address that is notified when an execution ends.",
+)
 @click.option("--new-key", metavar="CALLER", help="Print a new API key for CALLER, keep its hash, and end.")
 @click.option("--operator", is_flag=True, help="With --new-key: may see, cancel and complete what others began.")
 @click.option("--jwks", metavar="URL|FILE", help="Know callers by bearer tokens signed with these keys too.")
-@click.option("--issuer", help="With --jwks: who signs the tokens.")
-@click.option("--audience", help="With --jwks: whom the tokens are for.")
+@click.option("--issuer", help="With --jwks: the issuer that tokens must name.")
+@click.option("--audience", help="With --jwks: the audience that tokens must name.")
 @click.option("--mcp", is_flag=True, help="Serve by MCP over standard input and output instead.")
 @click.option("--log", is_flag=True, help="Log each request as a line of JSON on stderr.")
 @catalog_options
@@ -71,9 +75,9 @@ def command(
     directories: tuple[str, ...],
     trust: bool,
 ) -> None:
-    """Serve the skills NAME, or all that are found, until it is told to end.
+    """Serve the skills NAME, or all that are found, until the process is stopped.
 
-    What was accepted outlives the process: the next start takes it up.
+    Accepted executions outlive the process: the next start continues them.
     """
     if mcp:
         _serve_mcp(names, directories, trust)
@@ -138,11 +142,11 @@ def _serve_mcp(names: tuple[str, ...], directories: tuple[str, ...], trust: bool
     anyio.run(serve_stdio, SkillRuntime(catalog.select(include=names) if names else catalog))
 
 
-def _tell(base_url: str, served: list[ServedSkill], left: int) -> None:
+def _tell(base_url: str, served: list[PublishedSkill], left: int) -> None:
     for each in served:
         click.echo(f"  {each.id} {each.descriptor.version} ({each.descriptor.access})", err=True)
     if left:
-        click.echo(f"taking up {left} executions of an earlier start", err=True)
+        click.echo(f"continuing {left} executions of an earlier start", err=True)
     click.echo(f"serving {len(served)} skills at {base_url}", err=True)
 
 

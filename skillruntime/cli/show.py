@@ -1,4 +1,4 @@
-"""``skillruntime show``: what one skill is, what it accepts, what is in it, and its instructions."""
+"""``skillruntime show``: one skill's description, parameters, files and instructions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["command"]
 
 @click.command("show")
 @click.argument("name")
-@click.option("--body", is_flag=True, help="Print the instructions, as a model reads them, and nothing else.")
+@click.option("--body", is_flag=True, help="Print only the instructions, as a model reads them.")
 @catalog_options
 @json_option
 def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Show the skill NAME ("skill" or "skill/tool"): what it accepts, what is in it, and its instructions.
+    """Show the skill NAME ("skill" or "skill/tool"): its parameters, files and instructions.
 
-    In a terminal the instructions are rendered; piped on they are the Markdown that they are.
+    A terminal shows the instructions rendered, a pipe gets their Markdown.
     """
     skill_name, _, tool = name.partition("/")
     try:
@@ -48,7 +48,7 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
         for callable_name, contract in contracts.items():
             _draw_contract(out, callable_name, contract)
         if not contracts:
-            out.print("\nNothing here is called: it is instructions to read.")
+            out.print("\nIt has no callable tools, only instructions.")
         if not tool:
             _draw_files(out, skill)
             _draw_body(out, skill.body)
@@ -76,7 +76,7 @@ def _described(skill: Skill, contracts: Mapping[str, Contract], unavailable: tup
 
 
 def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None:
-    trust = "[green]trusted[/]" if skill.trusted else "[yellow]untrusted: its scripts run only when approved[/]"
+    trust = "[green]trusted[/]" if skill.trusted else "[yellow]untrusted: its scripts run only with approval[/]"
     out.print(f"[bold]{shown(skill.name)}[/] {shown(skill.version or '')}  {trust}")
     for reason in unavailable:
         out.print(f"[red]unavailable: {shown(reason)}[/]")
@@ -92,7 +92,7 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     if contract.description:
         out.print(shown(contract.description))
     table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
-    for heading in ("parameter", "type", "default", "meaning"):
+    for heading in ("parameter", "type", "default", "description"):
         table.add_column(heading, no_wrap=heading == "parameter")
     rows = list(_parameters(contract))
     for row in rows:
@@ -100,11 +100,11 @@ def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     out.print(table if rows else "  [dim]no parameters are declared[/]")
     if contract.migrations:
         sources = ", ".join(str(migration.source) for migration in contract.migrations)
-        out.print(f"  [dim]also takes arguments written for {shown(sources)}[/]")
+        out.print(f"  [dim]also accepts arguments written for {shown(sources)}[/]")
 
 
 def _draw_origin(out: Console, derived: Any) -> None:
-    """Say of a contract that nobody wrote where it comes from, how sure that is, and what could not be read."""
+    """Draw where a derived contract comes from, how certain it is, and what could not be read."""
     if not isinstance(derived, Mapping):
         return
     confidence = str(derived.get("confidence", "low"))
@@ -125,7 +125,7 @@ def _draw_files(out: Console, skill: Skill) -> None:
 
 
 def _draw_body(out: Console, body: str) -> None:
-    """Show the instructions: rendered where a person looks at them, else as they are written."""
+    """Draw the instructions: rendered on a terminal, as Markdown elsewhere."""
     if not body.strip():
         return
     out.print()
@@ -140,7 +140,7 @@ def _draw_body(out: Console, body: str) -> None:
 
 
 def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
-    """Name, type, default and meaning of each parameter; a required one has a star."""
+    """Yield name, type, default and description of each parameter; a required one has a star."""
     document = contract.input.document
     schema = _resolved(document, document)
     required = schema.get("required", ())

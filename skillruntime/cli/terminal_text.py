@@ -1,4 +1,4 @@
-"""What skills say of themselves, as a terminal may show it: a stranger's text must not steer the terminal."""
+"""Text from skills, made safe for a terminal: untrusted text must not send it control sequences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def without_controls(text: str) -> str:
 
 
 def shown(text: object) -> str:
-    """Return *text* as markup that shows it, and does nothing else.
+    """Return *text* as rich markup that shows it literally, without control characters.
 
     >>> shown("[bold]not bold")
     '\\\\[bold]not bold'

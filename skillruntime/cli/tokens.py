@@ -1,4 +1,4 @@
-"""``skillruntime tokens PATH``: what skills cost, where the tokens go, and limits that fail a build."""
+"""``skillruntime tokens PATH``: what skills cost in tokens, and limits that fail a build."""
 
 from __future__ import annotations
 
@@ -23,16 +23,22 @@ _SORTS = ("body", "metadata", "resource", "schema", "name")
 
 @click.command("tokens")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--model", default="gpt-4o", show_default=True, help="Whose tokens to count.")
+@click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @click.option("--style", default="compact", show_default=True, help="The catalog's style.")
 @click.option(
-    "--activations", default=(1, 3, 10), multiple=True, type=click.IntRange(0), help="Sessions to cost [1, 3, 10]."
+    "--activations",
+    default=(1, 3, 10),
+    multiple=True,
+    type=click.IntRange(0),
+    help="Activations of a session to cost; repeatable [1, 3, 10].",
 )
-@click.option("--sort", default="body", show_default=True, type=click.Choice(_SORTS), help="The largest first.")
-@click.option("--all", "everything", is_flag=True, help=f"Every skill, not only the first {_SHOWN}.")
-@click.option("--max-catalog-tokens", type=click.IntRange(0), help="Fail when the catalog's text is above this.")
-@click.option("--max-body-tokens", type=click.IntRange(0), help="Fail when any one body is above this.")
-@click.option("--advise", is_flag=True, help="Say what costs most for least, and what would be saved.")
+@click.option(
+    "--sort", default="body", show_default=True, type=click.Choice(_SORTS), help="The column to sort by, largest first."
+)
+@click.option("--all", "everything", is_flag=True, help=f"Show every skill, not only the first {_SHOWN}.")
+@click.option("--max-catalog-tokens", type=click.IntRange(0), help="Fail when the catalog has more tokens.")
+@click.option("--max-body-tokens", type=click.IntRange(0), help="Fail when a body has more tokens.")
+@click.option("--advise", is_flag=True, help="List possible savings, the largest first.")
 @json_option
 def command(
     paths: tuple[Path, ...],
@@ -46,9 +52,9 @@ def command(
     advise: bool,
     as_json: bool,
 ) -> None:
-    """Show what the skills under PATH cost in tokens: at start, when activated, file by file.
+    """Show what the skills under PATH cost in tokens: in the catalog, when activated, file by file.
 
-    Offline. Exit 1 when a limit is exceeded, 0 otherwise.
+    Counts offline. Exits with 1 when a limit is exceeded.
     """
     report = measure(
         discover(*paths, missing_ok=True),
@@ -76,10 +82,10 @@ def command(
 def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None) -> list[str]:
     found = []
     if max_catalog is not None and report.catalog > max_catalog:
-        found.append(f"the catalog is {report.catalog:,} tokens; at most {max_catalog:,} are allowed")
+        found.append(f"the catalog has {report.catalog:,} tokens, more than {max_catalog:,}")
     if max_body is not None:
         found += [
-            f"{skill.path}: the body is {skill.body:,} tokens; at most {max_body:,} are allowed"
+            f"{skill.path}: the body has {skill.body:,} tokens, more than {max_body:,}"
             for skill in report.skills
             if skill.body > max_body
         ]
@@ -141,7 +147,7 @@ def _show_advice(report: TokenReport, console: Console, everything: bool) -> Non
     advice: list[Advice] = report.advice
     console.print()
     if not advice:
-        console.print("Nothing to save.")
+        console.print("No savings found.")
         return
     for one in advice if everything else advice[:_SHOWN]:
         where = f"{one.path}:{one.line}" if one.line else one.path
@@ -154,4 +160,4 @@ def _show_advice(report: TokenReport, console: Console, everything: bool) -> Non
         console.print(f"... and {len(advice) - _SHOWN:,} more (--all)", style="dim")
     for when in sorted({one.when for one in advice}):
         saved = sum(one.tokens for one in advice if one.when == when)
-        console.print(f"in all, {when}: [bold]{saved:,}[/] tokens over all skills")
+        console.print(f"total {when}: [bold]{saved:,}[/] tokens over all skills")

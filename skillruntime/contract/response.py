@@ -1,29 +1,42 @@
-"""The standard envelope: what every call answers, whatever happened (contract chapter 31.4)."""
+"""The response envelope that every call returns, whether it succeeded or failed (contract document, 31.4)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from skillruntime.errors import ErrorCode, RateLimitError, SkillError, SkillInputError, SkillRuntimeError
 
-__all__ = ["SkillResponse", "handle_skill_error"]
+__all__ = ["STATUSES", "SkillResponse", "Status", "handle_skill_error"]
+
+Status = Literal["success", "partial_success", "failed"]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
 class SkillResponse:
-    """The answer to one call: ``status`` is ``success``, ``partial_success`` or ``failed``.
+    """The answer to one call; to an MCP client a failed one is a tool execution error (SEP-1303).
 
     >>> SkillResponse("success", data={"pages": 3}).to_dict()
     {'status': 'success', 'data': {'pages': 3}}
+
+    Raises:
+        ValueError: ``status`` is not one of `STATUSES`.
     """
 
-    status: str
+    status: Status
     data: Any | None = None
-    errors: list[SkillError] | None = None
+    errors: list[SkillError] = field(default_factory=list)
     metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(STATUSES)}; got {self.status!r:.80}")
+        if not self.errors:  # the contract document writes `errors=None` for "no errors"
+            object.__setattr__(self, "errors", [])
 
     @property
     def ok(self) -> bool:
@@ -32,11 +45,11 @@ class SkillResponse:
 
     @classmethod
     def failed(cls, *errors: SkillError, metadata: dict[str, Any] | None = None) -> SkillResponse:
-        """Return the envelope of a call that gave nothing but *errors*."""
+        """Return the envelope of a call that failed with *errors*."""
         return cls("failed", errors=list(errors), metadata=metadata)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of 31.4: absent parts are left out."""
+        """Return the JSON object of 31.4; fields without a value are left out."""
         document: dict[str, Any] = {"status": self.status}
         if self.data is not None:
             document["data"] = self.data
@@ -52,14 +65,15 @@ class SkillResponse:
 
 
 def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> SkillResponse:
-    """Return the envelope that stands for *exception*: the chapter's function, with its own dictionaries.
+    """Return the envelope for *exception*, as the contract document's function of this name does (31.4).
 
-    *context* may carry ``timeout``, the seconds that were allowed. An exception of our family keeps its code;
-    one that nobody foresaw is ``INTERNAL_ERROR`` and says nothing but its type.
+    *context* may carry ``timeout``, the seconds that were allowed. A `SkillRuntimeError` keeps its code; any other
+    exception becomes ``INTERNAL_ERROR`` with its type alone, because its text may hold secrets.
 
     >>> handle_skill_error(TimeoutError(), {"timeout": 30}).errors[0].message
     'Operation timed out after 30s'
     """
+    # The messages below are the contract document's own, word for word: its examples assert them.
     match exception:
         case SkillInputError(code=ErrorCode.INVALID_INPUT):
             error = SkillError(

@@ -1,6 +1,6 @@
 """Remote skills as runners: `RemoteClient` speaks to one skill, `RemoteRunner` is it to the runtime.
 
-The conversation decides; this is its driver: it sends, waits, and shows credentials to the skill's own origin alone.
+The flow decides; this is its driver: it sends, waits, and shows credentials to the skill's own origin alone.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from skillruntime.remote.environment_credentials import from_environment
 from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.invocation_flow import (
-    Answer,
-    Conversation,
+    InvocationFlow,
     Pause,
     Plan,
     Saw,
     Send,
+    StepResult,
     cancel,
-    converse,
+    invoke,
     origin_of,
     read_error,
     resume,
@@ -56,13 +56,13 @@ from skillruntime.runtime.runtime import SkillRuntime
 
 __all__ = ["RemoteClient", "RemoteRunner", "attach_remote_skills", "fetch_descriptor", "remote_runners"]
 
-_FETCHING = {
+_FETCH_CODES = {
     401: WireCode.AUTH_REQUIRED,
     403: WireCode.PERMISSION_DENIED,
     404: WireCode.SKILL_NOT_FOUND,
     410: WireCode.SKILL_NOT_FOUND,
 }
-_FAREWELL = 1.0  # seconds for asking the server to stop what was cancelled here
+_CANCEL_SECONDS = 1.0  # seconds for asking the server to stop what was cancelled here
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class RemoteClient:
                 on_change(execution)
 
         with anyio.move_on_after(None if timeout is None else timeout + self.grace):
-            return await self._drive(plan, converse(plan), note)
+            return await self._drive(plan, invoke(plan), note)
         begun = f"; the execution is {seen[0].execution_id}" if seen else ""
         message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
         details = {"execution_id": seen[0].execution_id} if seen else None
@@ -154,17 +154,17 @@ class RemoteClient:
         )
 
     async def _drive(
-        self, plan: Plan, conversation: Conversation, on_change: Callable[[Execution], None] | None
+        self, plan: Plan, flow: InvocationFlow, on_change: Callable[[Execution], None] | None
     ) -> Execution:
-        """Do what the conversation asks for until it has an execution; stop that one when we are stopped."""
+        """Do what the flow asks for until it has an execution; stop that one when we are stopped."""
         credentials = self.credentials or from_environment(self.descriptor)
         seen: Execution | None = None
-        answer: Answer = None
+        answer: StepResult = None
         async with self._opened() as transport:
             sender = _Sender(transport, credentials, self.descriptor)
             try:
                 while True:
-                    match conversation.send(answer):
+                    match flow.send(answer):
                         case Send(request):
                             answer = await sender.send(request)
                         case Pause(seconds):
@@ -179,7 +179,7 @@ class RemoteClient:
                 return result
             except anyio.get_cancelled_exc_class():
                 if seen is not None and not seen.is_final and self.descriptor.extensions.cancel:
-                    await _ask_to_stop(sender, plan, seen.execution_id)
+                    await _request_cancel(sender, plan, seen.execution_id)
                 raise
 
     @asynccontextmanager
@@ -226,9 +226,9 @@ class _Sender:
             return error
 
 
-async def _ask_to_stop(sender: _Sender, plan: Plan, execution_id: str) -> None:
-    """Tell the server that nobody waits any more: shielded and bounded, whatever comes of it."""
-    with anyio.CancelScope(shield=True), anyio.move_on_after(_FAREWELL):
+async def _request_cancel(sender: _Sender, plan: Plan, execution_id: str) -> None:
+    """Ask the server to cancel the execution, shielded and bounded; failures are ignored."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCEL_SECONDS):
         request = next(cancel(plan, execution_id))
         assert isinstance(request, Send)
         await sender.send(request.request)
@@ -241,7 +241,7 @@ class RemoteRunner:
     client: RemoteClient
     on_change: Callable[[Execution], None] | None = None
 
-    stops_when_cancelled = False  # the server is asked to stop, and nobody can know whether it did
+    stops_when_cancelled = False  # the server is asked to stop, but may not have stopped
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Invoke the skill and return its output.
@@ -368,7 +368,7 @@ async def fetch_descriptor(
 
     Raises:
         RemoteError: it cannot be fetched.
-        InvalidSkillError: what is there is none.
+        InvalidSkillError: the address does not hold a descriptor.
     """
     shown = await credentials(AuthConfig(AuthType.API_KEY), False) if credentials is not None else Shown()
     request = WireRequest("GET", url, {"accept": "application/json", **shown.headers})
@@ -381,10 +381,10 @@ async def fetch_descriptor(
     except UnreachableError as error:
         raise RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(error))) from None
     if response.status != 200:
-        code = _FETCHING.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
+        code = _FETCH_CODES.get(response.status, WireCode.ENDPOINT_UNREACHABLE)
         message = f"The address of the descriptor answered {response.status}"
         raise RemoteError(read_error(response) or ErrorDocument(code, message))
     try:
         return SkillDescriptor.from_dict(parse_json(response.body))
     except MessageError as error:
-        raise InvalidSkillError(f"What is there is no descriptor: {error}") from None
+        raise InvalidSkillError(f"The address does not hold a descriptor: {error}") from None

@@ -1,7 +1,7 @@
-"""A skill's descriptor: what its provider offers and how it is called (descriptor chapter 4).
+"""A skill's descriptor: what its provider offers and how it is called (descriptor document 4).
 
-JSON <-> `SkillDescriptor` <-> `Contract`, without I/O. Reading collects every fault and raises once; what the chapters
-do not name is kept, so that writing gives back what was read.
+JSON <-> `SkillDescriptor` <-> `Contract`, without I/O. Reading collects every fault and raises once; fields that the
+protocol documents do not name are kept, so that writing gives back what was read.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class SkillDescriptor:
         """Return the descriptor that *document* writes.
 
         Raises:
-            InvalidSkillError: it is none; ``details["faults"]`` lists everything that is wrong.
+            InvalidSkillError: it is not a descriptor; ``details["faults"]`` lists everything that is wrong.
         """
         faults = find_faults(document)
         if faults:
-            raise InvalidSkillError(f"The descriptor is faulty: {faults[0]}", details={"faults": faults})
+            raise InvalidSkillError(f"The descriptor is invalid: {faults[0]}", details={"faults": faults})
         return cls(**read_fields(document))
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def find_faults(document: Any) -> list[str]:
     """Return everything that is wrong with a descriptor's document, in sentences; nothing if it is one."""
     fault = find_fault(document)
     if fault:
-        return [f"it is no JSON: {fault}"]
+        return [f"it is not JSON: {fault}"]
     found = [error.message for error in explain(_form().violations(document))]
     if not isinstance(document, Mapping):
         return found
@@ -200,10 +200,10 @@ def find_faults(document: Any) -> list[str]:
                 Version.parse(version)
             except ValueError as error:
                 found.append(f"{error} - at {where}")
-    found += [f"it is no URL - at /{'/'.join(place)}" for place in _URLS if _is_no_address(_at(document, place))]
+    found += [f"it is not a URL - at /{'/'.join(place)}" for place in _URLS if _is_broken_url(_at(document, place))]
     inputs = document.get("inputs")
     names = [item.get("name") for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
-    found += [f"two inputs are called {name!r} - at /inputs" for name in sorted(_twice(names))]
+    found += [f"two inputs are named {name!r} - at /inputs" for name in sorted(_twice(names))]
     return found or _schema_faults(document)
 
 
@@ -233,8 +233,8 @@ def _at(document: Any, place: tuple[str, ...]) -> Any:
     return document
 
 
-def _is_no_address(value: Any) -> bool:
-    """Whether *value* is a text that only looks like a URL; what does not even look like one, the schema tells."""
+def _is_broken_url(value: Any) -> bool:
+    """Whether *value* starts like a URL but is not one; the schema reports everything else."""
     return isinstance(value, str) and value.startswith(("http://", "https://")) and not is_address(value)
 
 

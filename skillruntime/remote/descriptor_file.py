@@ -28,5 +28,5 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise InvalidSkillError(f"{path} is no JSON: {error}") from None
+        raise InvalidSkillError(f"{path} is not JSON: {error}") from None
     return SkillDescriptor.from_dict(document)

@@ -1,4 +1,4 @@
-"""The parts of a skill's descriptor: its enumerations (descriptor chapter 4.3) and substructures (4.4)."""
+"""The parts of a skill's descriptor: its enumerations (descriptor document 4.3) and substructures (4.4)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class InvocationEndpoint:
 class ParameterDefinition:
     """One input parameter (4.4).
 
-    ``default`` of None is the chapter's ``"default": null``: no default, unless the schema admits null.
+    ``default`` of None is the protocol document's ``"default": null``: no default, unless the schema admits null.
     """
 
     name: str
@@ -189,7 +189,7 @@ class AuthConfig:
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """What the server can do beyond the chapters; a peer that knows none of it works unchanged.
+    """What the server can do beyond the protocol documents; a peer that knows none of it works unchanged.
 
     ``annotations`` are the contract's (``read_only``, ``idempotent``); ``input_schema`` is the whole input schema,
     where ``inputs`` cannot say it all; ``wait_seconds`` is the longest ``Prefer: wait``.

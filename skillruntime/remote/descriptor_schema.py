@@ -1,6 +1,6 @@
-"""The JSON Schema of a skill descriptor (descriptor chapter 4.2 to 4.4), and of the extensions that we announce.
+"""The JSON Schema of a skill descriptor (descriptor document 4.2 to 4.4), and of the extensions that we announce.
 
-Fields that the chapters do not name are let through: a descriptor of tomorrow stays readable today.
+Fields that the protocol documents do not name are let through: a newer descriptor stays readable.
 """
 
 from __future__ import annotations

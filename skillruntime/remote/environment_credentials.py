@@ -1,7 +1,7 @@
 """Credentials from the environment.
 
-A key belongs to a host. A descriptor is a stranger's text and may name any endpoint: the variables are therefore named
-for the host that they are for, and what they hold is sent to no other.
+A key belongs to a host. A third party writes the descriptor and may name any endpoint: each variable is therefore named
+for its host, and its value is sent to no other host.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
     'SKILLRUNTIME_CLIENT_SECRET_127_0_0_1_PORT_8400'
 
     Raises:
-        InvalidSkillError: *url* is no URL.
+        InvalidSkillError: *url* is not a URL.
     """
     try:
         parts = urlsplit(url)
         port = f"_PORT_{parts.port}" if parts.port else ""
     except ValueError:
-        raise InvalidSkillError(f"{url[:200]!r} is no URL") from None
-    # A dash is told from a dot, so that api-example.com never gets the key of api.example.com.
+        raise InvalidSkillError(f"{url[:200]!r} is not a URL") from None
+    # A dash and a dot are written differently, so that api-example.com never gets the key of api.example.com.
     host = "".join(
         c if c.isalnum() else "__" if c == "-" else "_" if c in ".:" else f"_X{ord(c):X}_" for c in parts.hostname or ""
     )

@@ -60,7 +60,8 @@ class HttpTransport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._client is not None
-        with anyio.CancelScope(shield=True), anyio.move_on_after(2):
+        # Bounded, but generously: on a busy machine a close that is given up leaks the socket.
+        with anyio.CancelScope(shield=True), anyio.move_on_after(10):
             await self._client.aclose()
 
     async def __call__(self, request: WireRequest) -> WireResponse:
@@ -69,16 +70,16 @@ class HttpTransport:
         Raises:
             UnreachableError: there was none.
         """
-        response = await self._exchange(request)
+        response = await self._send_once(request)
         for _ in range(_REDIRECTS):
             target = _same_origin_target(request, response)
             if target is None:
                 break
             request = WireRequest(request.method, target, request.headers, request.body)
-            response = await self._exchange(request)
+            response = await self._send_once(request)
         return response
 
-    async def _exchange(self, request: WireRequest) -> WireResponse:
+    async def _send_once(self, request: WireRequest) -> WireResponse:
         assert self._client is not None, "used outside its context"
         address = await self._guard.address_of(request.url)
         try:
@@ -87,9 +88,9 @@ class HttpTransport:
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise UnreachableError(f"The endpoint cannot be reached ({_name(error)})", was_sent=False) from None
         except httpx2.InvalidURL:
-            raise UnreachableError("The address is no URL", was_sent=False, is_refused=True) from None
+            raise UnreachableError("The address is not a URL", was_sent=False, is_refused=True) from None
         except (httpx2.HTTPError, OSError) as error:
-            raise UnreachableError(f"The connection broke off ({_name(error)})", was_sent=True) from None
+            raise UnreachableError(f"The connection was lost ({_name(error)})", was_sent=True) from None
 
     async def _send(self, client: httpx2.AsyncClient, request: WireRequest, address: str) -> WireResponse:
         """Send to *address* itself; the name goes into the Host header, and into TLS, which checks it."""
@@ -112,7 +113,7 @@ class HttpTransport:
                 body += chunk
                 if len(body) > self._max_response:
                     raise UnreachableError(
-                        f"The answer is longer than {self._max_response:,} bytes", was_sent=True, is_refused=True
+                        f"The response is longer than {self._max_response:,} bytes", was_sent=True, is_refused=True
                     )
         finally:
             await response.aclose()
@@ -129,7 +130,7 @@ def _same_origin_target(request: WireRequest, response: WireResponse) -> str | N
     try:
         target = urljoin(request.url, location)
         return target if origin_of(target) == origin_of(request.url) else None
-    except ValueError:  # brackets that do not close, or a port that is none
+    except ValueError:  # unbalanced brackets, or a port that is not a number
         return None
 
 

@@ -8,6 +8,7 @@ twice, how long to pause, and what is wrong with an answer.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,14 +31,14 @@ from skillruntime.remote.protocol import (
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, RetryHint, WireCode
 
 __all__ = [
-    "Conversation",
+    "InvocationFlow",
     "Pause",
     "Plan",
     "Saw",
     "Send",
     "cancel",
     "check_protocol",
-    "converse",
+    "invoke",
     "read_error",
     "resume",
 ]
@@ -49,7 +50,7 @@ _FIRST_POLL, _LAST_POLL = 0.1, 5.0  # seconds: our own polling, where the server
 _MOST_ATTEMPTS: Final = 10  # of a call that timed out, whatever the server suggests
 _NEVER: Final = 1e9  # seconds: as good as never
 _RETRIED: Final = frozenset({429, 502, 503, 504})
-_CERTAIN: Final = frozenset({429, 503})  # the server says that it did not take the request
+_NOT_TAKEN: Final = frozenset({429, 503})  # the server says that it did not take the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class Saw:
     execution: Execution
 
 
-Answer: TypeAlias = WireResponse | UnreachableError | None
-Conversation: TypeAlias = Generator[Send | Pause | Saw, Answer, Execution]
+StepResult: TypeAlias = WireResponse | UnreachableError | None
+InvocationFlow: TypeAlias = Generator[Send | Pause | Saw, StepResult, Execution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Plan:
 
 
 def check_protocol(descriptor: SkillDescriptor) -> None:
-    """Check that we speak the descriptor's protocol: the same MAJOR (chapter 8), before anything is sent.
+    """Check that we speak the descriptor's protocol: the same MAJOR (section 8), before anything is sent.
 
     Raises:
         RemoteError: we do not.
@@ -123,12 +124,12 @@ def check_protocol(descriptor: SkillDescriptor) -> None:
 
 
 def version_incompatible(details: Mapping[str, Any]) -> ErrorDocument:
-    """Return the refusal of a protocol version (chapter 8)."""
+    """Return the refusal of a protocol version (section 8)."""
     message = f"Protocol {details['descriptor_version']} is not {details['consumer_supported_range']}"
     return ErrorDocument(WireCode.VERSION_INCOMPATIBLE, message, details)
 
 
-def converse(plan: Plan) -> Conversation:
+def invoke(plan: Plan) -> InvocationFlow:
     """Invoke the skill and follow the execution to its end.
 
     An execution that timed out is tried again, after the delay that the server suggests, where that does no harm.
@@ -151,15 +152,15 @@ def converse(plan: Plan) -> Conversation:
         plan = replace(plan, key=f"{plan.key}-{attempt}")  # another attempt is another execution
 
 
-def resume(plan: Plan, execution_id: str) -> Conversation:
+def resume(plan: Plan, execution_id: str) -> InvocationFlow:
     """Follow an execution that was begun before, by its id."""
     check_protocol(plan.descriptor)
     response = yield from _get(plan, plan.descriptor.endpoint.status_of(execution_id))
     execution = _read_execution(response, plan, execution_id)
-    return (yield from _follow(plan, execution, _asked(response)))
+    return (yield from _follow(plan, execution, _next_poll(response)))
 
 
-def cancel(plan: Plan, execution_id: str) -> Conversation:
+def cancel(plan: Plan, execution_id: str) -> InvocationFlow:
     """Ask for an execution to be cancelled (an extension), and return it as it then stands."""
     url = plan.descriptor.endpoint.status_of(execution_id)
     answer = yield Send(WireRequest("DELETE", url, plan.headers))
@@ -168,7 +169,7 @@ def cancel(plan: Plan, execution_id: str) -> Conversation:
     return _read_execution(answer, plan, execution_id)
 
 
-def _submit(plan: Plan) -> Generator[Send | Pause | Saw, Answer, tuple[Execution, float | None]]:
+def _submit(plan: Plan) -> Generator[Send | Pause | Saw, StepResult, tuple[Execution, float | None]]:
     """POST until it is taken, refused, or no longer safe to send again; return also when to come back."""
     headers = {**plan.headers, "content-type": plan.descriptor.endpoint.content_type, "accept": "application/json"}
     if plan.descriptor.extensions.idempotency_key:
@@ -176,22 +177,38 @@ def _submit(plan: Plan) -> Generator[Send | Pause | Saw, Answer, tuple[Execution
     headers |= _wait_header(plan)
     body = json.dumps(plan.request.to_dict(), ensure_ascii=False, separators=(",", ":")).encode()
     request = WireRequest("POST", plan.descriptor.endpoint.url, headers, body)
-    attempts = max(1, plan.retry.max_attempts)
     unsure = False
-    for attempt in range(attempts):
+    waited = 0.0
+    for attempt in itertools.count():
         answer = yield Send(request)
         failure, may_have_run, hint = _submission_failure(answer)
         unsure = unsure or may_have_run
         if failure is None:
             assert isinstance(answer, WireResponse)
-            return _read_execution(answer, plan, None), _asked(answer)
-        if (unsure and not plan.may_repeat) or attempt == attempts - 1 or _is_too_long(plan, hint):
-            raise RemoteError(failure, may_have_run=unsure and not plan.may_repeat)
-        yield Pause(_backoff(plan, attempt, hint))
+            return _read_execution(answer, plan, None, is_unsure=unsure), _next_poll(answer)
+        pause = _backoff(plan, attempt, hint)
+        # Once an answer was lost, the server may hold the execution, and only the same key finds it. Giving up would
+        # leave the caller to order a second time with a new key: the plan's patience counts then, not the attempts
+        # that the descriptor allows for plain refusals.
+        if unsure and plan.descriptor.extensions.idempotency_key:
+            is_last = waited + pause > plan.patience
+        else:
+            is_last = (unsure and not plan.may_repeat) or attempt + 1 >= plan.retry.max_attempts
+        if is_last or _is_too_long(plan, hint):
+            raise RemoteError(_with_key(failure, plan, unsure), may_have_run=unsure and not plan.repeatable)
+        waited += pause
+        yield Pause(pause)
     raise AssertionError("unreachable")
 
 
-def _submission_failure(answer: Answer) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
+def _with_key(failure: ErrorDocument, plan: Plan, unsure: bool) -> ErrorDocument:
+    """Name the key of a lost submission: sent again under it, the request is the same execution."""
+    if not unsure or not plan.descriptor.extensions.idempotency_key:
+        return failure
+    return replace(failure, details={**(failure.details or {}), "idempotency_key": plan.key})
+
+
+def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
     """What stood in the way of a POST and may pass: the error, whether the skill may run, and when to try again."""
     if isinstance(answer, UnreachableError):
         if answer.is_refused:
@@ -208,10 +225,10 @@ def _submission_failure(answer: Answer) -> tuple[ErrorDocument | None, bool, Ret
     if asked is not None:
         hint = replace(hint, suggested_delay_ms=int(asked * 1000))
     shown = document or ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}")
-    return replace(shown, retry=hint if hint != RetryHint() else None), answer.status not in _CERTAIN, hint
+    return replace(shown, retry=hint if hint != RetryHint() else None), answer.status not in _NOT_TAKEN, hint
 
 
-def _follow(plan: Plan, execution: Execution, asked: float | None) -> Conversation:
+def _follow(plan: Plan, execution: Execution, asked: float | None) -> InvocationFlow:
     """Poll until the end, then fetch the result where the status did not bring it."""
     endpoint = plan.descriptor.endpoint
     polls = 0
@@ -226,17 +243,17 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Conversati
             return execution
         yield Pause(min(MAX_PAUSE, _poll_interval(plan, polls, asked)))
         response = yield from _get(plan, endpoint.status_of(execution.execution_id), _wait_header(plan))
-        asked = _asked(response)
+        asked = _next_poll(response)
         seen = _read_execution(response, plan, execution.execution_id)
         if not can_reach(execution.status, seen.status):
-            raise _nonsense(response, f"an execution cannot become {seen.status} once it was {execution.status}")
+            raise _bad_response(response, f"an execution cannot become {seen.status} once it was {execution.status}")
         execution = seen
         polls += 1
 
 
 def _get(
     plan: Plan, url: str, more: Mapping[str, str] | None = None
-) -> Generator[Send | Pause | Saw, Answer, WireResponse]:
+) -> Generator[Send | Pause | Saw, StepResult, WireResponse]:
     """GET until there is an answer that says something; what only fails to come is asked for again."""
     waited, failures = 0.0, 0
     while True:
@@ -250,7 +267,7 @@ def _get(
         pause = _backoff(plan, failures, hint, first=min(plan.retry.backoff_ms / 1000, 0.5) or 0.1)
         if waited + pause > plan.patience:
             if isinstance(answer, WireResponse):
-                raise RemoteError(read_error(answer) or _nonsense(answer, "").document, may_have_run=True)
+                raise RemoteError(read_error(answer) or _bad_response(answer, "").document, may_have_run=True)
             raise _unreachable(answer, may_have_run=True)
         waited, failures = waited + pause, failures + 1
         yield Pause(pause)
@@ -288,18 +305,21 @@ def _poll_interval(plan: Plan, polls: int, asked: float | None) -> float:
     return min(_LAST_POLL, _FIRST_POLL * 1.5 ** min(polls, 20))
 
 
-def _read_execution(response: WireResponse, plan: Plan, execution_id: str | None) -> Execution:
+def _read_execution(
+    response: WireResponse, plan: Plan, execution_id: str | None, *, is_unsure: bool = False
+) -> Execution:
     """Read the execution that *response* shows, or raise what it says, or what is wrong with it."""
     if not (200 <= response.status < 300 or (response.status == 504 and _has_execution(response))):
-        raise _refusal(response, may_have_run=execution_id is not None and not plan.repeatable)
+        refusal = _refusal(response, may_have_run=(is_unsure or execution_id is not None) and not plan.repeatable)
+        raise RemoteError(_with_key(refusal.document, plan, is_unsure), may_have_run=refusal.may_have_run)
     try:
         execution = Execution.from_dict(_read_json(response))
     except MessageError as error:
-        raise _nonsense(response, str(error)) from None
+        raise _bad_response(response, str(error)) from None
     if execution_id is not None and execution.execution_id != execution_id:
-        raise _nonsense(response, "it shows another execution than the one that was asked for")
+        raise _bad_response(response, "it shows a different execution than the one requested")
     if execution.skill_id and execution.skill_id != plan.descriptor.id:
-        raise _nonsense(response, f"it is about the skill {execution.skill_id!r}, not {plan.descriptor.id!r}")
+        raise _bad_response(response, f"it is about the skill {execution.skill_id!r}, not {plan.descriptor.id!r}")
     return replace(execution, skill_id=plan.descriptor.id)
 
 
@@ -316,16 +336,18 @@ def _read_result(response: WireResponse, plan: Plan, execution: Execution) -> Ex
 
 
 def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
-    """The error for a refusal; of an execution that was accepted nobody knows then how far it came."""
+    """Return the error for a refusal; an accepted execution may have run."""
     document = read_error(response)
     if document is None:
         if 300 <= response.status < 400:
-            return _nonsense(response, "it redirects to where we do not follow; the descriptor should name the target")
-        return _nonsense(response, "it carries no error of the protocol")
+            return _bad_response(
+                response, "it redirects to another origin, which is not followed; put the target into the descriptor"
+            )
+        return _bad_response(response, "it carries no protocol error")
     return RemoteError(document, may_have_run=may_have_run)
 
 
-def _nonsense(response: WireResponse, why: str) -> RemoteError:
+def _bad_response(response: WireResponse, why: str) -> RemoteError:
     """The error for an answer that is not the protocol: says what came, and what was wrong with it."""
     kind = response.headers.get("content-type", "no content type")[:60]
     message = f"The endpoint answered {response.status} ({kind}, {len(response.body)} bytes): {why or 'no answer'}"
@@ -333,7 +355,7 @@ def _nonsense(response: WireResponse, why: str) -> RemoteError:
     return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message), may_have_run=may_have_run)
 
 
-def _unreachable(answer: Answer, *, may_have_run: bool) -> RemoteError:
+def _unreachable(answer: StepResult, *, may_have_run: bool) -> RemoteError:
     return RemoteError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, str(answer)), may_have_run=may_have_run)
 
 
@@ -342,7 +364,7 @@ def _read_json(response: WireResponse) -> Any:
         return parse_json(response.body)
     except MessageError as error:
         start = response.body[:40].decode("utf-8", "replace").strip()
-        raise _nonsense(response, f"the body is no JSON ({error.violations[0]['actual']}): {start!r}") from None
+        raise _bad_response(response, f"the body is not JSON ({error.violations[0]['actual']}): {start!r}") from None
 
 
 def read_error(response: WireResponse) -> ErrorDocument | None:
@@ -362,7 +384,7 @@ def _has_execution(response: WireResponse) -> bool:
     return isinstance(document, dict) and "execution_id" in document and "status" in document
 
 
-def _asked(response: WireResponse) -> float | None:
+def _next_poll(response: WireResponse) -> float | None:
     """When the server wants to be asked again: at once where it has just waited for news, as it was asked to."""
     return 0.0 if "preference-applied" in response.headers else _retry_after(response)
 

@@ -33,7 +33,7 @@ _EARLY = 30.0  # seconds before its end that a token counts as expired
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An access token, by which time (``time.time()``) it is no longer good, and what renews it."""
+    """An access token, when it expires (``time.time()``), and the token that renews it."""
 
     access: str = field(repr=False)
     expires_at: float | None = None
@@ -82,7 +82,7 @@ class ClientCredentials:
             try:
                 return await self._ask(config, form)
             except RemoteError:
-                pass  # a refresh token may have been withdrawn: begin anew
+                pass  # a refresh token may have been revoked: ask for a new token
         form = {"grant_type": "client_credentials", **({"scope": scopes} if scopes else {})}
         return await self._ask(config, form)
 
@@ -116,7 +116,7 @@ class AuthorizationCode:
         from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]  # nor here
 
         if not config.authorization_url:
-            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "The skill names no authorization_url"))
+            raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "The skill's descriptor has no authorization_url"))
         state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
         address: str = prepare_grant_uri(
             config.authorization_url,
@@ -140,9 +140,9 @@ class AuthorizationCode:
         """
         query = {name: values[-1] for name, values in parse_qs(urlsplit(visited).query).items()}
         if not secrets.compare_digest(query.get("state", ""), self.state):
-            raise _refused("the browser came back with another state than it was sent with")
+            raise _refused("the browser returned a different state than it was sent")
         if "code" not in query:
-            raise _refused(query.get("error", "the browser came back without a code")[:100])
+            raise _refused(query.get("error", "the browser returned without a code")[:100])
         form = {
             "grant_type": "authorization_code",
             "code": query["code"],
@@ -216,14 +216,12 @@ def _end(lasts: Any, now: float) -> float | None:
 
 def _config(auth: AuthConfig) -> OAuth2Config:
     if auth.oauth2 is None:
-        raise RemoteError(
-            ErrorDocument(WireCode.AUTH_REQUIRED, "The descriptor says nothing of where tokens come from")
-        )
+        raise RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, "The descriptor has no oauth2.token_url"))
     return auth.oauth2
 
 
 def _refused(why: str) -> RemoteError:
-    return RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, f"No token was given: {why}"))
+    return RemoteError(ErrorDocument(WireCode.AUTH_REQUIRED, f"No token was issued: {why}"))
 
 
 class _LoopLock:

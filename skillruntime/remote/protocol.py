@@ -1,4 +1,4 @@
-"""The messages of the invocation protocol (chapter 6), and the one table of what may follow what. No I/O.
+"""The messages of the invocation protocol (section 6), and the one table of status transitions. No I/O.
 
 Client and server read the same table: the server lets an execution go nowhere else, and the client names it an error
 when a server claims so.
@@ -37,7 +37,7 @@ MAX_ID: Final = 200
 
 
 class ExecutionStatus(StrEnum):
-    """One execution's life (6.4), and our ``cancelled``, which a peer that knows only the chapter sees as failed."""
+    """The status of an execution (6.4), and our ``cancelled``, shown as failed to peers that do not know it."""
 
     ACCEPTED = "accepted"
     RUNNING = "running"
@@ -77,12 +77,12 @@ class MessageError(Exception):
 
     def __init__(self, violations: list[dict[str, Any]]) -> None:
         first = violations[0]
-        super().__init__(f"{first['field'] or 'the message'} should be {first['expected']}, and is {first['actual']}")
+        super().__init__(f"{first['field'] or 'the message'} should be {first['expected']}, not {first['actual']}")
         self.violations = violations
 
     def to_document(self) -> ErrorDocument:
         """Return the refusal of a request with these violations."""
-        message = "The request is not what the protocol asks for"
+        message = "The request does not follow the protocol"
         return ErrorDocument(WireCode.VALIDATION_ERROR, message, {"violations": self.violations})
 
 
@@ -102,7 +102,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
-    """What else a caller may say (6.3); ``webhook`` is an extension: where to tell of the end."""
+    """What else a caller may say (6.3); ``webhook`` is an extension: where to report the end."""
 
     trace_id: str | None = None
     priority: str = "normal"
@@ -122,7 +122,7 @@ class InvocationRequest:
 
     >>> InvocationRequest.from_dict({"caller": {"id": "a", "type": "robot"}, "skill_id": "s", "inputs": {}})
     Traceback (most recent call last):
-    skillruntime.remote.protocol.MessageError: /caller/type should be ifay, service or user, and is "robot"
+    skillruntime.remote.protocol.MessageError: /caller/type should be ifay, service or user, not "robot"
     """
 
     caller: Caller
@@ -142,12 +142,12 @@ class InvocationRequest:
 
     @classmethod
     def from_dict(cls, document: Any) -> InvocationRequest:
-        """Return the request that *document* writes; fields that the chapter does not name are ignored.
+        """Return the request that *document* writes; unknown fields are ignored.
 
         Raises:
-            MessageError: it is none; all violations at once.
+            MessageError: it is not an invocation; lists all violations at once.
         """
-        reading = _Reading(document)
+        reading = _FieldReader(document)
         caller = reading.inner("caller", required=True)
         context = reading.inner("context")
         request = cls(
@@ -204,7 +204,7 @@ class Progress:
 class Execution:
     """One execution, as it stands (6.4).
 
-    ``has_output`` tells an output of null from none. ``metadata`` is what the skill's envelope says beside its result.
+    ``has_output`` distinguishes an output of null from no output. ``metadata`` is that of the skill's envelope.
     """
 
     execution_id: str
@@ -223,7 +223,7 @@ class Execution:
         return self.status in FINAL
 
     def to_dict(self, *, plain: bool = False) -> dict[str, Any]:
-        """Return the JSON object of 6.4; *plain* for a peer that knows only the chapter's five statuses."""
+        """Return the JSON object of 6.4; *plain* for a peer that knows only the protocol document's five statuses."""
         status = ExecutionStatus.FAILED if plain and self.status is ExecutionStatus.CANCELLED else self.status
         document: dict[str, Any] = {
             "execution_id": self.execution_id,
@@ -247,7 +247,7 @@ class Execution:
         Raises:
             MessageError: it has no id, or no status that is known.
         """
-        reading = _Reading(document)
+        reading = _FieldReader(document)
         stamps = reading.inner("timestamps")
         progress = reading.inner("progress")
         done = progress.number("done")
@@ -286,7 +286,7 @@ def from_timestamp(text: str) -> float:
     """Return the seconds since the epoch that *text* names.
 
     Raises:
-        ValueError: it is no date and time.
+        ValueError: it is not a date and time.
     """
     return datetime.fromisoformat(text).timestamp()
 
@@ -294,15 +294,15 @@ def from_timestamp(text: str) -> float:
 def parse_json(data: bytes) -> Any:
     """Return the JSON value of *data*: UTF-8, no NaN or infinity, and no depth that would break the reader.
 
-    A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
+        A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
 
-    Raises:
-        MessageError: it is none.
+        Raises:
+    MessageError: it is not one.
     """
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
         if b"\\u" in data and not is_unicode(value):
-            raise ValueError("a text holds half of a surrogate pair, which is no Unicode character")
+            raise ValueError("a string holds half of a surrogate pair, which is not a Unicode character")
         return value
     except (ValueError, RecursionError) as error:
         expected = "one JSON value in UTF-8"
@@ -310,17 +310,17 @@ def parse_json(data: bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text[:20]} is larger than any number here")
+        raise ValueError(f"{text[:20]} is larger than the largest number supported")
     return number
 
 
-class _Reading:
+class _FieldReader:
     """Reads a JSON object field by field and remembers everything that is wrong."""
 
     def __init__(self, value: Any, at: str = "", violations: list[dict[str, Any]] | None = None) -> None:
@@ -343,13 +343,13 @@ class _Reading:
     def get(self, name: str) -> Any:
         return self._document.get(name)
 
-    def inner(self, name: str, *, required: bool = False) -> _Reading:
+    def inner(self, name: str, *, required: bool = False) -> _FieldReader:
         value = self._document.get(name)
         if value is None and not required:
-            inner = _Reading({}, f"{self._at}/{name}", self.violations)
+            inner = _FieldReader({}, f"{self._at}/{name}", self.violations)
             inner._is_absent = True
             return inner
-        return _Reading(value, f"{self._at}/{name}", self.violations)
+        return _FieldReader(value, f"{self._at}/{name}", self.violations)
 
     def text(self, name: str, *, required: bool = True, limit: int = MAX_ID) -> str:
         value = self._document.get(name)

@@ -1,7 +1,7 @@
-"""Which addresses may be spoken to: never, unless the host says so, those inside our own network.
+"""Which addresses may be connected to: private ones only if the host allows it (a guard against SSRF).
 
-A descriptor or a webhook names an address that a stranger chose. What it resolves to is checked, and then that very
-address is connected to, so that a second answer of the name's server cannot lead elsewhere.
+A third party chooses the address in a descriptor or a webhook. What it resolves to is checked, and then that very
+address is connected to, so that a second DNS answer cannot lead elsewhere (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ class AddressGuard:
         try:
             parts = urlsplit(url)
             host, stated = (parts.hostname or "").rstrip(".").lower(), parts.port
-        except ValueError:  # brackets that do not close, or a port that is none
-            raise UnreachableError("The address is no URL", was_sent=False, is_refused=True) from None
+        except ValueError:  # unbalanced brackets, or a port that is not a number
+            raise UnreachableError("The address is not a URL", was_sent=False, is_refused=True) from None
         if parts.scheme not in ("http", "https") or not host:
-            raise UnreachableError("The address is neither http nor https", was_sent=False, is_refused=True)
+            raise UnreachableError("The address is not an http or https URL", was_sent=False, is_refused=True)
         port = stated or (443 if parts.scheme == "https" else 80)
         try:
             addresses = list(await self.resolve(host, port))
         except (OSError, UnicodeError):
-            raise UnreachableError(f"The host {host!r} is not known", was_sent=False) from None
+            raise UnreachableError(f"The host {host!r} cannot be resolved", was_sent=False) from None
         if not addresses:
             raise UnreachableError(f"The host {host!r} has no address", was_sent=False)
         if not self.allow_all and not {host, f"{host}:{port}"} & self.allowed and any(map(is_inside, addresses)):
-            message = f"The host {host!r} lies inside a private network, where this client may not reach"
+            message = f"The host {host!r} is in a private network; allow it with AddressGuard(allowed=...)"
             raise UnreachableError(message, was_sent=False, is_refused=True)
         return addresses[0]
 

@@ -1,7 +1,7 @@
 """The protocol's errors: one envelope, one table of codes, and what each becomes for a model.
 
-``{"error": {code, message, details?, retry?}}`` is the envelope of chapters 6.5 and 9. The table is the only place that
-knows a code's HTTP status, and what `ErrorCode` it is.
+``{"error": {code, message, details?, retry?}}`` is the envelope of sections 6.5 and 9. The table alone
+maps a code to its HTTP status and `ErrorCode`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ErrorDocument", "RemoteError", "RetryHint", "WireCode", "printable",
 
 
 class WireCode(StrEnum):
-    """The codes of chapter 9, then ours."""
+    """The codes of section 9, then ours."""
 
     VALIDATION_ERROR = "VALIDATION_ERROR"
     AUTH_REQUIRED = "AUTH_REQUIRED"
@@ -44,7 +44,7 @@ class WireCode(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
-# code: (HTTP status of a refusal, what a model is told, whether it may try again)
+# code: (HTTP status of a refusal, the code for a model, whether it may try again)
 _TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
     WireCode.VALIDATION_ERROR: (400, ErrorCode.INVALID_INPUT, True),
     WireCode.AUTH_REQUIRED: (401, ErrorCode.AUTH_REQUIRED, False),
@@ -118,7 +118,7 @@ class ErrorDocument:
         return document
 
     def to_envelope(self) -> dict[str, Any]:
-        """Return the envelope of chapter 9."""
+        """Return the envelope of section 9."""
         return {"error": self.to_dict()}
 
     def to_problem(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class ErrorDocument:
 
     @classmethod
     def from_dict(cls, document: Any) -> ErrorDocument | None:
-        """Return the error that stands under ``error``; None where *document* is none that can be read."""
+        """Return the error that stands under ``error``; None if *document* is not an error."""
         if not isinstance(document, Mapping) or not isinstance(document.get("code"), str):
             return None
         details = document.get("details")
@@ -150,7 +150,7 @@ class ErrorDocument:
 class RemoteError(SkillRuntimeError):
     """A remote skill refused, failed, or could not be reached: ``document`` is what the wire said, or stands for it.
 
-    ``may_have_run`` tells that nobody can know whether the skill ran.
+    ``may_have_run`` says that the skill may or may not have run.
     """
 
     def __init__(self, document: ErrorDocument, *, errors: tuple[SkillError, ...] = (), may_have_run: bool = False):
@@ -161,18 +161,18 @@ class RemoteError(SkillRuntimeError):
         self.recoverable = self._errors[0].recoverable
 
     def to_errors(self) -> tuple[SkillError, ...]:
-        """Return what a model is told: the skill's own errors where it sent some."""
+        """Return the errors for the model: the skill's own, if it sent any."""
         return self._errors
 
 
 _ACTIONS: Mapping[str, str] = {
-    WireCode.AUTH_REQUIRED: "Tell the user: the host must give credentials for this skill",
-    WireCode.PERMISSION_DENIED: "Tell the user: these credentials do not allow the call",
-    WireCode.SKILL_NOT_FOUND: "Go on without this skill",
-    WireCode.VERSION_INCOMPATIBLE: "Tell the user that the client or the skill must be upgraded",
+    WireCode.AUTH_REQUIRED: "Ask the user to configure credentials for this skill",
+    WireCode.PERMISSION_DENIED: "Report to the user that these credentials do not allow the call",
+    WireCode.SKILL_NOT_FOUND: "Continue without this skill",
+    WireCode.VERSION_INCOMPATIBLE: "Report to the user that the client or the skill must be upgraded",
     WireCode.EXECUTION_INTERRUPTED: "Check whether it took effect; if not, the call may be sent again",
     WireCode.EXECUTION_CANCELLED: "Do not repeat the call unless the user asks for it",
-    WireCode.ENDPOINT_UNREACHABLE: "Try again later, or go on without this skill",
+    WireCode.ENDPOINT_UNREACHABLE: "Try again later, or continue without this skill",
 }
 _MOST_DETAILS = 20
 _LONGEST_DETAIL = 1000  # characters of JSON
@@ -180,7 +180,7 @@ _UNSURE = "It may have run and taken effect: check before calling again, or ask 
 
 
 def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> SkillError:
-    """Return what a model is told of *document*.
+    """Return *document* as an error for the model.
 
     >>> error = to_skill_error(ErrorDocument("PERMISSION_DENIED", "Not you"))
     >>> error.code.value, error.recoverable
@@ -211,7 +211,7 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
 
 
 def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *details*, cut to what a model can be told: a peer may send any amount.
+    """Return *details*, cut to a size that a model can read: a peer may send any amount.
 
     >>> shortened({"left": 3, "log": "x" * 5000})
     {'left': 3, 'log': '(5,002 characters left out)'}
@@ -224,7 +224,7 @@ def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def printable(text: str) -> str:
-    """Return *text* without what would steer a terminal: a peer's words are printed as they are."""
+    """Return *text* with control characters replaced: text from a peer is printed to terminals."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

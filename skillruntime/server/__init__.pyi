@@ -7,7 +7,7 @@ from skillruntime.server.host import host_skills as host_skills
 from skillruntime.server.jwt_callers import JwtCallers as JwtCallers
 from skillruntime.server.jwt_callers import keys_from as keys_from
 from skillruntime.server.memory_executions import MemoryExecutions as MemoryExecutions
-from skillruntime.server.published_skill import ServedSkill as ServedSkill
+from skillruntime.server.published_skill import PublishedSkill as PublishedSkill
 from skillruntime.server.published_skill import SkillWork as SkillWork
 from skillruntime.server.published_skill import describe as describe
 from skillruntime.server.published_skill import serve_catalog as serve_catalog

@@ -68,7 +68,7 @@ class KeyRing:
     """
 
     def __init__(self, keys: Mapping[str, Principal], *, header: str = "X-API-Key") -> None:
-        self._keys = dict(keys)  # by hash: looking up a hash tells nothing of the key by its time
+        self._keys = dict(keys)  # by hash: the time of a dictionary lookup reveals nothing about the key
         self.header = header
 
     @classmethod
@@ -76,13 +76,13 @@ class KeyRing:
         """Return the ring that a key file holds: ``{"keys": [{"id", "sha256", "skills"?, "operator"?}]}``.
 
         Raises:
-            InvalidSkillError: the file is none; no key is quoted.
+            InvalidSkillError: the file is not a key file; the message quotes no key.
         """
         try:
             entries = json.loads(text)["keys"]
             keys = {entry["sha256"].lower(): _principal(entry) for entry in entries}
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidSkillError('The key file is no {"keys": [{"id": ..., "sha256": ...}]}') from None
+            raise InvalidSkillError('The key file is not of the form {"keys": [{"id": ..., "sha256": ...}]}') from None
         return cls(keys, header=header)
 
     def __len__(self) -> int:

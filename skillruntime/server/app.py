@@ -31,7 +31,7 @@ from skillruntime.server.service import SkillService
 __all__ = ["create_app"]
 
 _log = logging.getLogger("skillruntime.remote")
-_HEARTBEAT: Final = 15.0  # seconds between comments on a silent event stream, so that nobody between takes it for dead
+_HEARTBEAT: Final = 15.0  # seconds between comments on a silent event stream, so that no proxy closes it as idle
 # RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
@@ -74,22 +74,24 @@ def create_app(
             answer = _of_method(wire, RefusedError(error.to_document(), {"connection": "close"}).answer(wire))
         except Exception:
             _log.exception("%s failed with an unexpected exception", wire.method)
-            answer = _of_method(wire, refuse(WireCode.INTERNAL_ERROR, "The server failed inside").answer(wire))
+            answer = _of_method(
+                wire, refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(wire)
+            )
         if _is_stream(answer) and wire.method == "GET":
             return _Events(service, wire, answer)
         return _to_starlette(answer)
 
-    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
         response = await respond(Request(scope, receive))
         await response(scope, receive, send)
 
     app = Starlette(lifespan=run)
-    app.router.default = door  # the service knows its own addresses and methods
+    app.router.default = application  # the service knows its own addresses and methods
     return app
 
 
 def _head(request: Request, body: bytes = b"") -> WireRequest:
-    """The request as a value. The path is taken raw: an escaped slash is no slash."""
+    """The request as a value. The path is taken raw: an escaped slash does not separate segments."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     # RFC 9112, 3.2.2: a server accepts the absolute form too.
     path = "/" + _ORIGIN.sub("", raw.decode("latin-1").partition("?")[0], count=1).removeprefix("/")
@@ -121,8 +123,8 @@ def _check_head(request: Request) -> None:
         raise MessageError([{"field": "Host", "expected": "a host and a port", "actual": host[:80]}])
     if "transfer-encoding" in request.headers and "content-length" in request.headers:
         # RFC 9112, 6.1: who sends both may be smuggling a second request past a proxy.
-        told = {"field": "Content-Length", "expected": "nothing beside Transfer-Encoding", "actual": "both"}
-        raise MessageError([told])
+        violation = {"field": "Content-Length", "expected": "nothing beside Transfer-Encoding", "actual": "both"}
+        raise MessageError([violation])
 
 
 async def _read_body(request: Request, service: SkillService) -> bytes:
@@ -134,7 +136,7 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
     limits = service.limits
     declared = request.headers.get("content-length", "0")
     body = bytearray()
-    too_large = refuse(WireCode.REQUEST_TOO_LARGE, f"A body may have {limits.body_bytes:,} bytes")
+    too_large = refuse(WireCode.REQUEST_TOO_LARGE, f"The body is longer than {limits.body_bytes:,} bytes")
     if not declared.isdecimal() or int(declared[:18]) > limits.body_bytes:
         raise too_large
     with anyio.move_on_after(limits.body_seconds):
@@ -144,9 +146,9 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
                 if len(body) > limits.body_bytes:
                     raise too_large
         except ClientDisconnect:
-            raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent to its end") from None
+            raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely") from None
         return bytes(body)
-    raise refuse(WireCode.REQUEST_TIMEOUT, f"A body is read for {limits.body_seconds:g} s at most")
+    raise refuse(WireCode.REQUEST_TIMEOUT, f"The body was not sent within {limits.body_seconds:g} s")
 
 
 def _of_method(request: WireRequest, response: WireResponse) -> WireResponse:

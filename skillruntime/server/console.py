@@ -94,7 +94,7 @@ class Pages:
             case (("GET" | "POST"), _):
                 return _page("Not found", "<p>There is no such page.</p>", status=404)
             case _:
-                refused = _page("Not here", "<p>Pages are read, and their forms sent.</p>", status=405)
+                refused = _page("Not here", "<p>This page supports GET and POST only.</p>", status=405)
                 return replace(refused, headers={**refused.headers, "allow": "GET, HEAD, POST"})
 
     async def _skills(self, request: WireRequest) -> WireResponse:
@@ -109,7 +109,7 @@ class Pages:
             for skill in document.get("skills", [])
         ]
         problem = _problem(document)
-        return _page("Skills", problem or "".join(cards) or "<p>Nothing is served to you here.</p>", title="Skills")
+        return _page("Skills", problem or "".join(cards) or "<p>No skill is visible to you.</p>", title="Skills")
 
     async def _form(
         self, request: WireRequest, skill_id: str, filled: Mapping[str, str], problem: str, status: int = 200
@@ -217,7 +217,7 @@ def _field(parameter: ParameterDefinition, filled: str | None) -> str:
 
 
 def _value(parameter: ParameterDefinition, text: str) -> Any:
-    """What was typed, as JSON where the parameter is no text; what is no JSON is left to the contract to refuse."""
+    """Return *text* parsed as JSON unless the parameter is a string; the contract refuses what does not parse."""
     if parameter.type == "string":
         return text
     try:

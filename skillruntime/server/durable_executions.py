@@ -52,7 +52,7 @@ __all__ = ["DurableExecutions", "open_database", "read_secret"]
 
 _log = logging.getLogger("skillruntime.remote")
 _WORKFLOW: Final = "skillruntime.execution"
-_BEGIN, _RUN, _TELL = "begin", "run", "tell"
+_BEGIN, _RUN, _NOTIFY = "begin", "run", "tell"
 _COMPLETION: Final = "completion"
 _ATTEMPTS: Final = 10  # starts of the server within one execution; then it is taken for what ends the server
 # The engine's default hashes our source, so that any new release would strand what the old one left. What a running
@@ -67,7 +67,7 @@ _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 class DurableExecutions:
     """Executions in the SQLite file *path*: an async context manager; one at a time in a process, for so is the engine.
 
-    *tell* is awaited with every ended execution whose ticket has a webhook; it may be awaited again after a crash.
+    *notify* is awaited with every ended execution whose ticket has a webhook; it may be awaited again after a crash.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class DurableExecutions:
         max_wait: float = 300.0,
         task_wait: float = 7 * 86_400.0,
         kept_for: float = 86_400.0,
-        tell: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
+        notify: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
     ) -> None:
         self._desk = Desk(work, capacity=capacity, max_wait=max_wait, kept_for=kept_for)
         self._path = Path(path)
         self._task_wait = task_wait
-        self._tell = tell
+        self._notify = notify
         self._process = secrets.token_hex(8)  # tells our own beginnings from those of a process that has ended
         self._locks: dict[str, _CountedLock] = {}
         self._engine: sqlalchemy.Engine | None = None
@@ -212,7 +212,7 @@ class DurableExecutions:
         """Return a page of the executions of *owner*, the newest first.
 
         Raises:
-            ValueError: the cursor is none of ours.
+            ValueError: the cursor is not one that this list returned.
         """
         until, skipped = page_start(cursor)
         end = datetime.fromtimestamp(until / 1000, UTC).isoformat(timespec="milliseconds")
@@ -274,8 +274,8 @@ class DurableExecutions:
             final = await DBOS.run_step_async({"name": _RUN}, partial(self._final, live, outcome))
             ended = Execution.from_dict(final)
             live.end(ended)
-            if ticket.webhook is not None and self._tell is not None:
-                await DBOS.run_step_async({"name": _TELL}, partial(self._tell_safely, ticket, ended))
+            if ticket.webhook is not None and self._notify is not None:
+                await DBOS.run_step_async({"name": _NOTIFY}, partial(self._notify_safely, ticket, ended))
             return final
         finally:
             self._desk.dismiss(live)
@@ -295,10 +295,10 @@ class DurableExecutions:
         ended = outcome.of(live.ticket, now=time.time(), kept_for=self._desk.kept_for, progress=progress)
         return ended.to_dict()
 
-    async def _tell_safely(self, ticket: Ticket, execution: Execution) -> None:
-        assert self._tell is not None
+    async def _notify_safely(self, ticket: Ticket, execution: Execution) -> None:
+        assert self._notify is not None
         try:
-            await self._tell(ticket, execution)
+            await self._notify(ticket, execution)
         except Exception:
             _log.exception("telling of %s failed", ticket.execution_id)
 

@@ -37,7 +37,7 @@ class Ticket:
     """Everything that is kept of an accepted call. Never a credential.
 
     ``owner`` is who may see it; ``line`` the skill's id with its MAJOR version; ``name`` what the runtime calls;
-    ``timeout`` seconds from when it runs; ``fingerprint`` tells one request from another under the same key.
+    ``timeout`` seconds from when it runs; ``fingerprint`` distinguishes requests under the same key.
     """
 
     execution_id: str
@@ -103,7 +103,7 @@ CANCELLED = Outcome(
 
 
 def timed_out(ticket: Ticket) -> Outcome:
-    """Return the outcome of a run past its deadline: chapter 6.6's document, word for word.
+    """Return the outcome of a run past its deadline: the document of section 6.6, word for word.
 
     It always says how often to try: once, in all, where the skill must not run twice.
     """
@@ -144,7 +144,7 @@ def withdrawn(ticket: Ticket) -> Outcome:
 
 def broken() -> Outcome:
     """Return the outcome of a run that ended in a bug of ours; the log has the rest."""
-    error = ErrorDocument(WireCode.INTERNAL_ERROR, "The server failed inside while it ran the skill")
+    error = ErrorDocument(WireCode.INTERNAL_ERROR, "The server failed with an internal error while it ran the skill")
     return Outcome(ExecutionStatus.FAILED, error=error)
 
 
@@ -202,7 +202,7 @@ class Executions(Protocol):
         """End a task from outside.
 
         Raises:
-            NotATaskError: it is no task, or has ended.
+            NotATaskError: it is not a task, or has ended.
         """
         ...
 
@@ -214,7 +214,7 @@ class Executions(Protocol):
         """Return a page of the executions of *owner*, or of everyone where it is None.
 
         Raises:
-            ValueError: the cursor is none of ours.
+            ValueError: the cursor is not one that this list returned.
         """
         ...
 
@@ -244,7 +244,7 @@ def page_start(cursor: str | None) -> tuple[int, int]:
     (1742481000500, 50)
 
     Raises:
-        ValueError: the cursor is none of ours.
+        ValueError: the cursor is not one that this list returned.
     """
     if cursor is None:
         return int(time.time() * 1000) + 1, 0
@@ -255,7 +255,7 @@ def page_start(cursor: str | None) -> tuple[int, int]:
 
 
 def fingerprint_of(value: Any) -> str:
-    """Return what tells *value*, any JSON, from every other."""
+    """Return a digest of *value*, any JSON."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

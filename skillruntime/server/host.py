@@ -1,4 +1,4 @@
-"""A whole server in one call: skills of a runtime, executions on the disk, callers by key, until it is told to end."""
+"""A whole server in one call: a runtime's skills, durable executions and callers with keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skillruntime.server.app import create_app
 from skillruntime.server.durable_executions import DurableExecutions, read_secret
 from skillruntime.server.executions import Executions
 from skillruntime.server.memory_executions import MemoryExecutions
-from skillruntime.server.published_skill import ServedSkill, SkillWork, serve_catalog
+from skillruntime.server.published_skill import PublishedSkill, SkillWork, serve_catalog
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
 from skillruntime.server.uvicorn_server import Server, bind
@@ -29,20 +29,18 @@ from skillruntime.server.webhooks import Webhooks
 
 __all__ = ["Hosting", "add_key", "host_skills"]
 
-_SWEEP = 3600.0  # seconds between forgetting what nobody may fetch any more
+_SWEEP = 3600.0  # seconds between two deletions of expired results
 
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
     """How to serve.
 
-    *base_url* is what callers reach the server by; by default its own address. *data* is the directory of executions
-    and keys; None keeps executions in memory. *keys* is the file of keys, where it lies elsewhere. *access* is that of
-    skills without a descriptor.json of their own.
-    *authenticate* knows callers beside those of the key file. *webhooks* lets known callers name an address that is
-    told of an end.
-    *kept_for* is for how many seconds results are kept; once they may be fetched no more, the server still knows for
-    as long again that they were there.
+    *base_url* is the URL that callers use; by default the server's own address. *data* is the directory of executions
+    and keys; None keeps executions in memory. *keys* is the key file, if it is elsewhere. *access* applies to skills
+    without a descriptor.json. *authenticate* identifies callers without a key of the key file. *webhooks* lets
+    authenticated callers name an address that is notified when an execution ends. *kept_for* is how many seconds
+    results are kept; for as long again, the server answers 410 for them.
     """
 
     host: str = "127.0.0.1"
@@ -70,10 +68,10 @@ async def host_skills(
     runtime: SkillRuntime,
     hosting: Hosting,
     *,
-    on_ready: Callable[[str, list[ServedSkill], int], None] | None = None,
+    on_ready: Callable[[str, list[PublishedSkill], int], None] | None = None,
     handles_signals: bool = True,
 ) -> None:
-    """Serve the runtime's skills until the process is told to end.
+    """Serve the runtime's skills until the process is stopped.
 
     *on_ready* is called when the server listens: with its address, what it serves, and how many executions of an
     earlier process it takes up.
@@ -153,14 +151,16 @@ def _read_keys(path: Path | None) -> KeyRing | None:
 
 @asynccontextmanager
 async def _executions(work: SkillWork, hosting: Hosting, webhooks: Webhooks | None) -> AsyncIterator[Executions]:
-    tell = webhooks.tell if webhooks is not None else None
+    notify = webhooks.notify if webhooks is not None else None
     if hosting.data is None:
-        async with MemoryExecutions(work, capacity=hosting.capacity, kept_for=hosting.kept_for, tell=tell) as in_memory:
+        async with MemoryExecutions(
+            work, capacity=hosting.capacity, kept_for=hosting.kept_for, notify=notify
+        ) as in_memory:
             yield in_memory
     else:
         path = hosting.data / "executions.db"
         async with DurableExecutions(
-            work, path, capacity=hosting.capacity, kept_for=hosting.kept_for, tell=tell
+            work, path, capacity=hosting.capacity, kept_for=hosting.kept_for, notify=notify
         ) as durable:
             yield durable
 

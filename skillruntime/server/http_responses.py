@@ -31,7 +31,7 @@ class RefusedError(Exception):
         self.headers = dict(headers or {})
 
     def answer(self, request: WireRequest) -> WireResponse:
-        """Return the envelope of chapter 9, or a problem document (RFC 9457) where that is what is asked for."""
+        """Return the envelope of section 9, or a problem document (RFC 9457) where the client asks for it."""
         headers = dict(self.headers)
         if self.document.retry is not None and self.document.retry.suggested_delay_ms is not None:
             headers.setdefault("retry-after", str(-(-self.document.retry.suggested_delay_ms // 1000)))
@@ -47,7 +47,7 @@ def refuse(code: WireCode, message: str, details: Mapping[str, Any] | None = Non
 
 
 def refuse_login(descriptor: SkillDescriptor | None) -> RefusedError:
-    """Return the 401 of chapter 6.5: what kind of credentials are wanted, and where they come from."""
+    """Return the 401 of section 6.5: which credentials are required, and where to get them."""
     auth = descriptor.auth if descriptor is not None else None
     kind = auth.type if auth is not None and auth.type is not AuthType.NONE else AuthType.API_KEY
     details: dict[str, Any] = {"required_auth_type": kind.value}
@@ -90,7 +90,7 @@ def answer_json(
 
 
 def without_content(response: WireResponse) -> WireResponse:
-    """Return the answer to HEAD where *response* is that to GET: its length is told, not sent (RFC 9110, 9.3.2)."""
+    """Return the answer to HEAD where *response* is that to GET: the length without the content (RFC 9110, 9.3.2)."""
     is_open = response.status in (204, 304) or response.headers.get("content-type", "").startswith("text/event-stream")
     length = {} if is_open else {"content-length": str(len(response.body))}
     return WireResponse(response.status, {**response.headers, **length})

@@ -92,23 +92,23 @@ class JwtCallers:
         return dict(read.claims)
 
     async def _current(self, *, is_unknown: bool) -> KeySet:
-        """The issuer's keys; fetched again where one is missing, but not by every stranger's made-up token."""
+        """Return the issuer's keys; fetch them again for an unknown key id, but not for every forged token."""
         passed = self._clock() - self._fetched_at
         if (self._keys is None and passed >= _AGAIN) or (is_unknown and passed >= _REFRESH):
             self._fetched_at = self._clock()
             try:
                 self._keys = KeySet.import_key_set({"keys": list((await self._fetch()).get("keys", []))})
             except (InvalidSkillError, JoseError, ValueError) as error:
-                _log.warning("the issuer's keys cannot be had: %s", error)
+                _log.warning("the issuer's keys cannot be fetched: %s", error)
         if self._keys is None:
-            raise refuse_for_now(_AGAIN, "Tokens cannot be checked now")
+            raise refuse_for_now(_AGAIN, "Tokens cannot be verified at the moment")
         return self._keys
 
 
 def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awaitable[Mapping[str, Any]]]:
     """Return what fetches a JWKS from *place*: an https address, or a file.
 
-    What it returns raises `InvalidSkillError` where there is none.
+    The returned function raises `InvalidSkillError` if it cannot read a JWKS there.
     """
 
     async def fetch() -> Mapping[str, Any]:
@@ -122,7 +122,7 @@ def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awa
         except (OSError, ValueError, UnreachableError) as error:
             raise InvalidSkillError(f"The issuer's keys cannot be read from {place}: {error}") from None
         if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
-            raise InvalidSkillError(f"What is at {place} is no JWKS")
+            raise InvalidSkillError(f"{place} does not hold a JWKS")
         return document
 
     return fetch

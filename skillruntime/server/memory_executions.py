@@ -46,9 +46,9 @@ class MemoryExecutions:
         task_wait: float = 7 * 86_400.0,
         kept_for: float = 86_400.0,
         kept: int = 10_000,
-        tell: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
+        notify: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
     ) -> None:
-        self._tell = tell
+        self._notify = notify
         self._desk = Desk(work, capacity=capacity, max_wait=max_wait, kept_for=kept_for)
         self._ended: OrderedDict[str, tuple[Ticket, Execution]] = OrderedDict()
         self._kept = kept
@@ -165,15 +165,15 @@ class MemoryExecutions:
         while len(self._ended) > self._kept:
             self._ended.popitem(last=False)
         live.end(final)
-        if live.ticket.webhook is not None and self._tell is not None and self._tasks is not None:
-            self._tasks.start_soon(self._tell_safely, live.ticket, final)
+        if live.ticket.webhook is not None and self._notify is not None and self._tasks is not None:
+            self._tasks.start_soon(self._notify_safely, live.ticket, final)
         self._completions.pop(live.ticket.execution_id, None)
         self._desk.dismiss(live)
 
-    async def _tell_safely(self, ticket: Ticket, execution: Execution) -> None:
-        assert self._tell is not None
+    async def _notify_safely(self, ticket: Ticket, execution: Execution) -> None:
+        assert self._notify is not None
         try:
-            await self._tell(ticket, execution)
+            await self._notify(ticket, execution)
         except Exception:
             _log.exception("telling of %s failed", ticket.execution_id)
 

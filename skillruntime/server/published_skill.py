@@ -29,7 +29,7 @@ from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
 
-__all__ = ["ServedSkill", "SkillWork", "describe"]
+__all__ = ["PublishedSkill", "SkillWork", "describe"]
 
 KNOWLEDGE_INPUT = {
     "type": "object",
@@ -39,7 +39,7 @@ KNOWLEDGE_INPUT = {
 
 
 @dataclass(frozen=True, slots=True)
-class ServedSkill:
+class PublishedSkill:
     """A skill that is served: what is published of it, and under which *name* the runtime knows it."""
 
     descriptor: SkillDescriptor
@@ -138,19 +138,19 @@ def serve_catalog(
     auth: AuthConfig | None = None,
     provider: Provider | None = None,
     webhooks: bool = False,
-) -> list[ServedSkill]:
+) -> list[PublishedSkill]:
     """Return what can be served of the runtime's catalog: every callable, and instructions as knowledge.
 
     *names* limits it to these skills or callables.
 
     Raises:
-        InvalidSkillError: *base_url* is no http address, or a descriptor.json is faulty.
+        InvalidSkillError: *base_url* is not an http(s) URL, or a descriptor.json is invalid.
         SkillNotFoundError: there is nothing under one of *names*.
     """
     if not is_address(base_url):
-        raise InvalidSkillError(f"The base URL {base_url!r} is no address such as https://skills.example.com")
+        raise InvalidSkillError(f"The base URL {base_url!r} is not an http(s) URL such as https://skills.example.com")
     wanted = set(names)
-    served: list[ServedSkill] = []
+    served: list[PublishedSkill] = []
     for skill_name in runtime.catalog:
         try:
             skill = runtime.catalog.activate(skill_name)
@@ -188,17 +188,17 @@ def serve_catalog(
             )
             if own is None and not skill.contracts:
                 descriptor = replace(descriptor, capability_type=CapabilityType.KNOWLEDGE)
-            served.append(ServedSkill(descriptor, name, contract, skill))
+            served.append(PublishedSkill(descriptor, name, contract, skill))
     missing = wanted - {each.name for each in served} - {each.name.partition("/")[0] for each in served}
     if missing:
-        raise SkillNotFoundError(f"There is nothing to serve under {', '.join(sorted(missing))}")
+        raise SkillNotFoundError(f"No skill or callable is named {', '.join(sorted(missing))}")
     return served
 
 
 class SkillWork:
     """Runs tickets in a `SkillRuntime`: the work of an `Executions`."""
 
-    def __init__(self, runtime: SkillRuntime, skills: Iterable[ServedSkill]) -> None:
+    def __init__(self, runtime: SkillRuntime, skills: Iterable[PublishedSkill]) -> None:
         self._runtime = runtime
         self._skills = {each.descriptor.line: each for each in skills}
 
@@ -214,7 +214,7 @@ class SkillWork:
             response = await session.call(
                 ticket.name,
                 dict(ticket.arguments),
-                # The execution's own deadline comes first; this one tells the skill how long it has.
+                # The execution's own deadline comes first; this one is what the skill sees.
                 timeout=ticket.timeout + 1,
                 caller=ticket.owner,
                 config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
@@ -228,12 +228,12 @@ def to_outcome(response: SkillResponse) -> Outcome:
     What the skill gave lies whole in the output, its own ``status`` and ``errors`` too; an answer that failed makes
     the execution fail, with its first code.
     """
-    told = ("warnings", "repairs", "migrated_from", "files")
-    metadata = {key: value for key, value in (response.metadata or {}).items() if key in told}
+    public = ("warnings", "repairs", "migrated_from", "files")
+    metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
     has_output = response.data is not None or response.ok
     if response.ok:
         return Outcome(ExecutionStatus.COMPLETED, _plain(response.data), True, metadata=metadata)
-    errors = response.errors or []
+    errors = response.errors
     first: dict[str, Any] = (
         errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
     )

@@ -12,7 +12,7 @@ __all__ = ["Limits", "RateLimiter"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server bears. Rates are per caller, or per address where nobody says who calls; sizes are bytes.
+    """What the server accepts. Rates are per caller, or per address for anonymous callers; sizes are bytes.
 
     ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill.
     """
@@ -28,9 +28,9 @@ class Limits:
 
 
 class RateLimiter:
-    """Lets *per_minute* things through for each caller, and as many at once.
+    """Allows each caller *per_minute* requests, and as many at once.
 
-    At most *remembered* callers are held; the one longest unseen is forgotten, which lets it begin anew.
+    At most *remembered* callers are held; the one idle longest is forgotten, which resets its bucket.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.server.access import ANONYMOUS, Principal
 from skillruntime.server.executions import Outcome, Ticket, fingerprint_of
 from skillruntime.server.http_responses import RefusedError
-from skillruntime.server.published_skill import ServedSkill
+from skillruntime.server.published_skill import PublishedSkill
 
 __all__ = [
     "check_protocol_header",
@@ -45,13 +45,13 @@ _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 def read_body(request: WireRequest) -> Any:
     """Return the JSON value that is the body.
 
-    Raises:
-        MessageError: it is none.
+        Raises:
+    MessageError: it is not one.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        told = {"field": "Content-Type", "expected": "application/json", "actual": kind[:60] or "nothing"}
-        raise MessageError([told])
+        violation = {"field": "Content-Type", "expected": "application/json", "actual": kind[:60] or "nothing"}
+        raise MessageError([violation])
     return parse_json(request.body)
 
 
@@ -63,7 +63,7 @@ def credentials_in(document: Any) -> Mapping[str, Any] | None:
 
 
 def check_protocol_header(request: WireRequest) -> None:
-    """Check chapter 8 from the server's side: a client that says which protocol it speaks must speak ours.
+    """Check section 8 from the server's side: a client that says which protocol it speaks must speak ours.
 
     Raises:
         RefusedError: it speaks another.
@@ -92,7 +92,7 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
     """Return how many executions a page is to hold, where it begins, and whether everyone's are asked for.
 
     Raises:
-        MessageError: the number is none from 1 to 200.
+        MessageError: the limit is not a number from 1 to 200.
     """
     query = parse_qs(request.query)
     text = query.get("limit", ["50"])[-1]
@@ -102,7 +102,7 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
 
 
 def preferred_wait(request: WireRequest, longest: float) -> float:
-    """Return the seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most *longest*; 0 where there is none."""
+    """Return the seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most *longest*; 0 without the header."""
     for preference in request.headers.get("prefer", "").split(","):
         name, _, value = preference.strip().partition("=")
         if name.strip().lower() == "wait" and value.strip().isdecimal():
@@ -110,11 +110,11 @@ def preferred_wait(request: WireRequest, longest: float) -> float:
     return 0.0
 
 
-def read_invocation(served: ServedSkill, document: Any) -> InvocationRequest:
+def read_invocation(served: PublishedSkill, document: Any) -> InvocationRequest:
     """Return the invocation of *served* that *document* writes.
 
     Raises:
-        MessageError: it is none, or one of another skill.
+        MessageError: it is not an invocation, or one of another skill.
     """
     invocation = InvocationRequest.from_dict(document)
     if invocation.skill_id != served.id:
@@ -124,7 +124,7 @@ def read_invocation(served: ServedSkill, document: Any) -> InvocationRequest:
 
 def make_ticket(
     request: WireRequest,
-    served: ServedSkill,
+    served: PublishedSkill,
     invocation: InvocationRequest,
     *,
     principal: Principal | None,
@@ -173,15 +173,15 @@ def make_ticket(
     )
 
 
-def read_completion(served: ServedSkill | None, document: Any) -> Outcome:
+def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
     """Return how a task ended, as who did it says: ``{"output": ...}`` or ``{"error": {...}}``.
 
     Raises:
         MessageError: it says neither, or what the skill's contract does not promise.
     """
     if not isinstance(document, dict) or ("output" in document) == ("error" in document):
-        told = {"field": "", "expected": "an object with either output or error", "actual": "something else"}
-        raise MessageError([told])
+        violation = {"field": "", "expected": "an object with either output or error", "actual": "something else"}
+        raise MessageError([violation])
     if "error" in document:
         error = ErrorDocument.from_dict(document["error"])
         if error is None:
@@ -191,14 +191,14 @@ def read_completion(served: ServedSkill | None, document: Any) -> Outcome:
         if served is not None:
             served.contract.check(document["output"])
     except SkillOutputError as broken:
-        told = {"field": "/output", "expected": "what the skill promises", "actual": str(broken)}
-        raise MessageError([told]) from None
+        violation = {"field": "/output", "expected": "what the skill promises", "actual": str(broken)}
+        raise MessageError([violation]) from None
     return Outcome(ExecutionStatus.COMPLETED, document["output"], True)
 
 
 def _execution_id(
     request: WireRequest,
-    served: ServedSkill,
+    served: PublishedSkill,
     principal: Principal | None,
     invocation: InvocationRequest,
     secret: bytes,
@@ -208,8 +208,8 @@ def _execution_id(
     if key is None:
         digest = secrets.token_bytes(20)
     elif not _KEY.fullmatch(key):
-        told = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
-        raise MessageError([told])
+        violation = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
+        raise MessageError([violation])
     else:
         who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
         digest = hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20]
@@ -217,7 +217,7 @@ def _execution_id(
 
 
 def _violations(error: SkillRuntimeError) -> list[dict[str, Any]]:
-    """Chapter 9's violations: each offending parameter, what was expected, and what came."""
+    """Section 9's violations: each offending parameter, what was expected, and what came."""
     found = []
     for each in error.to_errors():
         details = each.details or {}

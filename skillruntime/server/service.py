@@ -50,7 +50,7 @@ from skillruntime.server.http_responses import (
 )
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.openapi import build_openapi
-from skillruntime.server.published_skill import ServedSkill
+from skillruntime.server.published_skill import PublishedSkill
 from skillruntime.server.rate_limits import Limits, RateLimiter
 from skillruntime.server.request_parsing import (
     check_protocol_header,
@@ -96,14 +96,14 @@ class _Call:
 class SkillService:
     """Serves *skills*, whose executions live in *executions*.
 
-    *authenticate* tells who calls; without it everyone is anonymous, and only public skills can be called. *secret*
-    makes execution ids that nobody can guess from an idempotency key: keep it with the executions. *is_ready* says
-    whether new work is taken.
+    *authenticate* identifies the caller; without it every caller is anonymous and can call public skills only. *secret*
+    derives execution ids from idempotency keys, so that they cannot be guessed: keep it with the executions.
+    ``is_ready`` says whether new work is accepted.
     """
 
     def __init__(
         self,
-        skills: Iterable[ServedSkill],
+        skills: Iterable[PublishedSkill],
         executions: Executions,
         *,
         provider: Provider | None = None,
@@ -142,7 +142,7 @@ class SkillService:
         )
 
     async def handle(self, request: WireRequest) -> WireResponse:
-        """Answer *request*; whatever happens, with a response."""
+        """Return the response to *request*; an unexpected exception becomes a 500."""
         started = time.perf_counter()
         name, call = "none", _Call(request, ())
         try:
@@ -156,14 +156,14 @@ class SkillService:
             response = RefusedError(error.to_document()).answer(request)
         except Exception:
             _log.exception("%s %s failed with an unexpected exception", request.method, name)
-            response = refuse(WireCode.INTERNAL_ERROR, "The server failed inside").answer(request)
+            response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(request)
         if request.method == "HEAD":
             response = without_content(response)
         self._note(call, name, response.status, time.perf_counter() - started)
         return response
 
     def stop(self) -> None:
-        """Take no new work, and let nobody wait: what is accepted goes on, or is taken up at the next start."""
+        """Stop accepting work and wake every waiting client; what was accepted continues, here or later."""
         self.is_ready = False
         for scope in tuple(self._waits):
             scope.cancel()
@@ -186,16 +186,16 @@ class SkillService:
             if wait:
                 raise refuse_rate(wait)
 
-    def _visible(self, call: _Call) -> ServedSkill:
+    def _visible(self, call: _Call) -> PublishedSkill:
         """The skill of the call's path, if this caller may see it: a private one is absent, to the last byte."""
         served = self.skills.get(call.parts[0])
         is_hidden = served is not None and served.descriptor.access is AccessPolicy.PRIVATE and call.principal is None
         if served is None or is_hidden:
-            raise refuse(WireCode.SKILL_NOT_FOUND, "There is no such skill")
+            raise refuse(WireCode.SKILL_NOT_FOUND, "The skill does not exist")
         call.skill_id = served.id
         return served
 
-    def _callable(self, call: _Call) -> ServedSkill:
+    def _callable(self, call: _Call) -> PublishedSkill:
         """The skill of the call's path, if this caller may call it."""
         served = self._visible(call)
         if call.was_bad or (call.principal is None and served.descriptor.access is not AccessPolicy.PUBLIC):
@@ -208,13 +208,13 @@ class SkillService:
         """The execution of the call's path, if it is this caller's; another's is absent.
 
         Raises:
-            RefusedError: there is none, or it is no longer kept.
+            RefusedError: it does not exist, or its result has expired.
         """
         found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
         is_operator = call.principal is not None and call.principal.is_operator
-        # An anonymous caller's executions are its own by their ids, which nobody can guess.
+        # An anonymous caller's executions are protected by their ids, which cannot be guessed.
         if found is None or not (is_operator or found[0].owner == call.owner or found[0].owner == ANONYMOUS):
-            raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
+            raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
         call.skill_id = found[0].skill_id
         if is_expired(found[1], time.time()):
             raise _expired(found[1])
@@ -223,7 +223,7 @@ class SkillService:
     # The routes
 
     async def _discovery(self, call: _Call) -> WireResponse:
-        """Chapter 5: what there is, for this caller."""
+        """Section 5: what there is, for this caller."""
         provider = {"name": self.provider.name, **({"url": self.provider.url} if self.provider.url else {})}
         skills = [
             {
@@ -245,7 +245,7 @@ class SkillService:
         return answer_json(call.request, self._visible(call).descriptor.to_dict())
 
     async def _invoke(self, call: _Call) -> WireResponse:
-        """Chapter 6.2, step 1. When the 202 leaves, the execution is kept."""
+        """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
         check_protocol_header(request)
         document = read_body(request)  # first, for a custom caller's credentials lie in it
@@ -268,16 +268,22 @@ class SkillService:
             longest=self.limits.timeout_seconds,
         )
         if self.executions.count_of(call.owner) >= self.limits.unfinished_per_caller:
-            raise refuse_rate(5, "Too many of your executions have not ended yet")
-        if ticket.webhook is not None and not await self._may_be_told(call, ticket.webhook):
+            raise refuse_rate(5, "You have too many unfinished executions")
+        if ticket.webhook is not None and not await self._may_notify(call, ticket.webhook):
             raise MessageError(
-                [{"field": "/context/webhook", "expected": "an address that may be told", "actual": "another"}]
+                [
+                    {
+                        "field": "/context/webhook",
+                        "expected": "a public address, from an authenticated caller",
+                        "actual": "another",
+                    }
+                ]
             )
         try:
             submitted = await self.executions.submit(ticket)
         except KeyReusedError:
             raise refuse(
-                WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was sent before with another request"
+                WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was used before with a different request"
             ) from None
         execution = submitted.execution
         if submitted.is_new:
@@ -316,21 +322,23 @@ class SkillService:
         await self._find_execution(call)
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
-            raise refuse(WireCode.EXECUTION_NOT_FOUND, "There is no such execution")
+            raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
         return self._show(call, execution, {})
 
     async def _complete(self, call: _Call) -> WireResponse:
         """End a task from outside: whoever does the work says what came of it."""
         if call.principal is None or not call.principal.is_operator:
             raise (
-                refuse_login(None) if call.principal is None else refuse(WireCode.PERMISSION_DENIED, "Not an operator")
+                refuse_login(None)
+                if call.principal is None
+                else refuse(WireCode.PERMISSION_DENIED, "Only an operator may complete a task")
             )
         ticket, _ = await self._find_execution(call)
         outcome = read_completion(self.skills.get(ticket.skill_id), read_body(call.request))
         try:
             execution = await self.executions.complete(ticket.execution_id, outcome)
         except NotATaskError:
-            raise refuse(WireCode.CONFLICT, "This is no task that waits to be completed") from None
+            raise refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
         return self._show(call, execution, {})
 
     async def _list(self, call: _Call) -> WireResponse:
@@ -342,8 +350,8 @@ class SkillService:
         try:
             page = await self.executions.list(owner, limit=limit, cursor=cursor)
         except ValueError:
-            told = {"field": "/cursor", "expected": "a next_cursor of this list", "actual": "something else"}
-            raise MessageError([told]) from None
+            violation = {"field": "/cursor", "expected": "a next_cursor of this list", "actual": "something else"}
+            raise MessageError([violation]) from None
         shown = [each.to_dict(plain=not call.knows_cancelled) for each in page.executions]
         for each in shown:
             each.pop("output", None)
@@ -355,10 +363,10 @@ class SkillService:
         if call.principal is None:
             raise refuse_login(None)
         if self._webhooks is None:
-            raise refuse(WireCode.NOT_FOUND, "There is nothing at this address")
+            raise refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
         return answer_json(call.request, {"secret": self._webhooks.secret_of(call.owner)})
 
-    async def _may_be_told(self, call: _Call, url: str) -> bool:
+    async def _may_notify(self, call: _Call, url: str) -> bool:
         return self._webhooks is not None and call.principal is not None and await self._webhooks.allows(url)
 
     async def _openapi(self, call: _Call) -> WireResponse:
@@ -393,7 +401,7 @@ class SkillService:
                     refusal = ErrorDocument(WireCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}")
                     raise RefusedError(refusal, {"allow": allowed})
                 return name, handler, tuple(unquote(part) for part in match.groups())
-        raise refuse(WireCode.NOT_FOUND, "There is nothing at this address")
+        raise refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
 
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
         """Wait for the end, but not longer than *seconds*."""
@@ -420,7 +428,7 @@ class SkillService:
     ) -> WireResponse:
         document = execution.to_dict(plain=not call.knows_cancelled)
         if execution.is_final:
-            # Chapter 6.6's document is an answer like any other; only who waited for it here is told by the status too.
+            # Section 6.6: the timeout document is a normal 200 response; only a client that waited here gets 504.
             waited = is_first and "preference-applied" in headers and execution.status is ExecutionStatus.TIMEOUT
             return answer_json(call.request, document, status=504 if waited else 200, headers=headers)
         headers = {**headers, "retry-after": "1"}
@@ -444,7 +452,7 @@ class SkillService:
 
 
 def _expired(execution: Execution) -> RefusedError:
-    return refuse(WireCode.EXECUTION_EXPIRED, f"The result was kept until {execution.timestamps.expires_at}")
+    return refuse(WireCode.EXECUTION_EXPIRED, f"The result expired at {execution.timestamps.expires_at}")
 
 
 def _route(name: str, pattern: str, **handlers: _Handler) -> tuple[str, re.Pattern[str], dict[str, _Handler]]:

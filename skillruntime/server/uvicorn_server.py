@@ -37,7 +37,7 @@ def bind(host: str, port: int) -> socket.socket:
 class Server(uvicorn.Server):
     """One uvicorn server for *app*.
 
-    The first SIGTERM or SIGINT stops taking work and lets nobody wait; what is being answered is answered within
+    The first SIGTERM or SIGINT stops accepting work and wakes waiting clients; open requests are answered within
     *grace* seconds. *on_ready* is called when it listens.
     """
 
@@ -77,7 +77,7 @@ class Server(uvicorn.Server):
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End: first of all, nobody waits any more."""
+        """Stop; wake every waiting client first."""
         self._service.stop()
         await super().shutdown(sockets)
 

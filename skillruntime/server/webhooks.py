@@ -1,7 +1,7 @@
-"""Telling a caller of an execution's end (an extension), as Standard Webhooks has it: signed, repeated, guarded.
+"""Notify a caller of an execution's end (an extension) as Standard Webhooks specifies: signed, repeated, guarded.
 
-A caller's secret is derived from the server's own, so that none is stored. Only callers who are known may name an
-address, and it must lie outside.
+A caller's secret is derived from the server's own, so that none is stored. Only authenticated callers may name an
+address, and it must be public.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 class Webhooks:
-    """Tells callers; *secret* is the server's own. *pauses* are the seconds between tries."""
+    """Sends webhooks; *secret* is the server's own. *pauses* are the seconds between attempts."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class Webhooks:
         )
 
     async def allows(self, url: str) -> bool:
-        """Whether *url* may be told: it lies outside, or where the guard lets it."""
+        """Whether a message may be sent to *url*: it is public, or the guard allows it."""
         try:
             await self._guard.address_of(url)
         except UnreachableError as error:
             return not error.is_refused
         return True
 
-    async def tell(self, ticket: Ticket, execution: Execution) -> None:
-        """Tell the ticket's webhook how the execution ended, until it answers 2xx or the tries are used up."""
+    async def notify(self, ticket: Ticket, execution: Execution) -> None:
+        """Send the ended execution to the ticket's webhook until it answers 2xx or the attempts are used up."""
         assert ticket.webhook is not None
         document = {
             "type": f"execution.{execution.status.value}",
@@ -96,7 +96,7 @@ class Webhooks:
                 return
             if pause is not None:
                 await anyio.sleep(pause)
-        _log.warning("the webhook of %s was not told", execution.execution_id)
+        _log.warning("the webhook of %s did not accept the message", execution.execution_id)
 
     async def _send(self, request: WireRequest) -> int | None:
         try:

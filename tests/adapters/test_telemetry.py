@@ -1,4 +1,4 @@
-"""What observers of operations are told: `skillruntime/adapters/telemetry.py`, logging, and LangChain's callbacks."""
+"""Records for observers: `skillruntime/adapters/telemetry.py`, logging, and LangChain's callbacks."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_what_a_skill_does_is_within_its_span(is_blocking: bool) -> None:
 
 
 def test_a_call_that_is_cancelled_ends_its_span() -> None:
-    """There is no record of it, and an error is said."""
+    """A cancelled call has no record; its span has the error."""
     runtime, exporter = told_of()
 
     async def give_up() -> None:
@@ -141,7 +141,7 @@ def test_an_observer_that_fails_around_a_call_harms_nobody(caplog: pytest.LogCap
             raise ZeroDivisionError
 
         def __call__(self, record: CallRecord) -> None:
-            """Be told, and say nothing."""
+            """Receive a record and do nothing."""
 
     runtime, exporter = told_of(Failing(when="before"), Failing(when="after"))
 

@@ -113,7 +113,7 @@ def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
 
 
 def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) -> None:
-    """Each is listed, at no cost where a model is not told of it, shown by its range, and locked."""
+    """Each is listed, with 0 tokens where the catalog leaves it out, shown by its range, and locked."""
     old = write(skills / "older", "counting", "Counts by hand. Use when letters matter.", "version: 0.9.0\n")
 
     listed = {skill["name"]: skill["tokens"] for skill in json.loads(run("list", "--json").stdout)["skills"]}
@@ -152,18 +152,18 @@ def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: 
     assert any(line.endswith("…") for line in lines)
 
 
-def test_list_says_when_no_skill_is_like_that(run: Run) -> None:
-    """That is another thing than finding no skills."""
+def test_list_says_when_no_skill_matches(run: Run) -> None:
+    """This differs from finding no skills at all."""
     result = run("list", "nothing is called so")
 
-    assert (result.exit_code, result.stdout) == (0, "None of the 3 skills is like that.\n")
+    assert (result.exit_code, result.stdout) == (0, "None of the 3 skills matches.\n")
 
 
 @pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")
 @pytest.mark.parametrize(
     "command", [["list"], ["list", "--json"], ["validate"], ["validate", "--json"], ["validate", "--sarif"], ["lock"]]
 )
-def test_a_name_on_disk_that_is_no_utf_8_is_written_all_the_same(skills: Path, command: list[str]) -> None:
+def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(skills: Path, command: list[str]) -> None:
     """In every form that is for programs, the output is UTF-8, and JSON where it says so."""
     odd = os.fsencode(skills) + b"/bad\xff\xfe"
     Path(os.fsdecode(odd)).mkdir()
@@ -212,10 +212,10 @@ def test_many_skills_go_to_a_pipe_a_line_each(run: Run, skills: Path) -> None:
 
     assert len(lines) == 63
     assert {len(line) for line in lines} == {5}
-    name, version, tokens, trust, told = lines[0]
+    name, version, tokens, trust, description = lines[0]
     assert (name, version, trust) == ("counting", "1.2.0", "ask")
     assert int(tokens) == 12
-    assert told.startswith("Counts")
+    assert description.startswith("Counts")
     assert next(line for line in lines if line[0] == "xyz")[4].startswith("unavailable: the command no-such")
 
 
@@ -236,7 +236,7 @@ def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
     assert {skill["unavailable"][0] for skill in listed} == {"it is broken"}
 
 
-def test_a_strangers_text_does_not_steer_the_terminal(run: Run, skills: Path) -> None:
+def test_untrusted_text_sends_no_control_sequences_to_the_terminal(run: Run, skills: Path) -> None:
     """Escape sequences and markup are shown as the text they are, or not at all."""
     write(skills, "evil", '"[red]x[/] \\x1b[2J \\u202eback. Use when."', body="\x1b[31mred\n")
 
@@ -260,18 +260,18 @@ def test_search_gives_the_best_first(run: Run) -> None:
     assert data["skills"][0]["score"] > 0
 
 
-def test_search_that_finds_nothing_is_no_failure(run: Run) -> None:
-    """It says what to do; the list is empty."""
+def test_search_without_results_is_not_a_failure(run: Run) -> None:
+    """It says what to do, and the list is empty."""
     result = run("search", "xylophone")
 
     assert result.exit_code == 0
-    assert "try others" in result.stdout
+    assert "try other words" in result.stdout
     assert json.loads(run("search", "xylophone", "--json").stdout)["skills"] == []
     assert run("search").exit_code == 2
 
 
 def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -> None:
-    """A contract that nobody wrote says so, by which parser it was read, and what was not read."""
+    """A derived contract says so, with the parser that it was read from, and what could not be read."""
     directory = write(skills, "tools", "Has tools. Use when tools help.") / "scripts"
     directory.mkdir()
     source = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--limit', type=int)\n"
@@ -322,8 +322,8 @@ def test_validate_is_strict(run: Run, skills: Path) -> None:
     assert "loud" in errors["name-form"]["hint"]
 
 
-def test_advice_alone_is_no_failure(run: Run, skills: Path) -> None:
-    """Exit code 0, and the advice is told all the same."""
+def test_advice_alone_does_not_fail(run: Run, skills: Path) -> None:
+    """Exit code 0, and the advice is printed."""
     path = write(skills, "plain", "Reads things.")
 
     result = run("validate", str(path), own=False)
@@ -362,7 +362,7 @@ def test_validate_reports_for_github_and_for_scanners(run: Run, skills: Path) ->
 
 
 def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
-    """The file is mended, what was done is told, and the verdict is that of the mended file."""
+    """The file is fixed, the changes are listed, and the findings are those of the fixed file."""
     path = write(skills, "loud", "Shouts: loudly. Use when silence fails.", "version: 1.0\n")
 
     before = run("validate", str(path), own=False)
@@ -411,7 +411,7 @@ def test_validate_tries_migrations_and_compares_versions(run: Run, skills: Path)
 
 
 def test_progress_shows_after_a_second_and_loses_nothing() -> None:
-    """Every item comes once and in order; before a second has passed, or where nobody looks, nothing is drawn."""
+    """Every item comes once and in order; before a second has passed, or without a terminal, nothing is drawn."""
 
     def drawn(seconds: list[float], *, terminal: bool = True) -> str:
         ticks = iter(seconds)

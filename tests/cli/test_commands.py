@@ -95,7 +95,7 @@ def test_list_finds_the_bundled_skills_and_the_projects_own(run: Run, skills: Pa
 
 
 def test_an_empty_directory_says_what_to_do(tmp_path: Path) -> None:
-    """No skill is no error."""
+    """An empty directory is not an error."""
     result = CliRunner().invoke(group, ["list", "--skills", str(tmp_path)])
 
     assert result.exit_code == 0
@@ -147,7 +147,7 @@ def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
     assert {Path(item["path"]).parent.name for item in found["diagnostics"]} == {"counting", "broken"}
 
 
-def test_validate_of_nothing_is_no_success(run: Run, tmp_path: Path) -> None:
+def test_validate_without_skills_fails(run: Run, tmp_path: Path) -> None:
     """An empty directory was not validated."""
     assert run("validate", str(tmp_path / "work"), own=False).exit_code == 1
 
@@ -172,7 +172,7 @@ def test_call_takes_arguments_in_every_form(run: Run, arguments: list[str], stdi
 
 
 def test_call_draws_data_on_stdout_and_talk_on_stderr(run: Run) -> None:
-    """The data can be piped on; what was mended is said beside it."""
+    """Data goes to stdout, the repairs to stderr."""
     result = run("call", "counting", '{"text": "abc", "times": "2"}', "--trust")
 
     assert json.loads(result.stdout) == {"letters": 3, "times": 2}
@@ -199,7 +199,7 @@ def test_call_draws_data_on_stdout_and_talk_on_stderr(run: Run) -> None:
 def test_a_wrong_call_is_an_envelope_with_a_next_step(
     run: Run, arguments: list[str], code: str, exit_code: int
 ) -> None:
-    """Never a traceback: the right code, what to do, and an exit code that tells whether to try again."""
+    """Never a traceback: the code, the next step, and an exit code that says whether to try again."""
     data = run("call", *arguments, "--trust", "--json")
     drawn = run("call", *arguments, "--trust")
 
@@ -236,7 +236,7 @@ def test_repeated_words_become_a_list(run: Run) -> None:
     assert json.loads(result.stdout)["errors"][0]["code"] == "INVALID_INPUT"
 
 
-def test_a_fault_of_our_own_is_no_traceback(
+def test_a_bug_in_the_command_line_prints_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line and how to see more; with SKILLRUNTIME_DEBUG the exception itself."""
@@ -248,14 +248,14 @@ def test_a_fault_of_our_own_is_no_traceback(
 
     with pytest.raises(SystemExit) as caught:
         main(["list"])
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     monkeypatch.setenv("SKILLRUNTIME_DEBUG", "1")
     with pytest.raises(RuntimeError, match="inside"):
         main(["list"])
 
     assert caught.value.code == 1
-    assert "RuntimeError" in told
-    assert "SKILLRUNTIME_DEBUG=1" in told
+    assert "RuntimeError" in printed
+    assert "SKILLRUNTIME_DEBUG=1" in printed
 
 
 def test_the_bundled_skills_are_found_beside_the_package() -> None:

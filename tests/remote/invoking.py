@@ -1,4 +1,4 @@
-"""Walks a conversation with answers written out beforehand: no sockets, no clock."""
+"""Walks a flow with answers written out beforehand: no sockets, no clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from skillruntime.remote.descriptor import SkillDescriptor
 from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.invocation_flow import Conversation, Pause, Plan, Saw, Send
+from skillruntime.remote.invocation_flow import InvocationFlow, Pause, Plan, Saw, Send
 from skillruntime.remote.protocol import Caller, Execution, InvocationRequest
 
 URL = "https://api.example.com/skills/translate"
@@ -64,9 +64,9 @@ def answer(document: Any, status: int = 200, **headers: str) -> WireResponse:
 
 
 class Walk:
-    """A conversation walked to its end: what was sent, how long was paused, what was seen, and what came of it."""
+    """A flow walked to its end: what was sent, how long was paused, what was seen, and what came of it."""
 
-    def __init__(self, conversation: Conversation, answers: list[WireResponse | UnreachableError]) -> None:
+    def __init__(self, flow: InvocationFlow, answers: list[WireResponse | UnreachableError]) -> None:
         self.sent: list[WireRequest] = []
         self.pauses: list[float] = []
         self.seen: list[str] = []
@@ -75,7 +75,7 @@ class Walk:
         say: WireResponse | UnreachableError | None = None
         try:
             while True:
-                match conversation.send(say):
+                match flow.send(say):
                     case Send(request):
                         self.sent.append(request)
                         say = next(remaining)

@@ -1,4 +1,4 @@
-"""Descriptors: chapter 4's own example, every fault at once, and the way to a contract and back."""
+"""Descriptors: the example of section 4, every fault at once, and conversion to a contract and back."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ CHAPTER: dict[str, Any] = {
 
 
 def changed(*path: str | int, to: Any) -> dict[str, Any]:
-    """Return the chapter's descriptor with one value replaced, or removed where *to* is ``...``."""
+    """Return the protocol document's descriptor with one value replaced, or removed where *to* is ``...``."""
     document = copy.deepcopy(CHAPTER)
     place: Any = document
     for key in path[:-1]:
@@ -94,7 +94,7 @@ def changed(*path: str | int, to: Any) -> dict[str, Any]:
 
 
 def test_the_chapters_example_round_trips() -> None:
-    """Chapter 4.5's descriptor is read into its types and written back as it was."""
+    """Section 4.5's descriptor is read into its types and written back as it was."""
     descriptor = SkillDescriptor.from_dict(CHAPTER)
 
     assert descriptor.to_dict() == CHAPTER
@@ -121,7 +121,7 @@ def test_the_chapters_example_round_trips() -> None:
     ],
 )
 def test_every_way_to_authenticate_round_trips(auth: dict[str, Any]) -> None:
-    """Chapter 4.4's two examples, and the two ways it gives no example of."""
+    """Section 4.4's two examples, and the two ways it gives no example of."""
     document = changed("auth", to=auth)
 
     assert SkillDescriptor.from_dict(document).to_dict() == document
@@ -138,7 +138,7 @@ def test_fields_that_no_chapter_names_are_kept() -> None:
 
 
 def test_an_explicit_null_default_is_written_back_as_it_was() -> None:
-    """Chapter 4.4's parameter has ``"default": null``: it is no default, and it stays in the document."""
+    """Section 4.4's parameter has ``"default": null``: it is not a default, and it stays in the document."""
     document = changed("inputs", 0, "default", to=None)
 
     descriptor = SkillDescriptor.from_dict(document)
@@ -149,7 +149,7 @@ def test_an_explicit_null_default_is_written_back_as_it_was() -> None:
 
 @pytest.mark.parametrize("name", [key for key in CHAPTER if key not in ("tags", "documentation_url")][:12])
 def test_every_required_field_is_required(name: str) -> None:
-    """Chapter 4.2 lists twelve required fields."""
+    """Section 4.2 lists twelve required fields."""
     with pytest.raises(InvalidSkillError, match=name):
         SkillDescriptor.from_dict(changed(name, to=...))
 
@@ -198,13 +198,13 @@ def test_all_faults_are_told_at_once() -> None:
 
 @pytest.mark.parametrize("document", [None, [], "text", 5, {"a": float("nan")}])
 def test_what_is_no_descriptor_at_all_is_refused(document: Any) -> None:
-    """Any JSON value, and what is none, is answered with our error and no other."""
+    """Any value raises `InvalidSkillError` and no other exception."""
     with pytest.raises(InvalidSkillError):
         SkillDescriptor.from_dict(document)
 
 
 def test_a_descriptor_is_a_contract() -> None:
-    """The chapter's inputs become a schema that takes its own call and mends or refuses others."""
+    """The protocol document's inputs become a schema that accepts its own call and repairs or refuses others."""
     contract = SkillDescriptor.from_dict(CHAPTER).to_contract()
 
     accepted = contract.accept({"text": "Hello, world!", "target_language": "zh-CN"})

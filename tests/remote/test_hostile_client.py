@@ -25,7 +25,7 @@ async def connect(served: Served) -> SocketStream:
 async def until_closed(stream: SocketStream) -> bytes:
     """Return everything the server says until it hangs up."""
     said = b""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         try:
             while True:
                 said += await stream.receive()
@@ -99,7 +99,7 @@ async def test_what_is_no_http_harms_nobody(nonsense: bytes) -> None:
 
 
 async def test_a_client_that_hangs_up_in_its_body_begins_nothing() -> None:
-    """Half a request is no request."""
+    """Half a request is refused."""
     async with serve_over_socket_from_memory(limits=LIMITS) as served:
         async with await connect(served) as stream:
             await stream.send(post(1000) + b'{"caller"')
@@ -119,7 +119,7 @@ async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
             await stream.send(post(len(body), "idempotency-key: k\r\n") + body)
             while not served.skills.ran:
                 await anyio.lowlevel.checkpoint()
-        again = await served.invoke("echo", idempotency_key="k", prefer="wait=5")
+        again = await served.invoke("echo", idempotency_key="k", prefer="wait=30")
 
     assert read(again)["output"] == {"said": "hi"}
     assert served.skills.ran == ["hi"]
@@ -155,7 +155,7 @@ async def test_many_connections_that_say_nothing_leave_room() -> None:
     """Open and silent connections cost the next caller nothing."""
     async with serve_over_socket_from_memory() as served:
         streams = [await connect(served) for _ in range(100)]
-        response = await served.invoke("echo", prefer="wait=5")
+        response = await served.invoke("echo", prefer="wait=30")
         for stream in streams:
             await stream.aclose()
 
@@ -183,7 +183,7 @@ async def test_a_caller_cannot_fill_the_server() -> None:
 
 
 async def test_events_are_streamed_to_the_end() -> None:
-    """Server-sent events: whole documents, and ids to come back with; the last one is not told twice."""
+    """Server-sent events: whole documents, and ids to come back with; the last one is not sent twice."""
     async with serve_over_socket_from_memory() as served:
         execution_id = read(await served.invoke("slow"))["execution_id"]
         await served.skills.started.wait()
@@ -225,7 +225,7 @@ async def test_a_reader_that_hangs_up_leaves_nothing_behind(caplog: pytest.LogCa
 
 async def until_closed_or_ended(stream: SocketStream) -> None:
     """Read until the last chunk of a chunked answer."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         said = b""
         while not said.endswith(b"0\r\n\r\n"):
             said += await stream.receive()

@@ -10,7 +10,7 @@ import pytest
 
 from skillruntime.remote.descriptor_parts import ProtocolVersion
 from skillruntime.remote.http_message import UnreachableError, WireResponse
-from skillruntime.remote.invocation_flow import Plan, converse, resume
+from skillruntime.remote.invocation_flow import Plan, invoke, resume
 from skillruntime.remote.wire_errors import RemoteError, WireCode
 from tests.remote.invoking import Walk, answer, plan, shown
 
@@ -23,15 +23,15 @@ REFUSED_CONNECTION = UnreachableError("Connection refused", was_sent=False)
 
 
 def failure_of(plan: Plan, *answers: WireResponse | UnreachableError) -> RemoteError:
-    """Walk a conversation that must fail, and return its error."""
+    """Walk a flow that must fail, and return its error."""
     with pytest.raises(RemoteError) as raised:
-        Walk(converse(plan), list(answers))
+        Walk(invoke(plan), list(answers))
     return raised.value
 
 
 def test_the_chapters_walk() -> None:
-    """Chapter 6.2: POST, status, status, result; the last is an object with nothing but ``output``."""
-    walk = Walk(converse(plan()), [ACCEPTED, RUNNING, answer(shown("completed")), answer({"output": OUTPUT})])
+    """Section 6.2: POST, status, status, result; the last is an object with nothing but ``output``."""
+    walk = Walk(invoke(plan()), [ACCEPTED, RUNNING, answer(shown("completed")), answer({"output": OUTPUT})])
 
     assert walk.lines == [
         "POST /invoke",
@@ -49,16 +49,16 @@ def test_the_chapters_walk() -> None:
 
 
 def test_a_status_that_brings_the_output_spares_the_result() -> None:
-    """Chapter 6.4's document carries the output: nothing more is asked for."""
-    walk = Walk(converse(plan()), [ACCEPTED, COMPLETED])
+    """Section 6.4's document carries the output: nothing more is asked for."""
+    walk = Walk(invoke(plan()), [ACCEPTED, COMPLETED])
 
     assert walk.lines == ["POST /invoke", "GET /status/exec-789-xyz"]
     assert walk.result is not None and walk.result.output == OUTPUT
 
 
 def test_a_server_may_answer_at_once() -> None:
-    """A POST answered with the final document is the whole conversation, and no pause was made."""
-    walk = Walk(converse(plan()), [COMPLETED])
+    """A POST answered with the final document is the whole flow, and no pause was made."""
+    walk = Walk(invoke(plan()), [COMPLETED])
 
     assert walk.lines == ["POST /invoke"]
     assert walk.pauses == []
@@ -68,29 +68,56 @@ def test_a_result_that_is_not_there_yet_is_polled_on() -> None:
     """GET result before the end is the current document: the client goes on polling."""
     answers = [ACCEPTED, answer(shown("completed")), answer(shown("running")), COMPLETED]
 
-    walk = Walk(converse(plan()), answers)
+    walk = Walk(invoke(plan()), answers)
 
     assert walk.result is not None and walk.result.output == OUTPUT
 
 
 def test_a_completed_execution_without_output_gives_null() -> None:
     """``output`` is optional in 6.4: none from either address is null, not an endless poll."""
-    walk = Walk(converse(plan()), [ACCEPTED, answer(shown("completed")), answer(shown("completed"))])
+    walk = Walk(invoke(plan()), [ACCEPTED, answer(shown("completed")), answer(shown("completed"))])
 
     assert walk.result is not None and walk.result.output is None and walk.result.has_output
 
 
 def test_a_lost_202_is_sent_again_with_the_same_key() -> None:
     """Where the server knows idempotency keys, a lost answer never runs the skill twice."""
-    walk = Walk(converse(plan(idempotency_key=True)), [LOST, ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan(idempotency_key=True)), [LOST, ACCEPTED, COMPLETED])
 
     assert walk.lines[:2] == ["POST /invoke", "POST /invoke"]
     assert [request.headers["idempotency-key"] for request in walk.sent[:2]] == ["key-1", "key-1"]
     assert walk.sent[0].body == walk.sent[1].body
 
 
+def test_a_lost_202_is_asked_for_again_while_the_server_is_away() -> None:
+    """A server that needs long to come back is given the plan's patience: a second order must never be suggested."""
+    away = [LOST, *[REFUSED_CONNECTION] * 12]
+
+    walk = Walk(invoke(plan(idempotency_key=True)), [*away, ACCEPTED, COMPLETED])
+
+    assert walk.lines[:14] == ["POST /invoke"] * 14
+    assert {request.headers["idempotency-key"] for request in walk.sent[:14]} == {"key-1"}
+
+
+def test_a_lost_202_that_is_given_up_names_its_key_and_suggests_no_second_order() -> None:
+    """The request may have been accepted: what is known is reported, with the key that finds the execution."""
+    error = failure_of(plan(idempotency_key=True, patience=60.0), LOST, *[REFUSED_CONNECTION] * 20)
+
+    assert error.may_have_run and not error.recoverable
+    assert error.document.details == {"idempotency_key": "key-1"}
+
+
+def test_a_refusal_after_a_lost_202_may_have_run() -> None:
+    """The first request may have been accepted before the credentials were revoked."""
+    refused = answer({"error": {"code": "AUTH_REQUIRED", "message": "No"}}, 401)
+
+    error = failure_of(plan(idempotency_key=True), LOST, refused)
+
+    assert error.may_have_run and not error.recoverable
+
+
 def test_without_keys_a_lost_202_is_not_sent_again() -> None:
-    """A plain server could run it twice, so nobody knows: the error says so and is not recoverable."""
+    """A plain server could run it twice: the error says that it may have run, and is not recoverable."""
     error = failure_of(plan(), LOST)
 
     assert error.may_have_run
@@ -100,14 +127,14 @@ def test_without_keys_a_lost_202_is_not_sent_again() -> None:
 
 def test_without_keys_a_skill_that_may_run_twice_is_sent_again() -> None:
     """An idempotent skill does no harm when it runs twice."""
-    walk = Walk(converse(plan(repeatable=True)), [LOST, ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan(repeatable=True)), [LOST, ACCEPTED, COMPLETED])
 
     assert walk.lines[:2] == ["POST /invoke", "POST /invoke"]
 
 
 def test_a_refused_connection_is_always_tried_again() -> None:
     """What never left cannot have run; the pauses double (6.6: initial x 2^n)."""
-    walk = Walk(converse(plan()), [REFUSED_CONNECTION, REFUSED_CONNECTION, ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan()), [REFUSED_CONNECTION, REFUSED_CONNECTION, ACCEPTED, COMPLETED])
 
     assert walk.pauses[:2] == [1.0, 2.0]
 
@@ -122,7 +149,7 @@ def test_a_refused_connection_ends_after_the_attempts_of_the_descriptor() -> Non
 
 def test_jitter_keeps_the_pause_between_half_and_whole() -> None:
     """Many clients do not come back at the same moment."""
-    walk = Walk(converse(replace(plan(), jitter=lambda: 0.0)), [REFUSED_CONNECTION, ACCEPTED, COMPLETED])
+    walk = Walk(invoke(replace(plan(), jitter=lambda: 0.0)), [REFUSED_CONNECTION, ACCEPTED, COMPLETED])
 
     assert walk.pauses[0] == 0.5
 
@@ -132,16 +159,16 @@ def test_a_server_that_is_too_busy_is_asked_again_when_it_says(status: int) -> N
     """``Retry-After`` counts where it is longer than our own pause; nothing has run."""
     busy = answer({"error": {"code": "RATE_LIMIT_EXCEEDED", "message": "slow down"}}, status, retry_after="7")
 
-    walk = Walk(converse(plan()), [busy, ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan()), [busy, ACCEPTED, COMPLETED])
 
     assert walk.pauses[0] == 7.0
 
 
 def test_a_suggested_delay_in_the_envelope_counts_too() -> None:
-    """Chapter 9's ``retry.suggested_delay_ms``."""
+    """Section 9's ``retry.suggested_delay_ms``."""
     error = {"code": "RATE_LIMIT_EXCEEDED", "message": "slow down", "retry": {"suggested_delay_ms": 5000}}
 
-    walk = Walk(converse(plan()), [answer({"error": error}, 429), ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan()), [answer({"error": error}, 429), ACCEPTED, COMPLETED])
 
     assert walk.pauses[0] == 5.0
 
@@ -157,7 +184,7 @@ def test_a_server_that_asks_for_more_than_our_patience_is_told_of_at_once(wish: 
 
 def test_a_longer_wish_than_our_own_backoff_is_kept() -> None:
     """RFC 9110, 10.2.3: not before it is over."""
-    walk = Walk(converse(plan()), [answer({}, 503, retry_after="120"), ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan()), [answer({}, 503, retry_after="120"), ACCEPTED, COMPLETED])
 
     assert walk.pauses[0] == 120.0
 
@@ -166,7 +193,7 @@ def test_a_date_is_held_against_the_servers_own_clock() -> None:
     """RFC 9110, 10.2.3 and 5.6.7: ``Retry-After`` may be a date; how long that is, its ``Date`` says."""
     dates = {"date": "Fri, 31 Dec 1999 23:59:58 GMT", "retry_after": "Sat, 01 Jan 2000 00:00:05 GMT"}
 
-    walk = Walk(converse(plan()), [answer({}, 503, **dates), ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan()), [answer({}, 503, **dates), ACCEPTED, COMPLETED])
 
     assert walk.pauses[0] == 7.0
 
@@ -176,7 +203,7 @@ def test_a_wish_that_cannot_be_read_is_none(wish: str) -> None:
     """Our own backoff stands."""
     busy = answer({}, 503, retry_after=wish, date="Fri, 31 Dec 1999 23:59:58 GMT")
 
-    walk = Walk(converse(plan()), [busy, ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan()), [busy, ACCEPTED, COMPLETED])
 
     assert walk.pauses[0] == 1.0
 
@@ -184,7 +211,7 @@ def test_a_wish_that_cannot_be_read_is_none(wish: str) -> None:
 @pytest.mark.parametrize("headers", [{"retry_after": "0"}, {"preference_applied": "wait=20"}])
 def test_a_server_that_says_now_each_time_is_not_flooded(headers: dict[str, str]) -> None:
     """There is a pause between two polls, whatever it says."""
-    walk = Walk(converse(plan()), [ACCEPTED, answer(shown("running"), **headers), RUNNING, COMPLETED])
+    walk = Walk(invoke(plan()), [ACCEPTED, answer(shown("running"), **headers), RUNNING, COMPLETED])
 
     assert walk.pauses[1] == 0.1
 
@@ -193,13 +220,13 @@ def test_a_server_cannot_have_us_try_for_ever() -> None:
     """A timeout that suggests a million attempts is tried ten times."""
     error = {"code": "EXECUTION_TIMEOUT", "message": "late", "retry": {"suggested_delay_ms": 0, "max_attempts": 10**6}}
 
-    walk = Walk(converse(plan(repeatable=True)), [answer(shown("timeout", error=error))] * 12)
+    walk = Walk(invoke(plan(repeatable=True)), [answer(shown("timeout", error=error))] * 12)
 
     assert len(walk.sent) == 10
 
 
 def test_a_bare_500_may_have_run() -> None:
-    """Nobody knows what failed behind a page of HTML, so a model is not told to try again."""
+    """What failed behind a page of HTML is unknown, so the error does not suggest trying again."""
     error = failure_of(plan(), WireResponse(500, {"content-type": "text/html"}, b"<html>"))
 
     assert error.may_have_run and not error.recoverable
@@ -215,7 +242,7 @@ def test_polling_survives_a_server_that_is_away() -> None:
     """Refused connections, resets and 5xx while polling are waited out: the execution lives on the server."""
     away = [REFUSED_CONNECTION, LOST, answer({}, 500), answer({}, 503)]
 
-    walk = Walk(converse(plan()), [ACCEPTED, *away, RUNNING, COMPLETED])
+    walk = Walk(invoke(plan()), [ACCEPTED, *away, RUNNING, COMPLETED])
 
     assert walk.lines.count("POST /invoke") == 1
     assert walk.result is not None and walk.result.output == OUTPUT
@@ -233,27 +260,27 @@ def test_the_servers_interval_is_kept() -> None:
     """``poll_interval_ms`` from the descriptor, and ``Retry-After`` of the last answer before it."""
     answers = [ACCEPTED, answer(shown("running"), retry_after="3"), COMPLETED]
 
-    walk = Walk(converse(plan(poll_interval_ms=250)), answers)
+    walk = Walk(invoke(plan(poll_interval_ms=250)), answers)
 
     assert walk.pauses == [0.25, 3.0]
 
 
 def test_the_202_itself_says_when_to_come_back() -> None:
     """RFC 9110, 10.2.3: a plain server's only way to say it."""
-    walk = Walk(converse(plan()), [answer(shown("accepted"), 202, retry_after="4"), COMPLETED])
+    walk = Walk(invoke(plan()), [answer(shown("accepted"), 202, retry_after="4"), COMPLETED])
 
     assert walk.pauses == [4.0]
 
 
 def test_our_own_interval_grows() -> None:
     """Where the server says nothing, polling starts at a tenth of a second and grows by half."""
-    walk = Walk(converse(plan()), [ACCEPTED, RUNNING, RUNNING, COMPLETED])
+    walk = Walk(invoke(plan()), [ACCEPTED, RUNNING, RUNNING, COMPLETED])
 
     assert walk.pauses == pytest.approx([0.1, 0.15, 0.225])
 
 
 def test_a_timeout_is_tried_again_as_the_server_suggests() -> None:
-    """Chapter 6.6's document, for a skill that may run twice: after its delay, as a new execution."""
+    """Section 6.6's document, for a skill that may run twice: after its delay, as a new execution."""
     error = {
         "code": "EXECUTION_TIMEOUT",
         "message": "Skill execution exceeded the configured timeout of 30000ms",
@@ -261,7 +288,7 @@ def test_a_timeout_is_tried_again_as_the_server_suggests() -> None:
     }
     timed_out = answer(shown("timeout", error=error))
 
-    walk = Walk(converse(plan(repeatable=True, idempotency_key=True)), [ACCEPTED, timed_out, ACCEPTED, COMPLETED])
+    walk = Walk(invoke(plan(repeatable=True, idempotency_key=True)), [ACCEPTED, timed_out, ACCEPTED, COMPLETED])
 
     assert walk.pauses[1] == 5.0
     keys = [request.headers["idempotency-key"] for request in walk.sent if request.method == "POST"]
@@ -272,17 +299,17 @@ def test_a_timeout_of_what_must_not_run_twice_is_the_answer() -> None:
     """It may have taken effect: the caller decides."""
     error = {"code": "EXECUTION_TIMEOUT", "message": "late", "retry": {"suggested_delay_ms": 10, "max_attempts": 3}}
 
-    walk = Walk(converse(plan()), [ACCEPTED, answer(shown("timeout", error=error))])
+    walk = Walk(invoke(plan()), [ACCEPTED, answer(shown("timeout", error=error))])
 
     assert walk.result is not None and walk.result.status.value == "timeout"
 
 
 def test_another_major_of_the_protocol_is_refused_before_any_post() -> None:
-    """Chapter 8: compatible if and only if the same MAJOR, checked before any POST."""
+    """Section 8: compatible if and only if the same MAJOR, checked before any POST."""
     other = plan()
-    stranger = replace(other.descriptor, protocol=ProtocolVersion("2.0.0", "https://example.com/changelog"))
+    other_caller = replace(other.descriptor, protocol=ProtocolVersion("2.0.0", "https://example.com/changelog"))
 
-    error = failure_of(replace(other, descriptor=stranger))
+    error = failure_of(replace(other, descriptor=other_caller))
 
     assert error.document.code == WireCode.VERSION_INCOMPATIBLE
     assert error.document.details == {
@@ -293,7 +320,7 @@ def test_another_major_of_the_protocol_is_refused_before_any_post() -> None:
 
 
 def test_where_to_upgrade_is_told_also_without_a_changelog() -> None:
-    """Chapter 8's ``upgrade_url``: else the documentation, else the provider."""
+    """Section 8's ``upgrade_url``: else the documentation, else the provider."""
     other = plan()
     documented = replace(
         other.descriptor, protocol=ProtocolVersion("2.0.0"), documentation_url="https://docs.example.com/translate"
@@ -305,15 +332,15 @@ def test_where_to_upgrade_is_told_also_without_a_changelog() -> None:
 
 
 def test_a_newer_minor_of_the_protocol_is_spoken_to() -> None:
-    """Chapter 8: a MINOR is compatible."""
+    """Section 8: a MINOR is compatible."""
     other = plan()
     newer = replace(other, descriptor=replace(other.descriptor, protocol=ProtocolVersion("1.9.0")))
 
-    assert Walk(converse(newer), [COMPLETED]).result is not None
+    assert Walk(invoke(newer), [COMPLETED]).result is not None
 
 
 def test_a_401_keeps_its_code_and_details() -> None:
-    """Chapter 6.5's document reaches the caller."""
+    """Section 6.5's document reaches the caller."""
     document = {
         "error": {
             "code": "AUTH_REQUIRED",
@@ -329,11 +356,11 @@ def test_a_401_keeps_its_code_and_details() -> None:
 
 
 NONSENSE: list[tuple[WireResponse, str]] = [
-    (WireResponse(200, {"content-type": "text/html"}, b"<html><body>It works!</body></html>"), "text/html.*no JSON"),
-    (WireResponse(200, {}, b""), "no JSON"),
-    (WireResponse(200, {}, b'{"execution_id": "e", "status"'), "no JSON"),
-    (WireResponse(200, {}, b"\xff\xfe"), "no JSON"),
-    (WireResponse(200, {}, b"[" * 100_000), "no JSON"),
+    (WireResponse(200, {"content-type": "text/html"}, b"<html><body>It works!</body></html>"), "text/html.*not JSON"),
+    (WireResponse(200, {}, b""), "not JSON"),
+    (WireResponse(200, {}, b'{"execution_id": "e", "status"'), "not JSON"),
+    (WireResponse(200, {}, b"\xff\xfe"), "not JSON"),
+    (WireResponse(200, {}, b"[" * 100_000), "not JSON"),
     (WireResponse(200, {}, b'{"execution_id": NaN}'), "NaN"),
     (answer([]), "an object"),
     (answer({"status": "running"}), "/execution_id"),
@@ -343,7 +370,7 @@ NONSENSE: list[tuple[WireResponse, str]] = [
     (answer({"execution_id": "e", "status": "done"}), '/status.*"done"'),
     (answer({"execution_id": "e"}), "/status"),
     (answer({"execution_id": "e", "status": "running", "skill_id": "other"}), "other"),
-    (answer({"detail": "Not Found"}, 404), "404.*no error of the protocol"),
+    (answer({"detail": "Not Found"}, 404), "404.*no protocol error"),
     (WireResponse(302, {"location": "http://169.254.169.254/"}, b""), "302.*redirects"),
 ]
 
@@ -362,13 +389,13 @@ def test_nonsense_is_named(response: WireResponse, said: str) -> None:
     ("later", "said"),
     [
         (shown("accepted"), "cannot become accepted once it was running"),
-        ({**shown("running"), "execution_id": "exec-other"}, "another execution"),
+        ({**shown("running"), "execution_id": "exec-other"}, "different execution"),
     ],
 )
 def test_a_server_that_contradicts_itself_is_named(later: dict[str, Any], said: str) -> None:
-    """The same table that the server obeys tells the client what cannot be."""
+    """The client checks the same transition table that the server obeys."""
     with pytest.raises(RemoteError, match=said):
-        Walk(converse(plan()), [ACCEPTED, RUNNING, answer(later)])
+        Walk(invoke(plan()), [ACCEPTED, RUNNING, answer(later)])
 
 
 def test_an_execution_is_resumed_by_its_id() -> None:
@@ -386,15 +413,15 @@ def test_an_execution_that_is_gone_is_told() -> None:
     error = failure_of(plan(), ACCEPTED, gone)
 
     assert error.document.code == WireCode.EXECUTION_EXPIRED
-    assert error.may_have_run  # it was accepted, so nobody should call again without looking
+    assert error.may_have_run  # it was accepted: calling again could repeat its effect
 
 
 def test_prefer_wait_is_sent_only_where_it_is_understood() -> None:
     """``Prefer: wait`` asks for no more than the server announces."""
     patient = replace(plan(wait_seconds=10), wait_seconds=30)
 
-    walk = Walk(converse(patient), [COMPLETED])
-    plain = Walk(converse(replace(plan(), wait_seconds=30)), [COMPLETED])
+    walk = Walk(invoke(patient), [COMPLETED])
+    plain = Walk(invoke(replace(plan(), wait_seconds=30)), [COMPLETED])
 
     assert walk.sent[0].headers["prefer"] == "wait=10"
     assert "prefer" not in plain.sent[0].headers
@@ -404,6 +431,6 @@ def test_a_synchronous_wait_that_timed_out_is_an_execution() -> None:
     """504 with a timeout document is the execution's end, not a gateway's failure."""
     error = {"code": "EXECUTION_TIMEOUT", "message": "late"}
 
-    walk = Walk(converse(plan()), [answer(shown("timeout", error=error), 504)])
+    walk = Walk(invoke(plan()), [answer(shown("timeout", error=error), 504)])
 
     assert walk.result is not None and walk.result.status.value == "timeout"

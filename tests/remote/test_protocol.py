@@ -1,4 +1,4 @@
-"""The messages of chapter 6, field by field, and the table of what may follow what."""
+"""The messages of section 6, field by field, and the table of status transitions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ json_values = st.recursive(
 
 
 def test_the_chapters_request_is_read_field_by_field() -> None:
-    """Chapter 6.3's example; the credentials do not show in a representation."""
+    """Section 6.3's example; the credentials do not show in a representation."""
     request = InvocationRequest.from_dict(REQUEST)
 
     assert request.caller.id == "ifay-instance-001"
@@ -78,7 +78,7 @@ def test_the_chapters_request_is_read_field_by_field() -> None:
 
 @pytest.mark.parametrize("document", [COMPLETED, TIMED_OUT], ids=["completed", "timeout"])
 def test_the_chapters_executions_round_trip(document: dict[str, Any]) -> None:
-    """Chapter 6.4's completed document and chapter 6.6's timeout."""
+    """Section 6.4's completed document and section 6.6's timeout."""
     assert Execution.from_dict(document).to_dict() == document
 
 
@@ -114,7 +114,7 @@ def test_an_output_of_null_is_an_output() -> None:
     ],
 )
 def test_each_field_of_the_request_is_checked(path: tuple[str, ...], value: Any, field: str) -> None:
-    """Chapter 6.3's table: which are required, of what type, among what values."""
+    """Section 6.3's table: which are required, of what type, among what values."""
     document: dict[str, Any] = {key: dict(item) if isinstance(item, dict) else item for key, item in REQUEST.items()}
     place = document
     for key in path[:-1]:
@@ -131,7 +131,7 @@ def test_each_field_of_the_request_is_checked(path: tuple[str, ...], value: Any,
 
 
 def test_all_violations_are_told_at_once() -> None:
-    """Chapter 9's ``details.violations``: one for each field, with what was expected and what came."""
+    """Section 9's ``details.violations``: one for each field, with what was expected and what came."""
     with pytest.raises(MessageError) as raised:
         InvocationRequest.from_dict({"caller": {"type": "robot"}, "inputs": 5})
 
@@ -191,7 +191,7 @@ def test_what_may_follow_and_what_may_be_seen_next(before: str, after: str, foll
 
 
 def test_plain_peers_see_a_cancelled_execution_as_failed() -> None:
-    """The chapter knows five statuses; ours is the sixth."""
+    """The protocol document knows five statuses; ours is the sixth."""
     error = ErrorDocument(WireCode.EXECUTION_CANCELLED, "Cancelled by its caller")
     document = {**COMPLETED, "status": "cancelled", "error": error.to_dict()}
     execution = Execution.from_dict(document)
@@ -225,7 +225,7 @@ def test_every_code_has_an_http_status_and_a_meaning_for_a_model(code: WireCode)
     ],
 )
 def test_the_codes_of_chapter_9_have_its_http_statuses(code: str, status: int) -> None:
-    """Chapter 9's table."""
+    """Section 9's table."""
     assert ErrorDocument(code, "").http_status == status
 
 

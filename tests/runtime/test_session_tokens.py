@@ -60,7 +60,7 @@ def test_everything_that_is_told_is_recorded_by_tier(write_skill: WriteSkill, tm
 def test_without_limits_nothing_is_counted_until_somebody_asks(
     write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call does not wait for a tokenizer that nobody wants."""
+    """A call does not load a tokenizer unless tokens are asked for."""
     runtime = SkillRuntime(write_skill(""))
     echo(runtime, "x")
     session = runtime.session()
@@ -134,7 +134,7 @@ def test_an_envelope_says_what_was_spent_when_asked() -> None:
     """``metadata.tokens``: the total, by tier, and what is left; a warning before the limit."""
     runtime = SkillRuntime()
     echo(runtime, "word " * 20)
-    session = runtime.session(limits=TokenLimits(total_tokens=70), tell_tokens=True)
+    session = runtime.session(limits=TokenLimits(total_tokens=70), report_tokens=True)
 
     metadata = anyio.run(session.call, "echo", {}).metadata or {}
 
@@ -145,8 +145,8 @@ def test_an_envelope_says_what_was_spent_when_asked() -> None:
 
 
 def test_a_conversation_resumed_elsewhere_knows_what_it_shows(write_skill: WriteSkill) -> None:
-    """By digest: what stands there is one line, what changed meanwhile is told anew, what is gone is not active."""
-    from skillruntime.runtime.session import fingerprint
+    """By digest: an unchanged skill is one line, a changed one is shown again, a removed one is not active."""
+    from skillruntime.runtime.activation import fingerprint
 
     runtime = SkillRuntime(write_skill(""))
     session = runtime.session()
@@ -163,7 +163,7 @@ def test_a_conversation_resumed_elsewhere_knows_what_it_shows(write_skill: Write
 
 
 def test_an_observer_is_told_of_each_call_load_and_read(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """A frozen record each, refusals too; what an observer raises harms nobody."""
+    """A frozen record each, refusals too; an observer that raises changes nothing."""
     records: list[CallRecord] = []
 
     def broken(record: CallRecord) -> None:

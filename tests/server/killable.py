@@ -16,7 +16,7 @@ from skillruntime.contract.contract import Contract
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.app import create_app
 from skillruntime.server.durable_executions import DurableExecutions, read_secret
-from skillruntime.server.published_skill import ServedSkill, SkillWork, describe
+from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
 from skillruntime.server.uvicorn_server import Server, bind
@@ -43,7 +43,7 @@ async def main(port: int, directory: Path) -> None:
         contract = Contract.from_dict({"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name)
         runtime.implements(name, contract=contract)(run)
         descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}", poll_interval_ms=20)
-        served.append(ServedSkill(descriptor, name, contract))
+        served.append(PublishedSkill(descriptor, name, contract))
     listening = bind("127.0.0.1", port)
     async with DurableExecutions(SkillWork(runtime, served), directory / "executions.db", capacity=8) as executions:
         limits = Limits(invocations_per_minute=1e6, requests_per_minute=1e6)

@@ -26,7 +26,7 @@ from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.access import KeyRing, Principal, hash_key
 from skillruntime.server.executions import Executions
 from skillruntime.server.memory_executions import MemoryExecutions
-from skillruntime.server.published_skill import ServedSkill, SkillWork, describe
+from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
 
@@ -49,10 +49,10 @@ class Skills:
     gate: anyio.Event = field(default_factory=anyio.Event)
     started: anyio.Event = field(default_factory=anyio.Event)
 
-    def runtime(self, base: str = BASE) -> tuple[SkillRuntime, list[ServedSkill]]:
+    def runtime(self, base: str = BASE) -> tuple[SkillRuntime, list[PublishedSkill]]:
         """Return the runtime and what is served of it."""
         runtime = SkillRuntime()
-        served: list[ServedSkill] = []
+        served: list[PublishedSkill] = []
 
         def serve(
             name: str,
@@ -80,7 +80,7 @@ class Skills:
             auth = API_KEY if access is not AccessPolicy.PUBLIC else AuthConfig()
             descriptor = describe(name, contract, base_url=base, access=access, auth=auth, poll_interval_ms=5)
             endpoint = replace(descriptor.endpoint, retry=RetryPolicy(3, 5))
-            served.append(ServedSkill(replace(descriptor, capability_type=kind, endpoint=endpoint), name, contract))
+            served.append(PublishedSkill(replace(descriptor, capability_type=kind, endpoint=endpoint), name, contract))
 
         serve("echo", self.echo, annotations={"idempotent": True}, output={"required": ["said"]})
         serve("slow", self.slow)
@@ -108,12 +108,12 @@ class Skills:
         return {"said": arguments["text"]}
 
     async def fails(self, arguments: dict[str, Any]) -> Any:
-        """Fail as chapter 31.2 says it."""
+        """Fail as section 31.2 says it."""
         error = {"code": "QUOTA_OF_MARS", "message": "Used up", "recoverable": True}
         return {"status": "failed", "errors": [error], "left": 0}
 
     async def breaks(self, arguments: dict[str, Any]) -> Any:
-        """Be a bug."""
+        """Raise an unexpected exception."""
         raise ZeroDivisionError("with a secret inside")
 
 

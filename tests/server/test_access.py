@@ -93,7 +93,7 @@ def jwt_callers(issuer: Issuer, now: list[float]) -> Any:
 
 
 async def test_a_token_of_the_issuer_is_a_caller() -> None:
-    """By its subject; no token is nobody, and another kind of bearer is someone else's business."""
+    """By its subject; no token is anonymous, and another kind of bearer token is left to the next authenticator."""
     callers = jwt_callers(Issuer(), [1000.0])
     issuer = Issuer()
     callers = jwt_callers(issuer, [1000.0])
@@ -109,7 +109,7 @@ async def test_a_token_of_the_issuer_is_a_caller() -> None:
     ids=lambda claims: next(iter(claims)),
 )
 async def test_a_token_that_is_not_for_us_is_refused(claims: dict[str, Any]) -> None:
-    """Expired, without an end, of another issuer, for another audience, of nobody, without the scope."""
+    """Expired, without an end, of another issuer, for another audience, without a subject, without the scope."""
     issuer = Issuer()
 
     with pytest.raises(BadCredentialsError):
@@ -156,7 +156,7 @@ async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_stran
 
 
 async def test_an_issuer_that_is_away_is_asked_now_and_then() -> None:
-    """Who shows a token meanwhile is answered 503; one stranger's flood is not passed on to the issuer."""
+    """A token sent meanwhile is answered 503; a flood of forged tokens is not passed on to the issuer."""
     from skillruntime.server.jwt_callers import JwtCallers
 
     issuer, now = Issuer(), [1000.0]
@@ -180,7 +180,7 @@ async def test_an_issuer_that_is_away_is_asked_now_and_then() -> None:
 
 
 async def test_an_issuers_keys_are_read_from_a_file(tmp_path: Path) -> None:
-    """What cannot be read, or is no JWKS, is said so."""
+    """A place that cannot be read or does not hold a JWKS is reported."""
     from skillruntime.server.jwt_callers import keys_from
 
     issuer = Issuer()
@@ -247,7 +247,7 @@ async def _collect(credentials: ClientCredentials, shown: list[Any]) -> None:
 
 
 async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() -> None:
-    """By its refresh token where there is one; anew where that is no longer taken."""
+    """By its refresh token if there is one; with the client's secret if that was revoked."""
     now = [1000.0]
     endpoint = TokenEndpoint(
         {"access_token": "t1", "token_type": "bearer", "expires_in": 100, "refresh_token": "r1"},
@@ -284,7 +284,7 @@ async def test_a_token_is_renewed_before_it_expires_and_when_it_was_refused() ->
     ],
 )
 async def test_a_refused_token_is_an_error_without_secrets(answer: Any, status: int, said: str) -> None:
-    """Its code is told; what an endpoint says beyond it may quote what was sent."""
+    """Its code is reported; other text of the endpoint may quote a secret and is not."""
     credentials = ClientCredentials("me", "s3cr3t", transport=TokenEndpoint(answer, status=status))
 
     with pytest.raises(RemoteError, match=said) as raised:
@@ -301,7 +301,7 @@ async def test_a_person_authorises_with_pkce() -> None:
     asked = parse_qs(urlsplit(flow.address).query)
 
     token = await flow.finish(f"http://127.0.0.1:9999/callback?code=c0de&state={flow.state}", transport=endpoint)
-    with pytest.raises(RemoteError, match="another state"):
+    with pytest.raises(RemoteError, match="a different state"):
         await flow.finish("http://127.0.0.1:9999/callback?code=c0de&state=other", transport=endpoint)
     with pytest.raises(RemoteError, match="access_denied"):
         await flow.finish(f"http://x/?error=access_denied&state={flow.state}", transport=endpoint)
@@ -313,7 +313,7 @@ async def test_a_person_authorises_with_pkce() -> None:
 
 
 async def test_custom_credentials_go_into_the_body() -> None:
-    """Chapter 6.3's ``caller.credentials``, for ``custom`` alone."""
+    """Section 6.3's ``caller.credentials``, for ``custom`` alone."""
     shown = await CustomCredentials(lambda auth: {"ticket": auth.more["realm"]})(
         AuthConfig(AuthType.CUSTOM, more={"realm": "west"}), False
     )
@@ -334,4 +334,4 @@ def test_a_bucket_fills_by_the_clock() -> None:
     assert first == [0.0, 0.0, 30.0]
     assert later == 0.0
     assert others == [0.0, 0.0]
-    assert limiter.take("a") == 0.0, "forgotten, and begun anew"
+    assert limiter.take("a") == 0.0, "forgotten, so its bucket is full again"

@@ -34,12 +34,12 @@ async def look(
 async def test_the_skills_are_listed_to_who_may_see_them() -> None:
     """A private skill appears with a key alone; the key is kept in a cookie that scripts cannot read."""
     async with serve_in_memory() as served:
-        stranger = await look(served, "GET", "/ui")
+        other_caller = await look(served, "GET", "/ui")
         entered = await look(served, "POST", "/ui/key", {"key": KEY})
         cookie = entered.headers["set-cookie"].partition(";")[0]
         known = await look(served, "GET", "/ui", cookie=cookie)
 
-    assert b"/ui/skills/echo" in stranger.body and b"/ui/skills/hidden" not in stranger.body
+    assert b"/ui/skills/echo" in other_caller.body and b"/ui/skills/hidden" not in other_caller.body
     assert b"/ui/skills/hidden" in known.body
     assert "HttpOnly; SameSite=Strict" in entered.headers["set-cookie"]
     assert "default-src 'none'" in known.headers["content-security-policy"]
@@ -118,7 +118,7 @@ def test_a_real_browser_draws_it(tmp_path: Path) -> None:
     thread = threading.Thread(target=anyio.run, args=(serve,))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(300)
         shot = tmp_path / "page.png"
         options = [
             "--headless",
@@ -131,14 +131,14 @@ def test_a_real_browser_draws_it(tmp_path: Path) -> None:
             [browser, *options, f"--screenshot={shot}", "--window-size=900,700", f"{address[0]}/ui/skills/echo"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=True,
         )
         dom = subprocess.run(
             [browser, *options, "--dump-dom", f"{address[0]}/ui"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=True,
         ).stdout
     finally:

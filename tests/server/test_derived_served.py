@@ -79,7 +79,7 @@ def accepted(contract: Contract, arguments: dict[str, Any]) -> dict[str, Any] | 
 
 
 def test_without_deriving_there_is_the_skill_and_no_tool(skills: Path) -> None:
-    """``discover(..., derive_contracts=False)``: the skill is served as knowledge, its scripts are no callables."""
+    """With ``derive_contracts=False`` the skill is published as knowledge, and its scripts are not callable."""
     runtime = SkillRuntime(discover(skills, trusted=True, derive_contracts=False))
 
     found = served(runtime)
@@ -92,7 +92,7 @@ def test_without_deriving_there_is_the_skill_and_no_tool(skills: Path) -> None:
 
 
 def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_approves(skills: Path) -> None:
-    """A contract that was read out of a script makes nobody trust the script."""
+    """A contract derived from a script does not make the script trusted."""
     runtime = SkillRuntime(discover(skills))
 
     response = runtime.call_blocking("carpentry/paint", {"colour": "red"})
@@ -104,7 +104,7 @@ def test_a_derived_tool_of_an_untrusted_skill_is_refused_without_a_host_that_app
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_the_host_is_asked_about_a_derived_tool_with_its_arguments(skills: Path, tmp_path: Path, allowed: bool) -> None:
-    """It sees the script and what it would be given, mended; its answer decides."""
+    """The hook sees the script and its repaired arguments; its answer decides."""
     asked: list[Approval] = []
 
     def approve(request: Approval) -> bool:

@@ -16,7 +16,7 @@ from skillruntime.remote.client import RemoteClient, fetch_descriptor
 from skillruntime.remote.credentials import ApiKey, NoCredentials
 from skillruntime.remote.descriptor import AuthConfig, AuthType, RetryPolicy, SkillDescriptor
 from skillruntime.remote.environment_credentials import from_environment, variable_for
-from skillruntime.remote.http_message import UnreachableError, WireRequest
+from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.ssrf_guard import AddressGuard, is_inside
 from skillruntime.remote.wire_errors import RemoteError
@@ -139,7 +139,7 @@ async def silent(stream: SocketStream, head: bytes) -> None:
 
 
 async def slow(stream: SocketStream, head: bytes) -> None:
-    """Answer a byte at a time, for ever."""
+    """Answer one byte at a time, for ever."""
     try:
         await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
         while True:
@@ -167,7 +167,7 @@ async def test_with_a_key_a_lost_202_is_sent_again(fault: Any) -> None:
 
 @pytest.mark.parametrize("fault", [drop, reset, half])
 async def test_without_a_key_it_is_sent_once(fault: Any) -> None:
-    """Nobody knows whether it ran: the error says so."""
+    """The skill may or may not have run: the error says so."""
     async with mean(fault, DONE) as server:
         with pytest.raises(RemoteError) as raised:
             await server.client().invoke({"text": "hi"})
@@ -198,9 +198,9 @@ async def test_polling_goes_on_through_faults(fault: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (say_bytes(b"<html>Sign in</html>", 200, content_type="text/html"), "text/html.*no JSON"),
-        (say_bytes(b"", 200), "no JSON"),
-        (say_bytes(b"\x80\x81", 200), "no JSON"),
+        (say_bytes(b"<html>Sign in</html>", 200, content_type="text/html"), "text/html.*not JSON"),
+        (say_bytes(b"", 200), "not JSON"),
+        (say_bytes(b"\x80\x81", 200), "not JSON"),
         (say({"status": "running"}, 200), "/execution_id"),
         (say({"execution_id": "x", "status": "sleeping"}, 200), "sleeping"),
         (say_bytes(b"Moved", 302, location="http://169.254.169.254/latest/meta-data"), "redirects"),
@@ -249,7 +249,7 @@ async def test_a_redirect_within_the_origin_is_followed() -> None:
 async def test_a_redirect_to_what_is_no_url_is_named(location: str) -> None:
     """The library's own error, not one of a parser."""
     async with mean(say({}, 307, location=location)) as server:
-        with pytest.raises(RemoteError, match=r"redirects|no URL"):
+        with pytest.raises(RemoteError, match=r"redirects|not a URL"):
             await server.client().invoke({"text": "hi"})
 
 
@@ -281,7 +281,7 @@ async def test_an_endless_answer_is_cut_off() -> None:
 async def test_an_answer_that_does_not_come_is_given_up(fault: Any) -> None:
     """A cap on time for the whole exchange: a byte now and then does not prolong it."""
     async with mean(fault) as server, HttpTransport(OPEN, timeout=0.15) as transport:
-        with anyio.fail_after(5), pytest.raises(UnreachableError, match="broke off"):
+        with anyio.fail_after(60), pytest.raises(UnreachableError, match="connection was lost"):
             await transport(WireRequest("GET", f"http://127.0.0.1:{server.port}/"))
 
 
@@ -296,8 +296,13 @@ async def test_what_a_server_says_of_time_does_not_bind_us() -> None:
 
 async def test_a_server_that_never_ends_is_given_up_after_the_timeout_that_was_asked_of_it() -> None:
     """With the execution's id, by which it can be followed again; it may have run."""
-    async with mean(say(shown("accepted"), 202), say(shown("running"))) as server:
-        impatient = replace(server.client(), grace=0.05)
+
+    async def transport(request: WireRequest) -> WireResponse:  # without a socket the POST cannot outlast the timeout
+        document = shown("accepted" if request.method == "POST" else "running")
+        return WireResponse(200, {"content-type": "application/json"}, json.dumps(document).encode())
+
+    async with mean() as server:
+        impatient = replace(server.client(), transport=transport, grace=0.05)
         with pytest.raises(RemoteError, match=r"within 0\.05 s") as raised:
             await impatient.invoke({"text": "hi"}, timeout=0.05)
 
@@ -382,7 +387,7 @@ async def test_allowed_hosts_are_allowed_by_name_and_port() -> None:
 
 
 def test_a_key_is_found_by_the_host_it_is_for() -> None:
-    """A dash is told from a dot: api-example.com never gets the key of api.example.com."""
+    """A dash and a dot are distinct: api-example.com never gets the key of api.example.com."""
     assert variable_for("https://api.example.com/x") != variable_for("https://api-example.com/x")
     assert variable_for("https://api.example.com/x") != variable_for("https://api.example.com:8443/x")
 
@@ -434,7 +439,7 @@ async def test_why_a_descriptor_cannot_be_fetched_is_told(status: int, document:
 
 
 async def test_a_private_descriptor_is_fetched_with_a_key() -> None:
-    """Chapter 7: private is visible to authenticated callers alone."""
+    """Section 7: private is visible to authenticated callers alone."""
     async with mean(say(plain_descriptor().to_dict())) as server:
         await fetch_descriptor(f"http://127.0.0.1:{server.port}/d", credentials=ApiKey(KEY), guard=OPEN)
 

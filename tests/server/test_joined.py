@@ -54,7 +54,7 @@ async def test_a_skill_is_invoked_and_followed_to_its_end(serving: Serving) -> N
 
 
 async def test_accepted_running_completed_are_seen_by_one_who_polls(serving: Serving) -> None:
-    """Chapter 6.2's walk, and progress on the way."""
+    """Section 6.2's walk, and progress on the way."""
     async with serving() as served, anyio.create_task_group() as tasks:
         seen: list[Execution] = []
         client = served.client("slow", wait_seconds=0)
@@ -73,7 +73,7 @@ async def test_accepted_running_completed_are_seen_by_one_who_polls(serving: Ser
 
 
 async def test_a_202_carries_what_the_chapter_says(serving: Serving) -> None:
-    """Chapter 6.2: ``{execution_id, status: "accepted"}``."""
+    """Section 6.2: ``{execution_id, status: "accepted"}``."""
     async with serving() as served:
         response = await served.invoke("slow")
 
@@ -112,7 +112,7 @@ async def test_a_broken_skill_fails_without_words_from_inside(
 
 
 async def test_a_run_past_its_deadline_is_the_chapters_timeout(serving: Serving) -> None:
-    """Chapter 6.6's document: 200 for who polls."""
+    """Section 6.6's document: 200 for who polls."""
     async with serving() as served:
         execution = await served.client("brief").invoke({"text": "x"})
 
@@ -126,7 +126,7 @@ async def test_a_run_past_its_deadline_is_the_chapters_timeout(serving: Serving)
 async def test_who_waits_for_a_timeout_is_answered_504(serving: Serving) -> None:
     """504 only for a synchronous wait; the body is the execution's document."""
     async with serving() as served:
-        response = await served.invoke("brief", prefer="wait=5")
+        response = await served.invoke("brief", prefer="wait=30")
 
     assert response.status == 504
     assert read(response)["status"] == "timeout"
@@ -137,9 +137,9 @@ async def test_the_deadline_is_the_smallest_of_three(serving: Serving) -> None:
     """The caller's, the descriptor's, the server's; the caller can only shorten it."""
     async with serving() as served:
         document = invocation("slow", timeout_ms=20)
-        response = await served.ask("POST", "/skills/slow/invoke", document, prefer="wait=5")
+        response = await served.ask("POST", "/skills/slow/invoke", document, prefer="wait=30")
         longer = invocation("brief", timeout_ms=60_000)
-        other = await served.ask("POST", "/skills/brief/invoke", longer, prefer="wait=5")
+        other = await served.ask("POST", "/skills/brief/invoke", longer, prefer="wait=30")
 
     assert "20ms" in read(response)["error"]["message"]
     assert "50ms" in read(other)["error"]["message"]
@@ -150,7 +150,7 @@ async def test_what_waits_too_long_for_a_place_ends_without_running(serving: Ser
     async with serving(capacity=1, max_wait=0.02) as served:
         await served.invoke("slow", "first")
         await served.skills.started.wait()
-        response = await served.invoke("echo", "second", prefer="wait=5")
+        response = await served.invoke("echo", "second", prefer="wait=30")
         served.skills.gate.set()
 
     assert read(response)["status"] == "timeout"
@@ -169,7 +169,7 @@ async def test_a_higher_priority_goes_first(serving: Serving) -> None:
         last = await served.invoke("echo", "n2")
         served.skills.gate.set()
         for each in (response, last):
-            await served.ask("GET", f"/executions/{read(each)['execution_id']}", prefer="wait=5")
+            await served.ask("GET", f"/executions/{read(each)['execution_id']}", prefer="wait=30")
         low = await served.ask("GET", "/metrics", key=KEY)
         while b'status="running"} 0' not in low.body or b'status="accepted"} 0' not in low.body:
             low = await served.ask("GET", "/metrics", key=KEY)
@@ -181,8 +181,8 @@ async def test_a_higher_priority_goes_first(serving: Serving) -> None:
 async def test_the_same_key_is_the_same_execution(serving: Serving) -> None:
     """A lost 202 never runs twice."""
     async with serving() as served:
-        first = await served.invoke("echo", key=KEY, idempotency_key="k1", prefer="wait=5")
-        second = await served.invoke("echo", key=KEY, idempotency_key="k1", prefer="wait=5")
+        first = await served.invoke("echo", key=KEY, idempotency_key="k1", prefer="wait=30")
+        second = await served.invoke("echo", key=KEY, idempotency_key="k1", prefer="wait=30")
 
     assert read(first) == read(second)
     assert served.skills.ran == ["hi"]
@@ -191,7 +191,7 @@ async def test_the_same_key_is_the_same_execution(serving: Serving) -> None:
 async def test_the_same_key_with_another_body_is_refused(serving: Serving) -> None:
     """422, and nothing runs."""
     async with serving() as served:
-        await served.invoke("echo", "one", key=KEY, idempotency_key="k1", prefer="wait=5")
+        await served.invoke("echo", "one", key=KEY, idempotency_key="k1", prefer="wait=30")
         response = await served.invoke("echo", "two", key=KEY, idempotency_key="k1")
 
     assert response.status == 422
@@ -269,7 +269,7 @@ async def test_a_completed_execution_stays_completed(serving: Serving) -> None:
 
 
 async def test_a_cancelled_client_asks_the_server_to_stop(serving: Serving) -> None:
-    """Nobody waits any more, so nothing runs any more."""
+    """When the client stops waiting, the execution is cancelled."""
     async with serving() as served:
         async with anyio.create_task_group() as tasks:
             seen: list[Execution] = []
@@ -301,12 +301,18 @@ async def test_a_task_is_completed_from_outside(serving: Serving) -> None:
         execution_id = read(await served.invoke("chore"))["execution_id"]
         path = f"/executions/{execution_id}/complete"
         wrong = await served.ask("POST", path, {"output": {"no": 1}}, key=OPERATOR_KEY)
-        stranger = await served.ask("POST", path, {"output": {"done": True}}, key=KEY)
-        nobody = await served.ask("POST", path, {"output": {"done": True}})
+        other_caller = await served.ask("POST", path, {"output": {"done": True}}, key=KEY)
+        anonymous = await served.ask("POST", path, {"output": {"done": True}})
         right = await served.ask("POST", path, {"output": {"done": True}}, key=OPERATOR_KEY)
         twice = await served.ask("POST", path, {"output": {"done": True}}, key=OPERATOR_KEY)
 
-    assert [wrong.status, stranger.status, nobody.status, right.status, twice.status] == [400, 403, 401, 200, 409]
+    assert [wrong.status, other_caller.status, anonymous.status, right.status, twice.status] == [
+        400,
+        403,
+        401,
+        200,
+        409,
+    ]
     assert read(right)["output"] == {"done": True}
     assert served.skills.ran == []
 
@@ -347,7 +353,7 @@ async def test_a_task_can_fail_and_be_cancelled(serving: Serving) -> None:
 
 
 async def test_a_private_skill_is_absent_to_the_last_byte(serving: Serving) -> None:
-    """Chapter 7: to who is not authenticated, private and absent are the same answer, at every address."""
+    """Section 7: to who is not authenticated, private and absent are the same answer, at every address."""
     async with serving() as served:
         for method, suffix in (("GET", ""), ("POST", "/invoke"), ("DELETE", ""), ("PUT", "/invoke")):
             for key in (None, "guessed"):
@@ -366,7 +372,7 @@ async def test_a_private_skill_is_absent_to_the_last_byte(serving: Serving) -> N
 
 
 async def test_a_restricted_skill_is_seen_by_all_and_called_with_a_key(serving: Serving) -> None:
-    """Chapter 7; and 6.5's document says what is wanted."""
+    """Section 7; and 6.5's document says what is wanted."""
     async with serving() as served:
         seen = await served.ask("GET", "/skills/locked")
         refused = await served.invoke("locked")
@@ -422,7 +428,7 @@ async def test_anothers_execution_is_absent(serving: Serving) -> None:
 async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> None:
     """The newest first, with a cursor; outputs are left out; an operator sees everyone's."""
     async with serving() as served:
-        ids = [read(await served.invoke("echo", str(n), key=KEY, prefer="wait=5"))["execution_id"] for n in range(5)]
+        ids = [read(await served.invoke("echo", str(n), key=KEY, prefer="wait=30"))["execution_id"] for n in range(5)]
         await served.invoke("echo", key=OTHER_KEY)
         pages = []
         path: str | None = "/executions?limit=2"
@@ -446,7 +452,7 @@ async def test_one_lists_ones_own_executions_page_by_page(serving: Serving) -> N
 
 
 async def test_bad_arguments_are_violations(serving: Serving) -> None:
-    """Chapter 9: ``details.violations[{field, expected, actual}]``, and nothing is begun."""
+    """Section 9: ``details.violations[{field, expected, actual}]``, and nothing is begun."""
     async with serving() as served:
         response = await served.invoke("echo", "")
         no_object = await served.ask("POST", "/skills/echo/invoke", {"caller": {"id": "a", "type": "user"}})
@@ -462,7 +468,7 @@ async def test_bad_arguments_are_violations(serving: Serving) -> None:
 async def test_a_slip_is_mended_on_the_server_and_told(serving: Serving) -> None:
     """The server's contract is as friendly as the local one."""
     async with serving() as served:
-        response = await served.invoke("echo", 5, prefer="wait=5")
+        response = await served.invoke("echo", 5, prefer="wait=30")
 
     assert read(response)["output"] == {"said": "5"}
     assert read(response)["metadata"]["repairs"][0]["path"] == "/text"
@@ -527,7 +533,7 @@ async def test_a_problem_document_on_request(serving: Serving) -> None:
         "type": "about:blank",
         "title": "Not Found",
         "status": 404,
-        "detail": "There is no such skill",
+        "detail": "The skill does not exist",
         "code": "SKILL_NOT_FOUND",
     }
 
@@ -563,7 +569,7 @@ async def test_unknown_addresses_and_methods(serving: Serving) -> None:
 
 
 async def test_discovery_is_chapter_5s(serving: Serving) -> None:
-    """``{protocol, provider, skills[...]}`` with the fields that the chapter lists."""
+    """``{protocol, provider, skills[...]}`` with the fields that the protocol document lists."""
     async with serving() as served:
         document = read(await served.ask("GET", "/.well-known/skill-sharing"))
 
@@ -576,7 +582,7 @@ async def test_discovery_is_chapter_5s(serving: Serving) -> None:
 async def test_an_expired_result_is_gone(serving: Serving) -> None:
     """410 after ``timestamps.expires_at``."""
     async with serving(kept_for=-1) as served:
-        execution_id = read(await served.invoke("echo", prefer="wait=5", idempotency_key="k"))["execution_id"]
+        execution_id = read(await served.invoke("echo", prefer="wait=30", idempotency_key="k"))["execution_id"]
         response = await served.ask("GET", f"/executions/{execution_id}")
         again = await served.invoke("echo", idempotency_key="k")
 
@@ -604,7 +610,7 @@ async def test_a_flood_is_told_when_to_come_again(serving: Serving) -> None:
 async def test_health_readiness_and_metrics(serving: Serving) -> None:
     """For who watches over the server; figures are for who is known."""
     async with serving() as served:
-        await served.invoke("echo", prefer="wait=5")
+        await served.invoke("echo", prefer="wait=30")
         health = await served.ask("GET", "/health")
         refused = await served.ask("GET", "/metrics")
         metrics = await served.ask("GET", "/metrics", key=KEY)
@@ -620,7 +626,7 @@ async def test_the_access_log_holds_no_secret(serving: Serving, caplog: pytest.L
     """One line of JSON a request: who, what, how long; never a key, an input or an output."""
     with caplog.at_level("INFO", logger="skillruntime.access"):
         async with serving() as served:
-            await served.invoke("echo", "my-private-words", key=KEY, prefer="wait=5")
+            await served.invoke("echo", "my-private-words", key=KEY, prefer="wait=30")
 
     line = caplog.records[-1].getMessage()
     assert '"caller": "ann"' in line and '"skill": "echo"' in line and '"status": 200' in line

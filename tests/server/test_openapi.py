@@ -37,7 +37,7 @@ def served_elsewhere() -> Iterator[str]:
 
     thread = threading.Thread(target=anyio.run, args=(serve,))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(300)
     try:
         yield address[0]
     finally:
@@ -67,7 +67,7 @@ def test_the_server_does_what_its_document_says(key: str | None) -> None:
             )
             @hypothesis.given(case=operation.as_strategy())
             def attempt(case: schemathesis.Case) -> None:
-                # A private skill answers who is not authenticated with 404: to them it is absent (chapter 7).
+                # A private skill answers an anonymous caller with 404 (section 7).
                 excluded = [ignored_auth] if "/hidden" in case.path else []
                 case.call_and_validate(headers=headers, excluded_checks=excluded)
 

@@ -43,18 +43,18 @@ class Receiver:
         return WireResponse(204)
 
 
-async def told(receiver: Receiver, url: str = "https://told.example/hook", key: str | None = KEY) -> WireResponse:
-    """Invoke a skill with a webhook, wait for its end and for what is told, and return the first answer."""
+async def notified(receiver: Receiver, url: str = "https://hook.example/hook", key: str | None = KEY) -> WireResponse:
+    """Invoke a skill with a webhook, wait for its end and its message, and return the first response."""
     skills = Skills()
     runtime, skills_served = skills.runtime()
     webhooks = Webhooks(
         b"secret", guard=AddressGuard(resolve=outside), transport=receiver, pauses=(0, 0), clock=lambda: 1000.0
     )
-    async with MemoryExecutions(SkillWork(runtime, skills_served), tell=webhooks.tell) as executions:
+    async with MemoryExecutions(SkillWork(runtime, skills_served), notify=webhooks.notify) as executions:
         service = SkillService(skills_served, executions, authenticate=KeyRing(KEYS), webhooks=webhooks)
         served = Served(service, skills, service.handle)
         document = invocation("echo", webhook=url)
-        response = await served.ask("POST", "/skills/echo/invoke", document, key=key, prefer="wait=5")
+        response = await served.ask("POST", "/skills/echo/invoke", document, key=key, prefer="wait=30")
         secret = read(await served.ask("GET", "/webhook-secret", key=KEY))["secret"]
         expected = min(3, len(receiver.faults) + 1) if response.status < 300 else 0
         while len(receiver.messages) < expected:
@@ -70,7 +70,7 @@ async def test_the_end_is_told_and_signed() -> None:
     """``webhook-id``, ``webhook-timestamp``, ``webhook-signature``, with the caller's own secret."""
     receiver = Receiver()
 
-    response = await told(receiver)
+    response = await notified(receiver)
 
     message = json.loads(receiver.messages[0].body)
     assert message["type"] == "execution.completed"
@@ -82,9 +82,9 @@ async def test_the_end_is_told_and_signed() -> None:
 async def test_a_receiver_that_fails_is_told_again() -> None:
     """With the same id, so that it knows the message again; at last it is given up."""
     receiver = Receiver(500, None)
-    await told(receiver)
+    await notified(receiver)
     hopeless = Receiver(500, 500, 500, 500, 500)
-    await told(hopeless)
+    await notified(hopeless)
 
     assert len(receiver.messages) == 3
     assert len({message.headers["webhook-id"] for message in receiver.messages}) == 1
@@ -96,17 +96,17 @@ async def test_a_receiver_that_fails_is_told_again() -> None:
     [
         "https://inside.example/",
         "http://127.0.0.1/",
-        "ftp://told.example/",
+        "ftp://hook.example/",
         "nonsense",
         "http://[::1/",
-        "http://told.example:99999/",
+        "http://hook.example:99999/",
     ],
 )
 async def test_nothing_inward_is_told(url: str) -> None:
     """The address is refused before anything is begun."""
     receiver = Receiver()
 
-    response = await told(receiver, url)
+    response = await notified(receiver, url)
 
     assert response.status == 400
     assert receiver.messages == []
@@ -116,7 +116,7 @@ async def test_a_stranger_names_no_address() -> None:
     """Only callers who are known: else anyone could have us knock anywhere."""
     receiver = Receiver()
 
-    response = await told(receiver, key=None)
+    response = await notified(receiver, key=None)
 
     assert response.status == 400
     assert receiver.messages == []

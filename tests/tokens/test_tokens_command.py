@@ -42,8 +42,8 @@ def test_limits_fail_a_build() -> None:
     result = run(SKILLS, "--max-catalog-tokens", "10", "--max-body-tokens", "100")
 
     assert result.exit_code == 1
-    assert "at most 10 are allowed" in result.stderr
-    assert result.stderr.count("at most 100 are allowed") == 4
+    assert "tokens, more than 10" in result.stderr
+    assert result.stderr.count("tokens, more than 100") == 4
 
 
 def test_limits_that_hold_pass() -> None:
@@ -77,7 +77,7 @@ def test_advice_says_what_would_be_saved(tmp_path: Path) -> None:
 
 
 def test_a_missing_path_is_a_usage_error() -> None:
-    """A path that does not exist is told as every command tells it."""
+    """A path that does not exist is reported as by every command."""
     assert run("no/such/place").exit_code == 2
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
 from skillruntime.contract.coercion.edit import Edit
-from skillruntime.contract.coercion.keys import is_wrapper, renames
+from skillruntime.contract.coercion.keys import alike, is_schema_echo, is_wrapper, may_wrap, renames, wrapped
 from skillruntime.contract.coercion.policy import Policy
 from skillruntime.contract.coercion.repair import Repair, Repaired, least, plain
 from skillruntime.contract.coercion.scalars import fold_name, is_nothing, listed, matches, pieces, unquoted
@@ -38,6 +38,7 @@ MAX_NESTED_REPAIRS = 12
 MAX_ROUNDS = 6
 MAX_OPTIONS = 3
 MAX_DROPPED = 200
+MAX_PLACES = 16
 MAX_LEVELS_TRIED = 16
 MISSPELT = 0.75
 LEFT_OUT = object()
@@ -103,7 +104,7 @@ class Coercer:
         violations: list[Violation] = []
         for attempt in range(MAX_ROUNDS):
             if attempt and self.fits(current.value, location):
-                return [current]
+                return self.beside_wrapper(value, current, location, path, depth)
             violations = self.schema.violations(current.value, location)
             self.spend(4 + len(violations) // 4)
             options = self.members(current.value, violations, location, path, depth)
@@ -118,6 +119,19 @@ class Coercer:
         if not here and not (isinstance(current.value, dict) and len(current.value) == 1):
             return []  # what is wrong is in a member, and the object is not a wrapper
         return [current.then(each) for each in self.whole(current.value, here, location, path, depth)]
+
+    def beside_wrapper(self, value: Any, repaired: Repaired, location: Path, path: Path, depth: int) -> list[Repaired]:
+        """Return *repaired*, and what comes of the inside of *value* where a key of it may be a wrapper.
+
+        ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too.
+        """
+        if path or not isinstance(value, dict) or len(value) > 2:
+            return [repaired]
+        declared = declared_properties(self.document, [location])
+        if not any(may_wrap(name) and name not in declared for name in value):
+            return [repaired]
+        unwrapped = self.whole(value, [], location, path, depth)
+        return self.decided([repaired, *unwrapped], path)
 
     def followed(
         self, current: Repaired, options: list[Repaired], location: Path, path: Path, depth: int
@@ -139,7 +153,9 @@ class Coercer:
     # Arrays of arrays: where a level of brackets is missing, it may be missing at each array of the chain.
 
     def holds_arrays(self, location: Path) -> bool:
-        """Whether the items of an array at *location* may be arrays themselves, directly or by a union."""
+        """Whether the items of an array at *location* may be arrays themselves, directly or by a union; no tuple."""
+        if any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(self.document, [location])):
+            return False
         for _, schema in in_place(self.document, item_locations(self.document, location)):
             types = schema.get("type")
             if types == "array" or (isinstance(types, list) and "array" in types):
@@ -148,7 +164,7 @@ class Coercer:
 
     def array_chain(self, location: Path, where: Path) -> tuple[Path, Path] | None:
         """Return the outermost array of arrays on the way to *where*, inside a member, and the subschema of it."""
-        key = (location, tuple(0 if isinstance(token, int) else token for token in where))
+        key = (location, tuple(min(token, MAX_PLACES) if isinstance(token, int) else token for token in where))
         if key not in self.chains:
             self.chains[key] = None
             for length in range(1, len(where)):
@@ -165,24 +181,36 @@ class Coercer:
 
         ``[1, 2]`` for an array of arrays is ``[[1], [2]]`` or ``[[1, 2]]``; only bounds of the schema can decide.
         """
-        wrapped: list[Repaired] = []
+        around: list[Repaired] = []
         if (path, location) not in self.wrapping:
             self.wrapping.add((path, location))
             repair = Repair(format_pointer(path), "scalar-for-array", value, [value])
-            wrapped = [
+            around = [
                 Repaired([value], (repair,)).then(each)
                 for each in self.coerce([value], location, path, depth + 1)
                 if not any(inner.rule == "array-of-one" for inner in each.repairs)  # a level more, a level less
             ]
             self.wrapping.discard((path, location))
-        if wrapped and len(value) > MAX_LEVELS_TRIED:
+        if around and len(value) > MAX_LEVELS_TRIED:
             first = self.parts_or_whole(value[:MAX_LEVELS_TRIED], location, path, depth)
-            if any(_adds_level(each, path, value) for each in first):
-                return self.decided([*wrapped, *first], path)
+            if any(_changes_level(each, path, value, _ADDING) for each in first):
+                return self.decided([*around, *first], path)
         by_items = self.parts_or_whole(value, location, path, depth)
-        if by_items and not any(_adds_level(each, path, value) for each in by_items):
+        if len(value) == 1 and any(_changes_level(each, path, value, _REMOVING) for each in by_items):
+            repair = Repair(format_pointer(path), "array-of-one", value, value[0])
+            inside = self.coerce(value[0], location, path, depth + 1)
+            return self.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
+        if by_items and not any(_changes_level(each, path, value, _ADDING) for each in by_items):
             return by_items
-        return self.decided([*by_items, *wrapped], path)
+        if around and not by_items and not self.lacks_level(value, location):
+            return []
+        return self.decided([*by_items, *around], path)
+
+    def lacks_level(self, value: list[Any], location: Path) -> bool:
+        """Whether an item of *value* is refused because it is not an array, and none may be several in a string."""
+        if not any(map(_lacks_level, self.schema.violations(value, location))):
+            return False
+        return not any(isinstance(item, str) and (len(pieces(item)) > 1 or _is_container(item)) for item in value)
 
     # The members of an object or array: each is coerced by the subschema that refuses it.
 
@@ -207,6 +235,8 @@ class Coercer:
         if isinstance(value, dict):
             misspelt = self.misspelt(value, violations, location)
             kept = {name for name in misspelt if self.fits_as_it_is_called(value, name, refusals, path, depth)}
+            if _is_unclear_echo(value, declared_properties(self.document, [location])):
+                return []
             repairs += self.keys(edit, here, location, path, misspelt - kept)
         ambiguous: list[tuple[Path, list[Repaired]]] = []
         is_impossible = False
@@ -222,8 +252,12 @@ class Coercer:
                 where, refuser = chain
                 same = []
                 chains.add(where)
-            elif self.is_renamed(edit, where, refuser, path, depth, repairs):
-                continue
+            else:
+                renamed = self.renamed(edit, where, refuser, path, depth)
+                if renamed is not None:
+                    repairs += renamed
+                    is_impossible = is_impossible or not renamed
+                    continue
             found = self.member(edit, where, refuser, same, path, depth)
             if len(found) == 1:
                 _put(edit, where, found[0])
@@ -242,7 +276,7 @@ class Coercer:
         return []
 
     def misspelt(self, value: dict[str, Any], violations: list[Violation], location: Path) -> set[str]:
-        """Return the undeclared keys whose values are refused and that are like a declared one.
+        """Return the undeclared keys whose values are refused and that are a declared one in other letters.
 
         ``maxItems`` in a map of strings, where ``max_items`` is declared.
         """
@@ -250,7 +284,7 @@ class Coercer:
         if not names:
             return names
         declared = declared_properties(self.document, [location])
-        return names & renames([name for name in value if name not in declared], declared, value).keys()
+        return alike((name for name in names if name not in declared), declared)
 
     def fits_as_it_is_called(
         self,
@@ -264,33 +298,33 @@ class Coercer:
         refusers = [refuser for where, refuser in refusals if where == (name,)]
         return not refusers or any(self.coerce(value[name], each, (*path, name), depth + 1) for each in refusers)
 
-    def is_renamed(self, edit: Edit, where: Path, refuser: Path, path: Path, depth: int, repairs: list[Repair]) -> bool:
-        """Whether *where*, inside a member, leads through a misspelt key; then it is renamed, or left if unclear."""
+    def renamed(self, edit: Edit, where: Path, refuser: Path, path: Path, depth: int) -> list[Repair] | None:
+        """Rename a misspelt key on the way to *where*, inside a member; ``None`` if there is none.
+
+        Where the key can be an extra one as well, or could mean several, nothing is renamed.
+        """
         if len(where) < 2 or _MEMBERS.isdisjoint(refuser):
-            return False
+            return None
         for length in range(1, len(where)):
             try:
                 parent = value_at(edit.value, where[:length])
             except LookupError:
-                return True  # left out or renamed by an earlier repair
+                return []  # left out or renamed by an earlier repair
             if not isinstance(parent, dict):
                 continue
             declared: dict[str, Any] = {}
             for schema in subschemas(self.document, (*path, *where[:length])):
-                properties = schema.get("properties")
-                declared |= properties if isinstance(properties, dict) else {}
+                declared |= _properties(schema)
             name = str(where[length])
-            meant = (
-                {} if name in declared else renames([key for key in parent if key not in declared], declared, parent)
-            )
-            if name not in meant:
+            if name in declared or not alike([name], declared):
                 continue
-            at_key = length == len(where) - 1
-            if not at_key or not self.coerce(parent[name], refuser, (*path, *where), depth + 1):
-                edit.rename(name, meant[name], where[:length])
-                repairs.append(Repair(format_pointer((*path, *where[:length], name)), "key-name", name, meant[name]))
-            return True
-        return False
+            meant = renames([key for key in parent if key not in declared], declared, parent)
+            is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
+            if name not in meant or is_extra:
+                return []
+            edit.rename(name, meant[name], where[:length])
+            return [Repair(format_pointer((*path, *where[:length], name)), "key-name", name, meant[name])]
+        return None
 
     def member(
         self, edit: Edit, where: Path, location: Path, same: list[Violation], path: Path, depth: int
@@ -362,7 +396,8 @@ class Coercer:
             return  # what is wrapped may hold what is absent
         for name in absent:
             default = declared_default(self.document, locations, name)
-            if default is not ABSENT and not any(is_close(key, name) for key in value if key not in declared):
+            others = [key for key in value if key not in declared]
+            if default is not ABSENT and not any(is_close(key, name) or _holds(value[key], name) for key in others):
                 edit.put((name,), default)
                 yield Repair(format_pointer((*path, name)), "default", None, default)
 
@@ -469,7 +504,8 @@ class Coercer:
             schema=schema,
         )
         for rule, after, before in found:
-            yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
+            if rule != "schema-echo" or path[-1:] != ("value",) or len(value) > 1:  # else the inside of an echo
+                yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
 
     def item_schemas(self, violation: Violation) -> list[dict[str, Any]]:
         """Return the subschemas that judge the items of the array that *violation* asks for."""
@@ -488,7 +524,7 @@ class Coercer:
                     isinstance(each, list) and self.fits(each, violation.location) for each in value.values()
                 )
                 return bool(value) and not is_array and _is_object_of(value, self.item_schemas(violation))
-            case str() if value.lstrip()[:1] in ("[", "{", "(") or value.rstrip()[-1:] in ("]", "}"):
+            case str() if _is_container(value):
                 return False
             case str() if value.strip() in ('""', "''"):
                 return False  # an empty string, or no item at all
@@ -510,6 +546,22 @@ def is_close(name: str, other: str) -> bool:
     if fold_name(name) == fold_name(other):
         return True
     return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio() >= MISSPELT
+
+
+def _holds(value: Any, name: str) -> bool:
+    """Whether *value*, under an undeclared key, has a member *name*: then it may wrap the arguments."""
+    inside = wrapped(value) if isinstance(value, str | dict) else None
+    return isinstance(inside, dict) and name in inside
+
+
+def _is_container(text: str) -> bool:
+    """Whether *text* may be an array or object in a string, whole or broken."""
+    return text.lstrip()[:1] in ("[", "{", "(") or text.rstrip()[-1:] in ("]", "}")
+
+
+def _is_unclear_echo(value: dict[str, Any], declared: dict[str, Any]) -> bool:
+    """Whether *value* echoes a schema around a value, or is an object with a member of that name."""
+    return len(value) == 2 and "value" in declared and "type" not in declared and is_schema_echo(value, {})
 
 
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
@@ -548,10 +600,14 @@ def _with(value: Any, where: Path, option: Repaired) -> Repaired:
     return Repaired(edit.value, option.repairs)
 
 
-def _adds_level(result: Repaired, path: Path, value: Any) -> bool:
-    """Whether *result* puts something inside *value* into an array, below nothing but arrays."""
+_ADDING = frozenset({"scalar-for-array", "container-text"})
+_REMOVING = frozenset({"array-of-one"})
+
+
+def _changes_level(result: Repaired, path: Path, value: Any, rules: frozenset[str]) -> bool:
+    """Whether *result* repairs something inside *value*, below nothing but arrays, by one of *rules*."""
     for repair in result.repairs:
-        if repair.rule == "scalar-for-array":
+        if repair.rule in rules:
             part, inside = value, repair.path[len(format_pointer(path)) :].split("/")[1:]
             for token in inside:
                 if not isinstance(part, list) or not token.isdecimal() or int(token) >= len(part):
@@ -560,6 +616,14 @@ def _adds_level(result: Repaired, path: Path, value: Any) -> bool:
             else:
                 return bool(inside)
     return False
+
+
+def _lacks_level(violation: Violation) -> bool:
+    """Whether *violation* is of an item, below nothing but arrays, that should be an array."""
+    if not violation.path or not all(isinstance(token, int) for token in violation.path):
+        return False
+    is_array = violation.keyword == "type" and "array" in _types(violation)
+    return not isinstance(violation.value, list) and (is_array or violation.keyword in ("anyOf", "oneOf"))
 
 
 def _writes_items_anew(result: Repaired, path: Path) -> bool:

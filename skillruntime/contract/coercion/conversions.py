@@ -68,7 +68,7 @@ def taken_out(
     [('wrapper-object', {'city': 'Paris'}, {'input': '…'})]
     """
     match value:
-        case [item] if of_type and not (is_entry(item) and not declared):
+        case [item] if of_type and not is_nothing(item) and not (is_entry(item) and not declared):
             yield "array-of-one", item, value
         case dict() if (
             is_schema_echo(value, schema) and "value" not in declared and (of_type or isinstance(value["value"], dict))

@@ -160,7 +160,7 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
         allowed = schema.get("enum")
         if isinstance(allowed, list):
             if all(part and part in allowed for part in parts) and not matches(text, allowed):
-                return None if number_in(text, whole=False) is not None else list(parts)
+                return None if number_in(text, whole=True) is not None else list(parts)
         elif schema.get("type") == "integer" and len(parts) > 2 and all(map(_PLAIN_INTEGER.fullmatch, parts)):
             return None if _THOUSANDS.fullmatch(text.strip()) else [int(part) for part in parts]
     return None

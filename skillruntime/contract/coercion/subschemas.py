@@ -156,6 +156,10 @@ def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator
     if isinstance(properties, dict) and token in properties:
         yield (*location, "properties", token)
         return
+    places = schema.get("prefixItems")
+    if isinstance(token, int) and isinstance(places, list) and places:
+        yield (*location, "prefixItems", token) if token < len(places) else (*location, "items")
+        return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:
             yield from _each(location, schema, keyword, list)
