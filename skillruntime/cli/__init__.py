@@ -20,6 +20,7 @@ _COMMANDS = {
     "validate": "Check skills and their contracts, and report every problem.",
     "tokens": "Show how many tokens skills cost, and where.",
     "call": "Call a skill and print its result.",
+    "new": "Write a new skill that passes validate and its own test.",
     "init": "Write the contract files of a skill, read from its scripts and its frontmatter.",
     "diff": "Compare two versions of a contract, and say which version number the changes require.",
     "lock": "Write the digests of the installed skills to a lockfile, or check them against it.",

@@ -17,7 +17,7 @@ from skillruntime.catalog import read_contract_files
 from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["Source", "read_sources"]
+__all__ = ["Source", "read_document", "read_sources"]
 
 _OWN = ("contract.json", "contract.yaml", "contract.yml", "contracts")
 _GIT_SECONDS = 60
@@ -80,7 +80,7 @@ def _git(directory: Path, *arguments: str) -> bytes:
 
 def _read(path: Path) -> Source:
     if path.is_file():
-        contract = Contract.from_dict(_document(path), name=path.stem)
+        contract = Contract.from_dict(read_document(path), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
         return Source({contract.name: contract}, versions, {contract.name: str(path)}, is_file=True)
     skills = (
@@ -105,7 +105,12 @@ def _is_skill(directory: Path) -> bool:
     return any((directory / name).exists() for name in (*_OWN, "SKILL.md"))
 
 
-def _document(path: Path) -> Any:
+def read_document(path: Path) -> Any:
+    """Return the JSON value in the contract file at *path*, which may be YAML.
+
+    Raises:
+        InvalidSkillError: it cannot be read.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".json":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillruntime.cli.contract_findings import CHECKED, contract_findings
 from skillruntime.cli.output import (
     EXIT_FAILED,
     console,
@@ -55,6 +56,9 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
         for validation in with_progress(validations, "checking contracts")
         for finding in (*validation.diagnostics, *_more(validation))
     ]
+    # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
+    checked = {finding.path for finding in findings if finding.rule in CHECKED and finding.severity is Severity.ERROR}
+    findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     number = sum(not _is_missing(validation) for validation in validations)
@@ -130,7 +134,7 @@ def _more(validation: Validation) -> list[Diagnostic]:
         path = validation.path
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
     disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
-    return disagreements + _migrations(skill)
+    return disagreements + contract_findings(skill.directory) + _migrations(skill)
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
