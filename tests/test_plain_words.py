@@ -45,6 +45,8 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "tests/test_plain_words.py": {r"(?s).*": "this file lists the words"},
     "benchmarks": {r"math\.floor": "the function of Python's math module"},
     "skillruntime": {r"math\.floor|import ceil, floor|\bfloor\(": "the function of Python's math module"},
+    "docs/contract.md": {r"`mend`": "an old name of a switch in contract files"},
+    "skillruntime/contract": {r"\"mend\"": "an old name of a switch in contract files"},
     "skillruntime/compatibility": {r"[\"']witness[\"']": "a key of `skillruntime diff --json`"},
     "tests/cli/test_diff.py": {r"[\"']witness[\"']": "a key of `skillruntime diff --json`"},
     "skills/data-analysis/scripts/chart.py": {r"floor\(": "the function of SQL"},
