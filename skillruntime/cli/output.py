@@ -138,7 +138,8 @@ def draw_response(console: Console, response: SkillResponse) -> None:
     name = escape(str(metadata.get("skill", "")))
     version = f" [dim]{escape(str(metadata['version']))}[/]" if "version" in metadata else ""
     took = f" [dim]{metadata['duration_ms']} ms[/]" if "duration_ms" in metadata else ""
-    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}".rstrip())
+    sandbox = f" [dim]sandbox: {escape(str(metadata['sandbox']))}[/]" if "sandbox" in metadata else ""
+    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}{sandbox}".rstrip())
     for line in notes(metadata):
         console.print(f"  [cyan]{escape(line)}[/]")
     errors = response.errors

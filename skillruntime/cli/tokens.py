@@ -68,7 +68,7 @@ def command(
     files, tools; the sums go to stderr.
     """
     report = measure(
-        discover(*paths),
+        discover(*paths, missing_ok=True),
         model=model,
         style=style,
         with_advice=advise,

@@ -376,7 +376,7 @@ def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
     after = run("validate", str(path), "--fix", "--json", own=False)
 
     assert (before.exit_code, fixed.exit_code, after.exit_code) == (1, 0, 0)
-    assert "version was moved below metadata" in fixed.stderr
+    assert "version was moved under metadata" in fixed.stderr
     assert "description: 'Shouts: loudly. Use when silence fails.'" in (path / "SKILL.md").read_text()
     assert json.loads(after.stdout)["fixed"] == []
 
