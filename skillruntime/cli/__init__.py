@@ -12,6 +12,8 @@ import click
 
 __all__ = ["main"]
 
+# In the order of a first visit: look, check, call, write, share. The texts stand here, not in the commands, so that
+# --help imports none of them.
 _COMMANDS = {
     "list": "List the skills that are found.",
     "search": "Find skills by words.",
@@ -90,4 +92,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             err=True,
         )
         sys.exit(1)
+    # click returns where a command does not exit by itself, such as --help of a group.
     sys.exit(0)

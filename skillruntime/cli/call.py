@@ -91,6 +91,7 @@ def command(
     # Without a terminal the question would read the answer from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
     sent = read_arguments(arguments)
+    # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None
     runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
@@ -104,6 +105,7 @@ def command(
         if response.ok and response.data is not None:
             out.print_json(json.dumps(response.data, ensure_ascii=False, default=str))
 
+    # Repairs and errors on stderr, so that "call ... > result.json" is the result.
     if not as_json:
         draw_response(console(stderr=True), response)
         if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors):

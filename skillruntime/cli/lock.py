@@ -28,6 +28,7 @@ __all__ = ["command"]
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Write the version and the digest of every skill to skills.lock.json, or check the skills against it."""
+    # Older versions too: a session may have chosen one of them by range.
     catalog = open_catalog(directories, trust=trust).every_version()
     if not check:
         try:
@@ -68,6 +69,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
 
 def _write(file: Path, text: str) -> None:
     """Write the file at once, or leave it as it was."""
+    # A rename in one directory is atomic (POSIX rename); the process id keeps two runs apart.
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         scratch.write_text(text, encoding="utf-8")

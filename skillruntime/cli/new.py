@@ -79,6 +79,7 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
 
 def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:
     commands = [["skillruntime", "validate", str(directory)], ["python", "-m", "pytest", str(directory)]]
+    # Quoted as a shell needs it: the directory may hold blanks.
     where = ["--skills", str(parent)]
     if kind == "script":
         commands.append(["skillruntime", "call", name, "text=hello world", *where, "--trust"])

@@ -44,12 +44,14 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
     Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
     Exits with 1 if there is an error; warnings and advice do not fail.
     """
+    # click has no exclusive options; without this the last form would win silently.
     if report and as_json:
         raise click.UsageError("use only one of --json, --github and --sarif")
     validations = _validations(paths)
     fixed: list[dict[str, Any]] = []
     if fixing:
         fixed = _fixed(validations, as_json=as_json)
+        # Read again: what is reported is the state after the fixes.
         validations = _validations(paths) if fixed else validations
     findings = [
         finding
@@ -61,6 +63,7 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
     findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
+    # A directory without skills is an error of its own, and not a skill.
     number = sum(not _is_missing(validation) for validation in validations)
 
     def draw(out: Console) -> None:
@@ -93,6 +96,7 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     found = [
         each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)
     ]
+    # "validate skills skills/pdf" names a skill twice.
     return list({validation.path: validation for validation in found}.values())
 
 
@@ -106,6 +110,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
     fixed = []
     for validation in validations:
+        # Only files with findings are touched: --fix must not rewrite what is right.
         if not validation.diagnostics or not os.path.isfile(validation.path):  # noqa: PTH113
             continue
         try:
@@ -129,6 +134,7 @@ def _more(validation: Validation) -> list[Diagnostic]:
     if not os.path.isfile(validation.path):  # noqa: PTH113
         return []
     try:
+        # Not derived: a contract that is read from a script has no author to tell.
         skill = Skill.read(SkillMetadata(name, "", validation.path), derive=False)
     except SkillRuntimeError as error:
         path = validation.path
