@@ -39,7 +39,8 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
                 InvalidSkillError(f"{error.filename or file} cannot be read or written: {error.strerror}"),
                 as_json=as_json,
             )
-        text = f"[green]Locked {len(catalog)} skills in {file}[/]"
+        number = len(catalog)
+        text = f"[green]Locked {number:,} skill{'s' * (number != 1)} in {file}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
@@ -60,7 +61,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
         if not findings:
-            console.print(f"[green]{len(catalog)} skills match {file}[/]")
+            console.print(f"[green]No skill differs from {file}[/]")
 
     found = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
     print_result(found, draw, as_json=as_json)

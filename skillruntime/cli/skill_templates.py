@@ -89,7 +89,7 @@ def test_a_call_without_a_text_is_refused() -> None:
     """The skill does not run, and the error says what to send."""
     response = runtime.call_blocking("{name}", {})
 
-    assert [error.code.value for error in response.errors or []] == ["MISSING_REQUIRED_PARAM"]
+    assert [error.code.value for error in response.errors] == ["MISSING_REQUIRED_PARAM"]
 '''
 
 _SCRIPT = '''

@@ -14,6 +14,7 @@ from skillruntime.catalog import discover
 from skillruntime.cli import output
 from skillruntime.cli.output import EXIT_FAILED, echo, fail, json_option, print_result, print_rows
 from skillruntime.cli.progress import with_progress
+from skillruntime.cli.prompt import STYLES
 from skillruntime.cli.terminal_text import shown
 from skillruntime.errors import ToolExecutionError
 from skillruntime.tokens import Advice, SkillCost, TokenReport, measure, to_html
@@ -27,7 +28,7 @@ _SORTS = ("body", "metadata", "resource", "schema", "name")
 @click.command("tokens")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
-@click.option("--style", default="compact", show_default=True, help="The catalog's style.")
+@click.option("--style", default="compact", show_default=True, type=click.Choice(STYLES), help="The catalog's form.")
 @click.option(
     "--activations",
     default=(1, 3, 10),
