@@ -1,6 +1,6 @@
-"""Reads a skill's own files, and nothing else.
+"""Lists and reads the files of a skill.
 
-A law: whatever the path and whatever links the skill contains, no byte from outside its directory is ever given.
+Law: for any path, and any links in the skill, no byte from outside its directory is ever returned.
 """
 
 from __future__ import annotations
@@ -12,19 +12,32 @@ from dataclasses import dataclass
 from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.errors import ResourceNotFoundError
 
-__all__ = ["MAX_RESOURCES", "MAX_RESOURCE_BYTES", "Resource", "list_resources", "read_bytes", "read_text"]
+__all__ = [
+    "CONTRACT_FILES",
+    "MAX_RESOURCES",
+    "MAX_RESOURCE_BYTES",
+    "Resource",
+    "list_files",
+    "list_resources",
+    "media_type",
+    "read_bytes",
+    "read_text",
+]
 
 MAX_RESOURCES = 2_000
-"""Files that are listed for one skill."""
+"""How many files of one skill are listed."""
 
 MAX_RESOURCE_BYTES = 10 * 1024 * 1024
-"""Bytes of one file that can be read; a script may open larger ones itself."""
+"""How many bytes of one file can be read; a script may open larger files itself."""
 
-_OWN = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
+CONTRACT_FILES = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
+"""The files and the directory that say how a skill is called; read by `contract_files`, not listed as resources."""
+
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
 _MAX_DEPTH = 8
 _MEDIA_TYPES = {
     ".md": "text/markdown",
+    ".markdown": "text/markdown",
     ".txt": "text/plain",
     ".py": "text/x-python",
     ".sh": "application/x-sh",
@@ -40,6 +53,11 @@ _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
     ".html": "text/html",
+    ".htm": "text/html",
+    ".log": "text/plain",
+    ".ini": "text/plain",
+    ".sql": "application/sql",
+    ".ipynb": "application/x-ipynb+json",
     ".css": "text/css",
     ".svg": "image/svg+xml",
     ".png": "image/png",
@@ -47,8 +65,19 @@ _MEDIA_TYPES = {
     ".jpeg": "image/jpeg",
     ".gif": "image/gif",
     ".webp": "image/webp",
+    ".ico": "image/vnd.microsoft.icon",
+    ".bmp": "image/bmp",
+    ".tiff": "image/tiff",
+    ".mp3": "audio/mpeg",
+    ".wav": "audio/wav",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".woff2": "font/woff2",
     ".pdf": "application/pdf",
     ".zip": "application/zip",
+    ".gz": "application/gzip",
+    ".tar": "application/x-tar",
+    ".sqlite": "application/vnd.sqlite3",
     ".parquet": "application/vnd.apache.parquet",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -66,14 +95,19 @@ class Resource:
 
 
 def list_resources(directory: str) -> list[Resource]:
-    """Return the regular files below *directory*, by path, but for SKILL.md, contracts and version control.
+    """Return the files that a skill's instructions may refer to: as `list_files`, but without its contracts."""
+    return [each for each in list_files(directory) if each.path.partition("/")[0] not in CONTRACT_FILES]
 
-    Links are listed where they lead to a file inside. At most `MAX_RESOURCES` are listed.
+
+def list_files(directory: str) -> list[Resource]:
+    """Return the regular files below *directory*, by path, except SKILL.md and the files of version control.
+
+    A symbolic link is listed if its target is a file inside. At most `MAX_RESOURCES` files are listed.
     """
     inside = os.path.realpath(directory)
     found: list[Resource] = []
     level = [("", inside)]
-    for depth in range(_MAX_DEPTH):
+    for _ in range(_MAX_DEPTH):
         deeper: list[tuple[str, str]] = []
         for prefix, path in level:
             try:
@@ -82,18 +116,17 @@ def list_resources(directory: str) -> list[Resource]:
                 continue
             for child in children:
                 name = child.name
-                if name in _SKIPPED or (not prefix and (name in _OWN or name.lower() == "skill.md")):
+                if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
                     continue
-                relative = prefix + name
                 try:
                     if child.is_dir(follow_symlinks=False):
-                        deeper.append((relative + "/", child.path))
+                        deeper.append((f"{prefix}{name}/", child.path))
                     elif child.is_file() and (not child.is_symlink() or _is_inside(inside, child.path)):
-                        found.append(Resource(relative, child.stat().st_size, media_type(name)))
+                        found.append(Resource(prefix + name, child.stat().st_size, media_type(name)))
                 except OSError:
                     continue
         level = deeper
-        if not level or len(found) >= MAX_RESOURCES or depth == _MAX_DEPTH:
+        if not level or len(found) >= MAX_RESOURCES:
             break
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
 
@@ -102,17 +135,18 @@ def read_text(directory: str, path: str) -> str:
     """Return the text of the file *path* in *directory*.
 
     Raises:
-        ResourceNotFoundError: there is no such file inside, or it is no UTF-8 text.
+        ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
     """
     data = read_bytes(directory, path)
     try:
+        # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:
             return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
     raise ResourceNotFoundError(
-        f"{path!r} is no text ({media_type(path)}, {len(data):,} bytes)",
-        suggested_action="Give its path to a tool that can read such files",
+        f"{path!r} is not a text file ({media_type(path)}, {len(data):,} bytes)",
+        suggested_action="Pass its path to a tool that can read such files",
         recoverable=False,
     )
 
@@ -121,7 +155,7 @@ def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> by
     """Return the bytes of the file *path* in *directory*, at most *limit* of them.
 
     Raises:
-        ResourceNotFoundError: there is no such regular file inside, or it is larger.
+        ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.
     """
     target = resolve_inside(directory, path)
     try:
@@ -131,12 +165,13 @@ def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> by
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _not_found(directory, path, "it is no regular file")
+            raise _not_found(directory, path, "it is not a regular file")
+        # `read(limit)` would allocate the whole limit for every small file.
         data = file.read(min(status.st_size, limit) + 1)  # as much as is asked for is allocated
     if len(data) > limit:
         raise ResourceNotFoundError(
             f"{path!r} has {status.st_size:,} bytes; at most {limit:,} can be read",
-            suggested_action="Give its path to a tool that can read such files",
+            suggested_action="Pass its path to a tool that can read such files",
             recoverable=False,
         )
     return data
@@ -146,32 +181,36 @@ def resolve_inside(directory: str, path: str) -> str:
     """Return the real path of the file *path* in *directory*.
 
     Raises:
-        ResourceNotFoundError: it is not there, or not inside.
+        ResourceNotFoundError: it does not exist, or it is outside.
     """
     if not isinstance(path, str) or not path or "\0" in path:
-        raise _not_found(directory, str(path).replace("\0", "\\0"), "this is no path")
+        raise _not_found(directory, str(path).replace("\0", "\\0"), "this is not a valid path")
+    # Models write either separator; on Windows both are valid.
     asked = path.replace("\\", "/") if os.sep == "\\" else path
     if asked.startswith(("/", "~")) or os.path.isabs(path) or os.path.splitdrive(path)[0]:  # noqa: PTH117
         raise _not_found(directory, path, "paths are relative to the skill's directory")
     if ".." in asked.split("/"):
-        raise _not_found(directory, path, "it lies outside the skill's directory")
+        raise _not_found(directory, path, "it is outside the skill's directory")
     try:
         inside = os.path.realpath(directory)
         target = os.path.realpath(os.path.join(inside, asked), strict=True)  # noqa: PTH118
     except (OSError, ValueError, RuntimeError):
         raise _not_found(directory, path, "there is no such file") from None
     if not target.startswith(inside.rstrip(os.sep) + os.sep):
-        raise _not_found(directory, path, "it lies outside the skill's directory")
+        raise _not_found(directory, path, "it is outside the skill's directory")
     if os.path.isdir(target):  # noqa: PTH112
         raise _not_found(directory, path, "it is a directory")
     return target
 
 
 def media_type(path: str) -> str:
-    """Return the media type that the suffix of *path* stands for; unknown ones are plain bytes.
+    """Return the media type for the suffix of *path*; ``application/octet-stream`` if it is unknown.
 
-    >>> media_type("references/forms.md")
-    'text/markdown'
+    A table of our own: Python's `mimetypes` also reads the system's files, so its answers differ between machines,
+    and up to 3.13 it knows neither YAML nor JSON Lines nor Parquet.
+
+    >>> media_type("references/forms.md"), media_type("out/rows.jsonl")
+    ('text/markdown', 'application/jsonl')
     """
     return _MEDIA_TYPES.get(os.path.splitext(path)[1].lower(), "application/octet-stream")  # noqa: PTH122
 
@@ -181,7 +220,7 @@ def _is_inside(inside: str, path: str) -> bool:
 
 
 def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
-    from difflib import get_close_matches  # only on this road, which no start takes
+    from difflib import get_close_matches  # imported only for this error
 
     names = [resource.path for resource in list_resources(directory)]
     shown = path if len(path) <= 120 else path[:119] + "…"
@@ -189,5 +228,5 @@ def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
     if not close:
         last = shown.rsplit("/", 1)[-1].lower()
         close = [name for name in names if name.rsplit("/", 1)[-1].lower() == last][:3] or names[:3]
-    action = f"Read one of: {', '.join(close)}" if close else "This skill has no files to read"
+    action = f"Read one of: {', '.join(close)}" if close else "This skill has no other files"
     return ResourceNotFoundError(f"No file {shown!r} in the skill: {reason}", suggested_action=action)

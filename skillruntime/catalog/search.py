@@ -95,7 +95,8 @@ class SearchIndex:
         with self._lock:
             match = self._match([f'"{word}"' for word in words[:_MAX_QUERY_WORDS]], limit)
             rows = self._database.execute(_RANK, (match, limit)).fetchall()
-        found = ((self._shown[number], round(-score, 4)) for number, score in rows)
+        # Four digits, not four decimals: in a small catalog BM25 gives a word that half of the skills contain 0.000001.
+        found = ((self._shown[number], float(f"{-score:.4g}")) for number, score in rows)
         return [Hit(name, description, score) for (name, description), score in found]
 
     def _match(self, words: list[str], limit: int) -> str:

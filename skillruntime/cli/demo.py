@@ -263,6 +263,6 @@ def _draw_end(out: Console, steps: list[Step], *, is_as_expected: bool) -> None:
             f"[bold red]The run did not go as expected:[/] {outcomes} {short(steps[-1].envelope) if steps else ''}\n"
         )
     out.print("[dim]Next:[/]")
-    out.print("  skillruntime show pdf-processing")
-    out.print('  skillruntime call daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
+    out.print("  skillruntime show pdf-processing --bundled")
+    out.print('  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
     out.print("  skillruntime list --skills DIRECTORY\n")

@@ -11,7 +11,7 @@ import click
 
 from skillruntime.cli.contract_source import Source, read_sources
 from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
-from skillruntime.compatibility import NO_WITNESS, Bump, Change, Suggestion, Verdict, compare, suggest_migration
+from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
 from skillruntime.contract import read_version
 from skillruntime.errors import SkillRuntimeError
 
@@ -129,13 +129,13 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             )
             if change.set_theory is not change.bump:
                 console.print(f"        [dim]by set theory {change.set_theory}[/]")
-            if change.witness is not NO_WITNESS:
+            if change.counterexample is not NO_COUNTEREXAMPLE:
                 says = (
                     "may be returned now, excluded before"
                     if change.side == "output"
                     else "accepted before, refused now"
                 )
-                console.print(f"        {says}: {escape(short(change.witness, 200))}")
+                console.print(f"        {says}: {escape(short(change.counterexample, 200))}")
         if each.suggestion is not None:
             console.print("  [green]migration[/]")
             console.print(escape(json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)))
@@ -158,8 +158,12 @@ def _annotations(each: _Compared) -> list[str]:
         if change.bump < Bump.MINOR:
             continue
         level = "error" if not each.ok and change.bump is each.verdict.bump else "notice"
-        witness = "" if change.witness is NO_WITNESS else f" Counterexample: {short(change.witness, 200)}"
-        text = _escaped(f"{change.side} {change.path}: {change.why}.{witness}")
+        counterexample = (
+            ""
+            if change.counterexample is NO_COUNTEREXAMPLE
+            else f" Counterexample: {short(change.counterexample, 200)}"
+        )
+        text = _escaped(f"{change.side} {change.path}: {change.why}.{counterexample}")
         title = _escaped(f"{each.name}: {change.bump} change", more=True)
         lines.append(f"::{level} file={_escaped(each.file, more=True)},title={title}::{text}")
     if not each.ok:

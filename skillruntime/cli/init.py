@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.output import draw_diagnostics, fail, json_option, print_result, to_json
-from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, SkillRuntimeError
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     from skillruntime.derive import draft_contracts
 
     try:
-        found = _find(skill, directories)
+        found = _find(skill, directories, as_json=as_json)
         documents = draft_contracts(
             list(derive_scripts(found.resources(), found.read_resource_bytes).values()), found.frontmatter
         )
@@ -68,7 +68,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     print_result(result, draw, as_json=as_json)
 
 
-def _find(skill: str, directories: tuple[str, ...]) -> Skill:
+def _find(skill: str, directories: tuple[str, ...], *, as_json: bool) -> Skill:
     from skillruntime.catalog import discover
 
     path = Path(skill).expanduser()
@@ -78,7 +78,11 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
             if metadata.directory.resolve() == path.resolve():
                 return catalog.activate(metadata.name)
         raise InvalidSkillError(f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate {skill}")
-    return open_catalog(directories).activate(skill)
+    others = open_catalog(directories)
+    try:
+        return others.activate(skill)
+    except SkillNotFoundError as error:
+        fail(with_next_command(error, others, skill, "init"), as_json=as_json)
 
 
 def _write(directory: Path, documents: dict[str, dict[str, Any]], *, as_json: bool) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.catalog import LOCK_FILE, check_lock, lock_skills
-from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, fail, json_option, print_result, to_json
+from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +22,7 @@ __all__ = ["command"]
 
 
 @click.command("lock")
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 when skills differ from the lockfile.")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.")
 @click.option("--file", default=LOCK_FILE, show_default=True, type=click.Path(dir_okay=False, path_type=Path))
 @catalog_options
 @json_option
@@ -45,7 +45,9 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
         findings = check_lock(catalog, json.loads(file.read_text(encoding="utf-8")), path=str(file))
     except FileNotFoundError:
         hint = "Write it with skillruntime lock"
-        fail(ResourceNotFoundError(f"There is no lockfile {str(file)!r}", suggested_action=hint), as_json=as_json)
+        missing = LockfileNotFoundError(f"There is no lockfile {str(file)!r}", suggested_action=hint)
+        # Not 1: a build must be able to tell skills that differ from a lockfile that was never committed.
+        fail(missing, as_json=as_json, code=EXIT_USAGE)
     except (OSError, ValueError, RecursionError) as error:
         fail(
             InvalidSkillError(

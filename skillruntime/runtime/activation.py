@@ -31,9 +31,8 @@ def render_activation(skill: Skill, to_tool_name: Callable[[str], str] = str) ->
 
 
 def fingerprint(skill: Skill) -> str:
-    """Return a digest of the skill's instructions and contracts; it changes whenever one of them does."""
-    contracts = {name: contract.to_dict() for name, contract in skill.contracts.items()}
-    return digest_of(f"{skill.body}\0{as_text(contracts)}")
+    """Return what identifies this edition of the skill: a digest of its instructions, contracts and scripts."""
+    return skill.digest()
 
 
 def digest_of(text: str) -> str:

@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.command_line import CommandLine, to_argv
+from skillruntime.derive.inline_metadata import parse_inline_metadata
 from skillruntime.derive.script_output import read_failure, read_output
 from skillruntime.errors import (
     ErrorCode,
@@ -33,7 +34,7 @@ from skillruntime.errors import (
     ToolExecutionError,
     ToolNotAvailableError,
 )
-from skillruntime.runtime.inline_metadata import install_command, missing_packages, parse_inline_metadata
+from skillruntime.runtime.installed_packages import install_command, missing_packages
 from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
 from skillruntime.runtime.sandbox.levels import open_sandbox

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import mimetypes
 import os
 import shutil
 import stat
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from skillruntime.catalog.resources import media_type
 from skillruntime.runtime.sandbox.launcher import remove_tree
 
 __all__ = ["FILE_LIMIT", "Workspace"]
@@ -91,7 +91,7 @@ class Workspace:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
         after = self.snapshot() or {}
         return [
-            {"path": path, "media_type": media_type_of(path), "bytes": identity[0]}
+            {"path": path, "media_type": media_type(path), "bytes": identity[0]}
             for path, identity in sorted(after.items())
             if before.get(path) != identity
         ]
@@ -132,15 +132,6 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
-
-
-def media_type_of(path: str) -> str:
-    """Return the media type that *path*'s suffix stands for.
-
-    >>> media_type_of("digest.md"), media_type_of("table.parquet")
-    ('text/markdown', 'application/octet-stream')
-    """
-    return mimetypes.guess_type(path)[0] or "application/octet-stream"
 
 
 def _remove(directory: str) -> None:

@@ -208,9 +208,10 @@ class Coercer:
 
     def lacks_level(self, value: list[Any], location: Path) -> bool:
         """Whether an item of *value* is refused because it is not an array, and none may be several in a string."""
-        if not any(map(_lacks_level, self.schema.violations(value, location))):
-            return False
-        return not any(isinstance(item, str) and (len(pieces(item)) > 1 or _is_container(item)) for item in value)
+        lacking = [each.value for each in self.schema.violations(value, location) if _lacks_level(each)]
+        self.spend(4 + len(lacking) // 4)
+        is_several = any(isinstance(item, str) and (len(pieces(item)) > 1 or _is_container(item)) for item in lacking)
+        return bool(lacking) and not is_several
 
     # The members of an object or array: each is coerced by the subschema that refuses it.
 
@@ -316,7 +317,7 @@ class Coercer:
             for schema in subschemas(self.document, (*path, *where[:length])):
                 declared |= _properties(schema)
             name = str(where[length])
-            if name in declared or not alike([name], declared):
+            if name in declared or name not in parent or not alike([name], declared):
                 continue
             meant = renames([key for key in parent if key not in declared], declared, parent)
             is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
