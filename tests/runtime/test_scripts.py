@@ -173,6 +173,8 @@ def test_the_contracts_own_timeout_counts_where_the_caller_says_nothing(write_sk
         ("hello", "Expecting value"),
         ('{"a": 1} {"b": 2}', "Extra data"),
         ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": 1e999}', "1e999 is too large for a number"),
+        ('{"a": "\\ud800"}', "half of a surrogate pair"),
         ("[" * 100_000, ""),
         ('{"a": 1', "Expecting"),
     ],
