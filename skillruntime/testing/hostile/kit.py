@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from skillruntime.runtime.sandbox.processes import descendants
 from skillruntime.testing.hostile.cases import CANARY, Case, World, open_world, skill_text
 from skillruntime.testing.hostile.schemas import schema_cases
 from skillruntime.testing.hostile.scripts import script_cases
@@ -93,8 +95,9 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
                 break
             said += chunk
     if timed_out:
-        with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
+        for process in (*descendants(child), child):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
     _, status, used = os.wait4(child, 0)
     took = time.perf_counter() - started
     megabytes = used.ru_maxrss / 1024
@@ -110,6 +113,9 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
 
 def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
     os.setsid()
+    ctypes.CDLL(None).prctl(
+        36, 1, 0, 0, 0
+    )  # PR_SET_CHILD_SUBREAPER: what a script leaves behind is given to this process
     answer = ("failed", "no answer")
     try:
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -123,8 +129,24 @@ def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> Non
         answer = ("failed", f"needs more than {memory // 1024**2} MiB")
     except BaseException as error:
         answer = ("failed", f"{type(error).__name__}: {error}"[:300])
+    _end_descendants()
     os.write(writing, json.dumps(answer).encode("utf-8", "replace"))
     os._exit(0)
+
+
+def _end_descendants() -> None:
+    """Kill what the loader left running: a case must not outlive its verdict."""
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for process in descendants():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def _judged(case: Case, adapter: ModuleType, world: World) -> tuple[str, str]:
