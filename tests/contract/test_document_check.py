@@ -147,6 +147,18 @@ def test_the_reference_page_has_a_row_for_every_field() -> None:
     assert [kind for kind in steps if f"`{kind}`" not in page] == []
 
 
+@pytest.mark.parametrize("place", [("x",), ("run", "environment"), ("migrations",)])
+def test_a_document_that_is_nested_too_deep_is_an_error(place: tuple[str, ...]) -> None:
+    """Not a crash of the engine."""
+    document: Any = {}
+    for _ in range(300):
+        document = {"a": [document]}
+    for key in reversed(place):
+        document = {key: document}
+
+    assert next(finding.severity for finding in check_document(document, path="contract.json")) is Severity.ERROR
+
+
 _JSON = strategies.recursive(
     strategies.none()
     | strategies.booleans()
