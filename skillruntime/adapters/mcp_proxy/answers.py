@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from skillruntime.adapters.mcp_proxy.calls import MARK, Fault, Note, refusal_text
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, members, replaced, text_of
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, members, replaced, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Message
 
 __all__ = [
@@ -48,7 +48,7 @@ def refusal(message: Message, tool: str, faults: Iterable[Fault], *, modern: boo
     if not modern and "task" in message.params:
         # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error, never by a CallToolResult.
         error = {"code": INVALID_PARAMS, "message": text}
-        return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (message.part("id"), encode(error).encode())
+        return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (message.part("id"), to_bytes(error))
     return tool_error(message.part("id"), text, modern=modern)
 
 
@@ -61,7 +61,7 @@ def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
     result = {"content": [{"type": "text", "text": text}], "isError": True}
     if modern:
         result["resultType"] = "complete"
-    body = encode(result).encode("utf-8", "replace")
+    body = to_bytes(result)
     return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
 
 
@@ -91,7 +91,7 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
     if message.raw[start : start + 1] != b"{":
         return {}
     repairs = [_note(each) for each in notes]
-    member = encode({REPAIRS_KEY: repairs}).encode("utf-8", "replace")[1:-1]
+    member = to_bytes({REPAIRS_KEY: repairs})[1:-1]
     inside = dict(members(message.raw, start))
     meta = inside.get("_meta")
     if meta is not None and message.raw[meta[0] : meta[0] + 1] == b"{":

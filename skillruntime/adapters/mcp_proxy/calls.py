@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from skillruntime.adapters.mcp_proxy.json_text import encode
+from skillruntime.adapters.mcp_proxy.json_text import to_bytes
 from skillruntime.adapters.mcp_proxy.tools import Tool
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
         return Verdict(faults=(Fault("", "INVALID_INPUT", "The arguments are not UTF-8"),))
     except (SkillInputError, UnsupportedVersionError) as error:
         return Verdict(faults=tuple(_fault(each) for each in error.to_errors()))
-    new = encode(accepted.arguments, literals).encode()
+    new = to_bytes(accepted.arguments, literals)
     notes = tuple(_noted(each) for each in accepted.repairs)
     return Verdict(arguments=new, notes=notes or (Note("", "empty-text"),))
 

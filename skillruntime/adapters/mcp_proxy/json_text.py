@@ -11,7 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["Malformed", "Span", "decode", "elements", "encode", "members", "replaced", "skip", "text_of"]
+__all__ = [
+    *("Malformed", "Span", "decode", "elements", "encode", "is_json"),
+    *("members", "replaced", "skip", "text_of", "to_bytes"),
+]
 
 Span = tuple[int, int]
 
@@ -81,7 +84,8 @@ def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
         match = _STRING.match(text, position)
         if match is None:
             raise Malformed(f"no key at byte {position}")
-        key = decode(match[0])
+        # Servers read stdin with replacement characters: a key that is not UTF-8 must not hide the message.
+        key = str(decode(match[0].decode("utf-8", "replace").encode()))
         position = _after_space(text, match.end())
         _expect(text, position, b":")
         position = _after_space(text, position + 1)
@@ -132,9 +136,13 @@ def replaced(text: bytes, changes: Mapping[Span, bytes]) -> bytes:
 
 
 def text_of(text: bytes, span: Span) -> str | None:
-    """Return the string that lies at *span*, or ``None`` where another value does."""
-    value = decode(text[span[0] : span[1]]) if text[span[0] : span[0] + 1] == b'"' else None
-    return value if isinstance(value, str) else None
+    """Return the string that lies at *span*; ``None`` where there is another value, or one that is not UTF-8."""
+    if text[span[0] : span[0] + 1] != b'"':
+        return None
+    try:
+        return str(decode(text[span[0] : span[1]]))
+    except Malformed:
+        return None
 
 
 def decode(text: bytes) -> Any:
@@ -166,6 +174,30 @@ def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
             return literals.get(value) or encode(value)
         case _:
             return encode(value)
+
+
+def is_json(text: bytes) -> bool:
+    """Whether *text* is JSON as a lenient server reads it: in any depth, and with bytes that are not UTF-8.
+
+    >>> is_json(b'{"a": "\\xff"}'), is_json(b'{"a": 1,}')
+    (True, False)
+    """
+    try:
+        json.loads(text.decode("utf-8", "replace"), strict=False)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def to_bytes(value: Any, literals: Mapping[float, str] | None = None) -> bytes:
+    """Return *value* as compact JSON in UTF-8; half of a surrogate pair, which UTF-8 has not, as an escape."""
+    text = encode(value, literals)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text).encode()
 
 
 def _string_end(text: bytes, start: int) -> int:

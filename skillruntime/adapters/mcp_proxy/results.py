@@ -6,7 +6,7 @@ from functools import partial
 
 from skillruntime.adapters.mcp_proxy.answers import tool_error
 from skillruntime.adapters.mcp_proxy.calls import cut
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, encode, members, replaced
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write
 from skillruntime.adapters.mcp_proxy.messages import Message
 from skillruntime.adapters.mcp_proxy.tools import Tool
@@ -68,7 +68,7 @@ def folded_page(message: Message) -> bytes:
                 continue
             folded = {"type": "object", **fold_root(schema, partial(_resolve, schema))}
             if folded != schema and span:
-                changes[span] = encode(folded).encode()
+                changes[span] = to_bytes(folded)
     except Malformed:
         return raw
     return replaced(raw, changes) if changes else raw

@@ -14,7 +14,7 @@ from typing import Any
 from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, refusal, with_repairs, with_state
 from skillruntime.adapters.mcp_proxy.calls import Fault, Note, Verdict, digest_of, judge, split_state
 from skillruntime.adapters.mcp_proxy.envelope import client_name, envelope_client, envelope_of
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, text_of
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, is_json, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
@@ -136,6 +136,8 @@ class Session:
             messages = [read_message(raw[a:b]) for a, b in spans] if spans is not None else [read_message(raw)]
         except Malformed:
             return [(SERVER, raw)]  # the server answers what is not JSON, as it would without the proxy
+        if spans is not None and not is_json(raw):
+            return [(SERVER, raw)]
         return self._admit(raw, messages, is_batch=spans is not None)
 
     def from_server(self, raw: bytes) -> list[Send]:
@@ -211,7 +213,7 @@ class Session:
         if name is None:
             return _Decision(message.raw)
         modern = envelope_of(message) is not None
-        if message.repeated is not None:
+        if message.repeated is not None and is_json(message.raw):
             fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
             return self._refuse(message, name, Verdict(faults=(fault,)), modern)
         if "requestState" in message.params:
@@ -221,6 +223,8 @@ class Session:
         if can_list and not self.tools.fresh and (verdict is None or verdict.outcome != "passed"):
             return _Decision(waits=True)
         verdict = verdict or Verdict(unchecked="the tool is not listed")
+        if (verdict.faults or verdict.notes) and not is_json(message.raw):
+            return _Decision(message.raw)
         if verdict.faults:
             return self._refuse(message, name, verdict, modern)
         pending = Pending("call", tool, name, verdict.notes, modern=modern)
@@ -253,7 +257,7 @@ class Session:
         pending = Pending("call", self.tools.find(name), name, modern=modern, retried=True)
         if digest is None:
             return _Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
-        unmarked = {span: encode(own).encode()}
+        unmarked = {span: to_bytes(own)}
         tool, verdict = self._judge(message, name)
         if verdict is not None and tool is not None and not verdict.faults:
             arguments = verdict.arguments or message.param("arguments")
@@ -325,7 +329,7 @@ class Session:
         if listing.cursor is not None:
             params["cursor"] = listing.cursor
         request = {"jsonrpc": "2.0", "id": own_id, "method": "tools/list", **({"params": params} if params else {})}
-        return SERVER, encode(request).encode()
+        return SERVER, to_bytes(request)
 
     def _page_listed(self, message: Message, listing: Listing) -> list[Send]:
         result = _result(message)
@@ -436,8 +440,11 @@ class Session:
                 return refused
         if not pending.notes:
             return message.raw
-        marked = with_state(message, pending.digest) if pending.digest else {}
-        return changed(message, with_repairs(message, pending.notes), marked)
+        try:
+            marked = with_state(message, pending.digest) if pending.digest else {}
+            return changed(message, with_repairs(message, pending.notes), marked)
+        except Malformed:
+            return message.raw
 
     def _learned(self, message: Message, pending: Pending) -> bytes:
         result = _result(message)
@@ -452,7 +459,7 @@ def _repaired(message: Message, name: str, verdict: Verdict, more: dict[Span, by
     """Return the call with the name and the arguments that it is forwarded with."""
     changes: dict[Span, bytes] = dict(more or {})
     if text_of(message.raw, message.params["name"]) != name:
-        changes[message.params["name"]] = encode(name).encode()
+        changes[message.params["name"]] = to_bytes(name)
     if verdict.arguments is not None and "arguments" in message.params:
         changes[message.params["arguments"]] = verdict.arguments
     elif verdict.arguments is not None:

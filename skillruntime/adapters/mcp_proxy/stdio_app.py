@@ -24,7 +24,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import header
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, encode, members, replaced
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, members, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
 from skillruntime.adapters.mcp_proxy.middleware import Receive, Scope, SendMessage, read_body, respond
 from skillruntime.adapters.mcp_proxy.sse import event
@@ -190,17 +190,17 @@ class StdioApp:
                 [(_, own_id)] = exchange.waits
                 cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": own_id}}
                 with anyio.CancelScope(shield=True), anyio.move_on_after(1):
-                    await process.write(encode(cancel).encode())
+                    await process.write(to_bytes(cancel))
 
     def _with_own_ids(self, message: Message, exchange: _Exchange) -> bytes:
         """Return the request with an id, and a progress token, that only this exchange has."""
         own = f"http-{next(self._numbers)}"
         exchange.given, exchange.waits = message.part("id"), {("string", own)}
-        changes: dict[Span, bytes] = {message.parts["id"]: encode(own).encode()}
+        changes: dict[Span, bytes] = {message.parts["id"]: to_bytes(own)}
         if _token_of(message) is not None:
             token = dict(members(message.raw, message.params["_meta"][0]))["progressToken"]
             exchange.token, exchange.given_token = ("string", own), message.raw[token[0] : token[1]]
-            changes[token] = encode(own).encode()
+            changes[token] = to_bytes(own)
         return replaced(message.raw, changes)
 
     async def _answer(
@@ -381,7 +381,7 @@ def _token_of(message: Message) -> Id | None:
 
 
 def _error(request_id: bytes, code: int, text: str) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, encode({"code": code, "message": text}).encode())
+    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
 
 
 def _signal(pid: int, name: str) -> None:
