@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, refusal, with_repairs, with_state
 from skillruntime.adapters.mcp_proxy.calls import Fault, Note, Verdict, digest_of, judge, split_state
 from skillruntime.adapters.mcp_proxy.envelope import client_name, envelope_client, envelope_of
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, is_json, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, is_json, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
@@ -26,7 +26,7 @@ from skillruntime.adapters.mcp_proxy.messages import (
     split_batch,
 )
 from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page
+from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page, task_of
 from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
 
 __all__ = ["CLIENT", "MOST_REMEMBERED", "SERVER", "Pending", "Send", "Session"]
@@ -44,7 +44,7 @@ MOST_LISTINGS = 3
 class Pending:
     """A request that was forwarded and whose answer matters."""
 
-    kind: str  # call, list
+    kind: str  # call, list, task
     tool: Tool | None = None
     name: str = ""
     notes: tuple[Note, ...] = ()
@@ -82,7 +82,7 @@ class _Held:
 
 
 class Session:
-    """One conversation. *tools*, *pending* and *refused* may be shared with other connections of the same conversation.
+    """One conversation. Its other connections may share *tools*, *pending*, *refused* and *tasks*.
 
     *new_id* gives the ids of the proxy's own requests, which no client can have used.
     """
@@ -95,6 +95,7 @@ class Session:
         tools: Tools | None = None,
         pending: dict[Id, Pending] | None = None,
         refused: deque[Id] | None = None,
+        tasks: dict[Id, Tool] | None = None,
         new_id: Callable[[], str] | None = None,
         initialized: bool = False,
         client: str = "",
@@ -110,6 +111,7 @@ class Session:
         self._refused: deque[Id] = refused if refused is not None else deque(maxlen=MOST_REMEMBERED)
         self._batches: list[_Batch] = []
         self._own: dict[Id, Listing] = {}
+        self._tasks: dict[Id, Tool] = tasks if tasks is not None else {}
         self._own_meta: dict[str, Any] | None = None
         self._listings = 0
         self.waits = 0
@@ -205,6 +207,9 @@ class Session:
                 return self._decide_cancel(message)
             case "tools/list" if message.id is not None:
                 return _Decision(message.raw, pending=Pending("list", listing=self._listing_of(message)))
+            case "tasks/result" | "tasks/get" if self._tasks:
+                tool = self._tasks.get(id_of(message.param("taskId")) or ("", None))
+                return _Decision(message.raw, pending=Pending("task", tool) if tool else None)
         return _Decision(message.raw)
 
     def _decide_call(self, message: Message, *, final: bool) -> _Decision:
@@ -237,17 +242,15 @@ class Session:
     def _judge(self, message: Message, name: str) -> tuple[Tool | None, Verdict | None]:
         """Return the tool that is called and the verdict; no verdict where the tool is not known."""
         policy = self.options.of(name).policy
-        tool = self.tools.find(name)
-        notes: tuple[Note, ...] = ()
+        tool, meant = self.tools.find(name), None
         if tool is None and policy not in ("strict", "off"):
             meant = self.tools.meant_by(name)
             if meant is not None:
                 tool, policy = self.tools.find(meant), self.options.of(meant).policy
-                notes = (Note("", "tool-name", encode(name), encode(meant)),)
         if tool is None:
             return None, None
         verdict = judge(tool, message.param("arguments"), policy)
-        return tool, replace(verdict, notes=(*notes, *verdict.notes)) if notes else verdict
+        return tool, verdict.renamed(name, meant) if meant is not None else verdict
 
     def _decide_retry(self, message: Message, name: str, modern: bool, *, final: bool) -> _Decision:
         """Decide a call that answers an ``input_required`` result: it gets the repair of its first round, or none."""
@@ -433,9 +436,14 @@ class Session:
                 return message.raw
             self._log({"event": "converted", "tool": pending.name, "client": self.client})
             return converted
-        options = self.options.of(pending.name)
-        if options.check_output != "off":
-            refused = checked_result(message, pending.tool, options.check_output, self._log, modern=pending.modern)
+        mode = self.options.of(pending.tool.name if pending.tool else pending.name).check_output
+        if mode != "off" and pending.tool is not None:
+            task = task_of(message)
+            if task is not None and pending.kind == "call":
+                self._tasks[task] = pending.tool
+                while len(self._tasks) > MOST_REMEMBERED:
+                    del self._tasks[next(iter(self._tasks))]
+            refused = checked_result(message, pending.tool, mode, self._log, modern=pending.modern)
             if refused is not None:
                 return refused
         if not pending.notes:
