@@ -81,7 +81,7 @@ class Contract:
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
         self._defaults = Defaults.of(self.input)
-        self._depth = self.input.value_depth or MAX_DEPTH
+        self._depth = MAX_DEPTH
         properties = _declared(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         self.migrations = link(_read_migrations(document), Version.parse(self.version) if self.version else None)
@@ -172,7 +172,7 @@ class Contract:
         """
         if self.output is None:
             return
-        fault = find_fault(output, self.output.value_depth or MAX_DEPTH)
+        fault = find_fault(output, MAX_DEPTH)
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if not self.output.is_valid(output):

@@ -21,6 +21,7 @@ from skillruntime.errors import (
     SkillRuntimeError,
     ToolNotAvailableError,
 )
+from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
 
@@ -70,6 +71,49 @@ class Callables:
         """
         return self._find(name)[1]
 
+    def declared(self, name: str) -> Contract | None:
+        """Return the contract that the catalog's skill *name* declares; None if it has none or a faulty one."""
+        try:
+            return self.catalog.contract(name)[1]
+        except SkillRuntimeError:
+            return None
+
+    def is_unknown(self, name: str) -> bool:
+        """Whether the catalog has no callable *name*; one whose contract is faulty is known."""
+        try:
+            self.catalog.contract(name)
+        except SkillNotFoundError:
+            return True
+        except SkillRuntimeError:
+            return False
+        return False
+
+    def open_skill(self, name: str) -> ActiveSkill:
+        """Return the skill *name* with what can be called of it: its scripts, and the functions of its name.
+
+        Raises:
+            SkillNotFoundError: neither the catalog nor the host has such a skill.
+            InvalidSkillError: its SKILL.md cannot be read.
+        """
+        if (functions := self._functions_of(name)) and name not in self.catalog:
+            return ActiveSkill.of_functions(name, functions)
+        skill = self.catalog.activate(name)
+        return ActiveSkill(skill.name, skill.body, {**skill.contracts, **self._functions_of(skill.name)}, skill)
+
+    def without_catalog(self) -> list[str]:
+        """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
+        names = (key.partition("/")[0] for key, (_, contract) in self._functions.items() if contract is not None)
+        return [name for name in dict.fromkeys(names) if name not in self.catalog]
+
+    def search_functions(self, query: str) -> list[str]:
+        """Return the skills that are functions alone and share a word with *query*, the best match first."""
+        words = set(query.lower().split())
+        scores = {}
+        for name in self.without_catalog():
+            texts = [f"{key} {contract.description}" for key, contract in self._functions_of(name).items()]
+            scores[name] = sum(word in text.lower() for word in words for text in texts)
+        return sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
+
     def names(self) -> list[str]:
         """Return what can be called, functions first; a skill whose contract is faulty is left out."""
         names = [name for name, (_, contract) in self._functions.items() if contract is not None]
@@ -97,6 +141,13 @@ class Callables:
         function, _ = self._functions.get(own, (None, None))
         found = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
         return found
+
+    def _functions_of(self, name: str) -> dict[str, Contract]:
+        return {
+            key: contract
+            for key, (_, contract) in self._functions.items()
+            if contract is not None and key.partition("/")[0] == name
+        }
 
     def _find(self, name: Any) -> tuple[Skill | None, Contract]:
         if not isinstance(name, str):

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from skillruntime.contract.coercion.scalars import matches
 from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import Path, value_at
 
 __all__ = [
-    *("ABSENT", "declared_default", "declared_properties", "default_at", "in_place", "is_branch_of_another"),
+    *("ABSENT", "declared_default", "declared_properties", "default_at", "discriminators", "in_place"),
     *("is_hidden", "item_locations", "place_of", "property_locations", "subschemas"),
 ]
 
@@ -107,23 +106,22 @@ def place_of(document: Any, location: Path, where: Path) -> Path | None:
     return places[0]
 
 
-def is_branch_of_another(document: Any, branch: Path, value: Any) -> bool:
-    """Whether the object *value* names another branch of a union than *branch*: by a member that is a constant there.
+def discriminators(document: Any, branch: Path) -> dict[str, list[str]]:
+    """Return the members whose text is fixed in the objects of the union's *branch*, each with the texts it may have.
 
-    >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"properties": {"kind": {"const": "box"}}}]}
-    >>> [is_branch_of_another(union, ("anyOf", index), {"kind": "Box"}) for index in (0, 1)]
-    [True, False]
+    >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"type": "string"}]}
+    >>> [discriminators(union, ("anyOf", index)) for index in (0, 1)]
+    [{'kind': ['circle']}, {}]
     """
-    if not isinstance(value, dict):
-        return False
+    found: dict[str, list[str]] = {}
     for _, schema in in_place(document, [branch], choices=False):
         properties = schema.get("properties")
         for name, declared in properties.items() if isinstance(properties, dict) else ():
-            if name in value and isinstance(declared, dict) and isinstance(value[name], str):
+            if isinstance(declared, dict):
                 allowed = [declared["const"]] if "const" in declared else declared.get("enum")
-                if isinstance(allowed, list) and not matches(value[name], allowed) and value[name] not in allowed:
-                    return True
-    return False
+                if isinstance(allowed, list) and allowed and all(isinstance(each, str) for each in allowed):
+                    found[name] = allowed
+    return found
 
 
 def default_at(document: Any, locations: Iterable[Path | None]) -> Any:
