@@ -40,20 +40,19 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     `skillruntime.catalog.precedence`. A range is compared with the effective version, which is the contract's if there
     is one: therefore the lookup reads the skills of that name.
 
-    ``diagnostics`` are the findings of discovery. ``shadowed`` maps qualified names to the skills that another skill of
+    ``shadowed`` maps qualified names to the skills that another skill of
     the same name and version hides; they can be looked up by these names. Iterating gives plain names only.
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_entries", "_index", "_origin", "_rescan", "_rivals", "_snapshots"),
-        *("diagnostics", "shadowed"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rescan"),
+        *("_rivals", "_snapshots", "shadowed"),
     )
 
     def __init__(
         self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None, derive: bool = True
     ) -> None:
         names = by_name(snapshots)
-        found = [diagnostic for snapshot in snapshots for diagnostic in snapshot.diagnostics()]
         self._entries = names.counting
         self._beside = names.beside
         self._rivals = names.rivals
@@ -64,7 +63,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
-        self.diagnostics: tuple[Diagnostic, ...] = (*found, *names.collisions)
+        self._diagnostics: tuple[Diagnostic, ...] | None = None
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(names.collisions)
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
@@ -93,6 +93,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def roots(self) -> tuple[Root, ...]:
         """The roots that were read, in order of precedence."""
         return tuple(snapshot.root for snapshot in self._snapshots)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The findings of discovery, of collisions, and of untrusted names that look like trusted ones."""
+        if self._diagnostics is None:
+            self._diagnostics = tuple(self._diagnose())
+        return self._diagnostics
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
@@ -251,6 +258,14 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             return self
         return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive)
 
+    def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+        from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+
+        for snapshot in self._snapshots:
+            yield from snapshot.diagnostics()
+        yield from collisions
+        yield from look_alikes(self._entries.values())
+
     def _find(self, name: str) -> SkillMetadata:
         if isinstance(name, str):
             try:
@@ -345,7 +360,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view._snapshots = self._snapshots
         shown = {entry.file for names in (entries, beside) for entry in names.values()}
         hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
-        view.diagnostics = tuple(each for each in self.diagnostics if each.path not in hidden)
+        view._diagnose = lambda: (each for each in self.diagnostics if each.path not in hidden)
         return view
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ __all__ = ["ContractFiles", "read_contract_files"]
 
 MAX_CONTRACT_BYTES = 1024 * 1024
 
+_log = logging.getLogger("skillruntime.catalog")
 _SUFFIXES = (".json", ".yaml", ".yml")
 # Providers accept letters, digits, `_` and `-` in the names of tools, at most 64 characters.
 _TOOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -84,10 +86,26 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
 
 def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
     try:
-        found.contracts[name] = Contract.from_dict(_document(directory, path), name=name)
+        contract = Contract.from_dict(_document(directory, path), name=name)
+        _require_object(contract)
+        found.contracts[name] = contract
+        return
     except InvalidSkillError as error:
-        found.broken[name] = error
-        _report(found, directory, path, "contract-invalid", str(error), Severity.ERROR)
+        reason = error
+    except Exception as error:
+        # A contract can come from an untrusted source: a case that the compiler does not foresee must not affect the
+        # other skills. The log has the traceback, because it is an error in this library too.
+        _log.exception("%s/%s could not be compiled", directory, path)
+        reason = InvalidSkillError(f"the contract cannot be compiled ({type(error).__name__})")
+    found.broken[name] = reason
+    _report(found, directory, path, "contract-invalid", str(reason), Severity.ERROR)
+
+
+def _require_object(contract: Contract) -> None:
+    """Refuse an input schema for anything but an object: no provider and no MCP client accepts such a tool."""
+    stated = contract.input.document.get("type", "object") if isinstance(contract.input.document, dict) else "object"
+    if "object" not in (stated if isinstance(stated, list) else [stated]):
+        raise InvalidSkillError(f"contract {contract.name}: `input` has the type {stated!r}; arguments are an object")
 
 
 def _document(directory: str, path: str) -> Any:

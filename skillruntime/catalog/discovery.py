@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import index_path, load_index, save_index
 from skillruntime.catalog.root_snapshot import Entry, Listing, Root, Snapshot, Stamp
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -32,7 +32,6 @@ MAX_DIRECTORIES = 20_000
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
 _KIND, _REGULAR, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def discover(
@@ -120,7 +119,7 @@ class _Reading:
         self.entries: list[Entry] = []
         self.new_stamps = bytearray()
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
-        self.read_summary: Callable[[str, int, str, list[Diagnostic]], Summary | None] | None = None
+        self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
         self.unchanged: list[int] = []
         self.problems: list[Diagnostic] = []
         self.directories = 0
@@ -190,7 +189,7 @@ class _Reading:
         prefix = directory.rstrip("/") + "/"
         for name in () if is_last else directories:
             path = prefix + name
-            if not self.take(path, name, "SKILL.md") and not (name in links and _is_loop(path)):
+            if not self.take(path, name, "SKILL.md", is_link=name in links) and not (name in links and _is_loop(path)):
                 deeper.append(path)
 
     def sort_children(
@@ -255,44 +254,82 @@ class _Reading:
         changed = stat.st_ctime_ns
         return None if self.may_still_change(changed) else (changed, stat.st_ino & _MAX)
 
-    def take(self, directory: str, name: str, file_name: str) -> bool:
+    def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> bool:
         """Take the skill in *directory*; return whether there is a SKILL.md, valid or not."""
         path = f"{directory}/{file_name}"
+        position = self.unusual.get(path)
+        if position is not None and self.is_unchanged(path, position):
+            self.unchanged.append(position)
+            return True
         try:
-            stat = os.lstat(path)
+            # Opened first and examined then: a file that is examined by its path can be another one when it is opened.
+            descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            self.report("skill-unreadable", path, _reason(error))
+            self.report_unopened(path, error)
             return True
-        flags = READ_FLAGS | _NO_FOLLOW
-        kind = stat.st_mode & _KIND
-        # A linked SKILL.md must not read a file outside the root (a key, for example) into a prompt.
-        if kind == _LINK:
-            target = self.follow(path)
-            if target is None:
-                return True
-            stat, flags = target, READ_FLAGS
-            kind = stat.st_mode & _KIND
-        if kind != _REGULAR:
-            self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
-            return kind != _DIRECTORY
-        stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        position = self.unusual.get(path)
-        if position is not None and self.known_stamp(position) == stamp:
-            self.unchanged.append(position)
-            return True
+        try:
+            status = os.fstat(descriptor)
+            kind = status.st_mode & _KIND
+            if kind != _REGULAR:
+                self.report_kind(path, kind)
+                return kind != _DIRECTORY
+            found = self.notes_on(directory, path, file_name, status, is_link=is_link)
+            if self.read_summary is None:
+                from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
+
+                self.read_summary = read_summary
+            summary = self.read_summary(descriptor, path, name, found)
+        finally:
+            os.close(descriptor)
+        stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
+        self.add(_entry(summary, path, self.root), self.settled(stamp), tuple(found))
+        return True
+
+    def is_unchanged(self, path: str, position: int) -> bool:
+        """Whether the known file *path* still has its stamp."""
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return False
+        return self.known_stamp(position) == (status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def notes_on(
+        self, directory: str, path: str, file_name: str, status: os.stat_result, *, is_link: bool
+    ) -> list[Diagnostic]:
+        """Return what is unusual about the file itself."""
         found: list[Diagnostic] = []
         if file_name != "SKILL.md":
             message = f"the file is named {file_name}, not SKILL.md"
             found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
-        if self.read_summary is None:
-            from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
+        if is_link:
+            target = os.path.realpath(directory)
+            if not target.startswith(os.path.realpath(self.root.path).rstrip(os.sep) + os.sep):
+                message = f"the skill's directory is a symbolic link out of its root, to {target}"
+                found.append(Diagnostic("directory-link", Severity.WARNING, path, message))
+        if status.st_nlink > 1:
+            # Package installers create hard links (uv, pnpm); an attacker could use one to show a file from elsewhere.
+            message = f"the file has {status.st_nlink} hard links; a change under another path changes this skill"
+            found.append(Diagnostic("hard-link", Severity.ADVICE, path, message))
+        return found
 
-            self.read_summary = read_summary
-        summary = self.read_summary(path, flags, name, found)
-        self.add(_entry(summary, path, self.root), self.settled(stamp), tuple(found))
-        return True
+    def report_unopened(self, path: str, error: OSError) -> None:
+        """Report why the SKILL.md *path* cannot be opened."""
+        try:
+            kind = os.lstat(path).st_mode & _KIND
+        except OSError:
+            kind = _REGULAR
+        if kind == _LINK:
+            # It could point to any file that the host can read, a key for example, and put that into a prompt.
+            self.report("link-outside", path, "it is a symbolic link; skipped")
+        elif kind != _REGULAR:
+            self.report_kind(path, kind)
+        else:
+            self.report("skill-unreadable", path, _reason(error))
+
+    def report_kind(self, path: str, kind: int) -> None:
+        self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
 
     def add(self, entry: Entry, stamp: Stamp, notes: tuple[Diagnostic, ...]) -> None:
         """Add the entry of one file, in its final form: intermediate objects would fragment the memory."""
@@ -300,18 +337,6 @@ class _Reading:
             self.notes[len(self.entries)] = notes
         self.entries.append(entry)
         self.new_stamps += struct.pack("=3q", *stamp)
-
-    def follow(self, path: str) -> os.stat_result | None:
-        """Return the status of the target of the link *path*, if that is inside the root."""
-        try:
-            target = os.path.realpath(path, strict=True)
-            inside = os.path.realpath(self.root.path)
-            if target.startswith(inside.rstrip(os.sep) + os.sep):
-                return os.stat(target)  # noqa: PTH116
-            self.report("link-outside", path, "it is a symbolic link to a file outside its root; skipped")
-        except OSError as error:
-            self.report("skill-unreadable", path, _reason(error))
-        return None
 
     def report(self, rule: str, path: str, message: str) -> None:
         severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR

@@ -64,14 +64,23 @@ def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tupl
     variables = _words(requires, "environment", "env")
     platforms = [name.lower() for name in _words(requires, "platform", "platforms", "os")]
     platforms = [_PLATFORM_NAMES.get(name, name) for name in platforms]
-    reasons = [f"the command {name} is not installed" for name in commands if here.find_command(name) is None]
-    reasons += [f"the environment variable {name} is not set" for name in variables if not here.environment.get(name)]
+    reasons = [f"the command {name} is not installed" for name in commands if not _found(here.find_command, name)]
+    reasons += [
+        f"the environment variable {name} is not set" for name in variables if not _found(here.environment.get, name)
+    ]
     for package in _words(requires, "packages"):
         reasons += _unmet_package(package, here)
     if platforms and here.platform not in platforms:
         reasons.append(f"it runs on {', '.join(platforms)}, but this platform is {here.platform}")
     reasons += _unmet_runtime(requires.get("runtime"), here.runtime)
     return tuple(reasons)
+
+
+def _found(look_up: Callable[[str], str | None], name: str) -> bool:
+    try:
+        return bool(look_up(name))
+    except ValueError:  # a NUL or a lone surrogate: there cannot be such a command or variable
+        return False
 
 
 def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:

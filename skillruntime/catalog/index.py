@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
+from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -100,10 +102,13 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
 def _read_sections(path: str) -> list[_Section]:
     """Return the sections of the index at *path*; none if it is absent, damaged, or owned by another user."""
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        # Not `open(path)`: that would wait for the writer of a FIFO.
+        with open(os.open(path, READ_FLAGS), "rb", buffering=0) as file:  # noqa: PTH123
             status = os.fstat(file.fileno())
             # An index of another user could inject descriptions: in a shared directory it is ignored.
-            if status.st_size > MAX_BYTES or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+                return []
+            if hasattr(os, "getuid") and status.st_uid != os.getuid():
                 return []
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
         if data[: len(_MAGIC)] != _MAGIC:

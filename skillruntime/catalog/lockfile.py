@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from skillruntime.catalog.file_opening import open_regular
 from skillruntime.catalog.skill import SkillMetadata
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -95,7 +96,7 @@ def _entries(directory: str, prefix: str) -> list[tuple[str, str, str]]:
 
 def _digest(path: str) -> str:
     total = hashlib.sha256()
-    with open(path, "rb") as file:  # noqa: PTH123 - paths are text here
+    with open(open_regular(path), "rb") as file:  # noqa: PTH123 - a descriptor
         while chunk := file.read(_CHUNK):
             total.update(chunk)
     return total.hexdigest()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.visible_text import visible_line
 
 __all__ = ["STYLES", "Rendered", "estimate_tokens", "render"]
 
@@ -51,29 +52,20 @@ class Style:
 
 
 _ESSENTIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_INVISIBLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]+"
-)
 # A full stop must be followed by a space, so that "v1.5" does not end a sentence; Chinese has no spaces.
 _SENTENCE = re.compile(r"[.!?](?=\s)|[。!?]")
 _MORE = "{} more skills are not listed; find them with search_skills."
 
 
-def _line(text: str) -> str:
-    """Return *text* on one line, without characters that cannot be seen."""
-    return " ".join(_INVISIBLE.sub(" ", text).split())
-
-
 def _without_tags(text: str) -> str:
     """Return *text* on one line in which no tag can begin or end."""
-    text = _line(text)
+    text = visible_line(text)
     # Only "<" opens a tag; escaping ">" and "&" as well would cost tokens in every description.
     return text.replace("<", "&lt;") if "<" in text else text
 
 
 def _xml(text: str) -> str:
-    text = _line(text)
+    text = visible_line(text)
     for character, entity in _ESSENTIAL.items():
         text = text.replace(character, entity)
     return text
@@ -103,7 +95,7 @@ def _xml_entry(name: str, description: str, path: str) -> str:
 
 
 def _json_entry(name: str, description: str, path: str) -> str:
-    document = {"name": _line(name), **({"description": _line(description)} if description else {})}
+    document = {"name": visible_line(name), **({"description": visible_line(description)} if description else {})}
     # The JSON list can be embedded in HTML or XML, where "</" would close a tag.
     return json.dumps(document, ensure_ascii=False).replace("<", "\\u003c")
 
@@ -198,7 +190,7 @@ class _Layout:
         """Return one skill as it is written at *level*."""
         skill = self.skills[position]
         form = self.form
-        text = skill.description if form.verbatim else _line(skill.description)
+        text = skill.description if form.verbatim else visible_line(skill.description)
         if level == _SHORT:
             text = first_sentence(text)
         return form.write(skill.name, text if level > _NAME else "", skill.path)

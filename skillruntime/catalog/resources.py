@@ -5,11 +5,12 @@ Law: for any path, and any links in the skill, no byte from outside its director
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 from dataclasses import dataclass
 
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
+from skillruntime.catalog.visible_text import is_visible, visible_text
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = [
@@ -102,11 +103,10 @@ def list_resources(directory: str) -> list[Resource]:
 def list_files(directory: str) -> list[Resource]:
     """Return the regular files below *directory*, by path, except SKILL.md and the files of version control.
 
-    A symbolic link is listed if its target is a file inside. At most `MAX_RESOURCES` files are listed.
+    At most `MAX_RESOURCES` files are listed. Symbolic links, and names with hidden characters or line ends, are not.
     """
-    inside = os.path.realpath(directory)
     found: list[Resource] = []
-    level = [("", inside)]
+    level = [("", directory)]
     for _ in range(_MAX_DEPTH):
         deeper: list[tuple[str, str]] = []
         for prefix, path in level:
@@ -118,11 +118,14 @@ def list_files(directory: str) -> list[Resource]:
                 name = child.name
                 if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
                     continue
+                if not is_visible(name) or "\n" in name or "\t" in name:
+                    continue  # a listing for a model has one file on each line
                 try:
                     if child.is_dir(follow_symlinks=False):
                         deeper.append((f"{prefix}{name}/", child.path))
-                    elif child.is_file() and (not child.is_symlink() or _is_inside(inside, child.path)):
-                        found.append(Resource(prefix + name, child.stat().st_size, media_type(name)))
+                    elif child.is_file(follow_symlinks=False):  # a link is not listed, because it is not read either
+                        size = child.stat(follow_symlinks=False).st_size
+                        found.append(Resource(prefix + name, size, media_type(name)))
                 except OSError:
                     continue
         level = deeper
@@ -131,17 +134,17 @@ def list_files(directory: str) -> list[Resource]:
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
 
 
-def read_text(directory: str, path: str) -> str:
+def read_text(directory: str, path: str, *, identity: tuple[int, int] | None = None) -> str:
     """Return the text of the file *path* in *directory*.
 
     Raises:
         ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
     """
-    data = read_bytes(directory, path)
+    data = read_bytes(directory, path, identity=identity)
     try:
         # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:
-            return data.decode("utf-8-sig")
+            return visible_text(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         pass
     raise ResourceNotFoundError(
@@ -151,38 +154,37 @@ def read_text(directory: str, path: str) -> str:
     )
 
 
-def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> bytes:
+def read_bytes(
+    directory: str, path: str, limit: int = MAX_RESOURCE_BYTES, *, identity: tuple[int, int] | None = None
+) -> bytes:
     """Return the bytes of the file *path* in *directory*, at most *limit* of them.
+
+    With *identity* (see `identity_of`) the directory must still be the same one.
 
     Raises:
         ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.
     """
-    target = resolve_inside(directory, path)
     try:
-        descriptor = os.open(target, READ_FLAGS | getattr(os, "O_NOFOLLOW", 0))
-    except OSError as error:
-        raise _not_found(directory, path, error.strerror or "it cannot be opened") from None
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _not_found(directory, path, "it is not a regular file")
-        # `read(limit)` would allocate the whole limit for every small file.
-        data = file.read(min(status.st_size, limit) + 1)  # as much as is asked for is allocated
-    if len(data) > limit:
+        return read_inside(directory, _relative(directory, path), limit, identity=identity)
+    except FileTooLargeError as error:
         raise ResourceNotFoundError(
-            f"{path!r} has {status.st_size:,} bytes; at most {limit:,} can be read",
+            f"{path!r} has {error.size:,} bytes; at most {limit:,} can be read",
             suggested_action="Pass its path to a tool that can read such files",
             recoverable=False,
-        )
-    return data
+        ) from None
+    except FileNotFoundError:
+        raise _not_found(directory, path, "there is no such file") from None
+    except OSError as error:
+        # ELOOP is what a link gives under O_NOFOLLOW, ENOTDIR what a link to a directory gives.
+        is_link = error.errno in (errno.ELOOP, errno.ENOTDIR)
+        reason = "it is not reached without a symbolic link" if is_link else error.strerror or "it cannot be opened"
+        raise _not_found(directory, path, reason) from None
+    except ValueError:
+        raise _not_found(directory, path, "this is not a valid path") from None
 
 
-def resolve_inside(directory: str, path: str) -> str:
-    """Return the real path of the file *path* in *directory*.
-
-    Raises:
-        ResourceNotFoundError: it does not exist, or it is outside.
-    """
+def _relative(directory: str, path: str) -> str:
+    """Return *path* with ``/`` between its parts, if it is a relative path without ``..``."""
     if not isinstance(path, str) or not path or "\0" in path:
         raise _not_found(directory, str(path).replace("\0", "\\0"), "this is not a valid path")
     # Models write either separator; on Windows both are valid.
@@ -191,16 +193,7 @@ def resolve_inside(directory: str, path: str) -> str:
         raise _not_found(directory, path, "paths are relative to the skill's directory")
     if ".." in asked.split("/"):
         raise _not_found(directory, path, "it is outside the skill's directory")
-    try:
-        inside = os.path.realpath(directory)
-        target = os.path.realpath(os.path.join(inside, asked), strict=True)  # noqa: PTH118
-    except (OSError, ValueError, RuntimeError):
-        raise _not_found(directory, path, "there is no such file") from None
-    if not target.startswith(inside.rstrip(os.sep) + os.sep):
-        raise _not_found(directory, path, "it is outside the skill's directory")
-    if os.path.isdir(target):  # noqa: PTH112
-        raise _not_found(directory, path, "it is a directory")
-    return target
+    return asked
 
 
 def media_type(path: str) -> str:
@@ -213,10 +206,6 @@ def media_type(path: str) -> str:
     ('text/markdown', 'application/jsonl')
     """
     return _MEDIA_TYPES.get(os.path.splitext(path)[1].lower(), "application/octet-stream")  # noqa: PTH122
-
-
-def _is_inside(inside: str, path: str) -> bool:
-    return os.path.realpath(path).startswith(inside.rstrip(os.sep) + os.sep)
 
 
 def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:

@@ -6,7 +6,6 @@ Korean are found: a run of their characters becomes its pairs.
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 import threading
@@ -15,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["Hit", "SearchIndex"]
@@ -150,15 +149,9 @@ def _row(skill: SkillMetadata, bodies: bool) -> tuple[str, str, str, str, str]:
 def _beginning(path: str) -> bytes:
     """Return the first bytes of the file, none where it cannot be read: that is told elsewhere."""
     try:
-        descriptor = os.open(path, READ_FLAGS)  # a file object would take as long again
-    except OSError:
+        return read_regular(path, _BYTES_READ, cut=True)
+    except (OSError, ValueError):
         return b""
-    try:
-        return os.read(descriptor, _BYTES_READ)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
 
 
 _TAGS = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)

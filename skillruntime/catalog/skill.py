@@ -7,16 +7,15 @@ every start.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import FileTooLargeError, Identity, identity_of, read_inside, read_regular
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
+
+_log = logging.getLogger("skillruntime.catalog")
 
 MAX_SKILL_BYTES = 4 * 1024 * 1024
 """The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
@@ -68,17 +69,24 @@ class SkillMetadata:
 class Skill:
     """An activated skill: its instructions are in memory; its contracts and files are read on demand."""
 
-    __slots__ = ("_contracts", "_data", "_derive", "_parsed", "body", "metadata")
+    __slots__ = ("_contracts", "_data", "_derive", "_hidden", "_identity", "_parsed", "body", "metadata")
 
-    def __init__(self, metadata: SkillMetadata, data: bytes, *, derive: bool = True) -> None:
+    def __init__(
+        self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
+    ) -> None:
         from skillruntime.catalog.frontmatter import cut
+        from skillruntime.catalog.visible_text import hidden_characters, visible_text
 
         self.metadata = metadata
-        self.body = cut(data, metadata.path).body
+        written = cut(data, metadata.path).body
+        self.body = visible_text(written)
+        self._hidden = {} if self.body is written else hidden_characters(written)
         self._data = data
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
+        # The files of an activated skill are read from this directory only, whatever replaces it later.
+        self._identity = identity
 
     @classmethod
     def read(cls, metadata: SkillMetadata, *, derive: bool = True) -> Skill:
@@ -88,7 +96,8 @@ class Skill:
             SkillNotFoundError: the file no longer exists.
             InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
         """
-        return cls(metadata, _read_file(metadata), derive=derive)
+        data, identity = _read_file(metadata)
+        return cls(metadata, data, derive=derive, identity=identity)
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
@@ -173,6 +182,11 @@ class Skill:
         from skillruntime.catalog.lenient_fields import field_diagnostics
 
         found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
+        if self._hidden:
+            from skillruntime.catalog.visible_text import listed_kinds
+
+            message = f"the instructions have {listed_kinds(self._hidden)}; removed"
+            found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))
         found += self._read_contracts().diagnostics
         versions = self._versions()
         if len({version for _, version in versions}) > 1:
@@ -199,14 +213,14 @@ class Skill:
         return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120
 
     def read_resource(self, path: str) -> str:
-        """Return the text of the file *path*, relative to the skill's directory.
+        """Return the text of the file *path*, relative to the skill's directory, without hidden characters.
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill, or it is not text.
         """
         from skillruntime.catalog.resources import read_text
 
-        return read_text(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
+        return read_text(os.path.dirname(self.metadata.path), path, identity=self._identity)  # noqa: PTH120
 
     def read_resource_bytes(self, path: str) -> bytes:
         """Return the bytes of the file *path*, relative to the skill's directory.
@@ -216,7 +230,7 @@ class Skill:
         """
         from skillruntime.catalog.resources import read_bytes
 
-        return read_bytes(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
+        return read_bytes(os.path.dirname(self.metadata.path), path, identity=self._identity)  # noqa: PTH120
 
     def _read_contracts(self) -> ContractFiles:
         if self._contracts is None:
@@ -232,8 +246,12 @@ class Skill:
 
         found: dict[str, Contract] = {}
         for tool, derivation in derive_scripts(self.resources(), self.read_resource_bytes).items():
-            with suppress(InvalidSkillError):
+            try:
                 found[f"{self.name}/{tool}"] = derivation.to_contract(f"{self.name}/{tool}")
+            except InvalidSkillError:
+                continue  # its interface makes no valid schema; the other scripts remain tools
+            except Exception:
+                _log.exception("no contract could be derived for the script %s/%s", self.name, tool)
         return found
 
     def _versions(self) -> list[tuple[str, str]]:
@@ -247,28 +265,23 @@ class Skill:
         return [(where, version) for where, version in stated.items() if version]
 
 
-def _read_file(metadata: SkillMetadata) -> bytes:
+def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:
+    """Return the bytes of the SKILL.md, and the identity of its directory."""
+    directory, name = os.path.split(metadata.path)
     try:
-        descriptor = os.open(metadata.path, READ_FLAGS)
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
-            # The file may have been replaced since discovery, by a FIFO for example.
-            state = os.fstat(descriptor)
-            if not stat.S_ISREG(state.st_mode):
-                raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} is no longer a regular file")
-            # `read(MAX_SKILL_BYTES)` would allocate that many bytes first: five times the cost of the reading.
-            data = file.readall() if state.st_size <= MAX_SKILL_BYTES else None
+        identity = identity_of(directory)
+        return read_inside(directory, name, MAX_SKILL_BYTES, identity=identity), identity
+    except FileTooLargeError:
+        raise InvalidSkillError(
+            f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",
+            suggested_action="Continue without this skill",
+        ) from None
     except FileNotFoundError:
         raise SkillNotFoundError(
             f"The skill {metadata.name!r} no longer exists", suggested_action="Continue without this skill"
         ) from None
     except OSError as error:
         raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} cannot be read: {error.strerror}") from None
-    if data is None:
-        raise InvalidSkillError(
-            f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",
-            suggested_action="Continue without this skill",
-        )
-    return data
 
 
 def _frontmatter(path: str) -> Frontmatter:
@@ -277,14 +290,14 @@ def _frontmatter(path: str) -> Frontmatter:
     try:
         state = os.stat(path)  # noqa: PTH116
         return _cached_frontmatter(path, state.st_size, state.st_mtime_ns)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # gone, replaced by a FIFO or a link, or not a valid path
         return Frontmatter(None, "")
 
 
 @lru_cache(maxsize=64)
 def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
     """Return the frontmatter of the file; *size* and *modified* are part of the cache key."""
-    from skillruntime.catalog.frontmatter import read_frontmatter
+    from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, read_frontmatter
 
-    with open(path, "rb") as file:  # noqa: PTH123
-        return read_frontmatter(file.read(2 * 64 * 1024), path, is_whole=size <= 2 * 64 * 1024)
+    limit = 2 * MAX_FRONTMATTER
+    return read_frontmatter(read_regular(path, limit, cut=True), path, is_whole=size <= limit)

@@ -18,13 +18,8 @@ _HEAD = 4096
 _CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
 
 
-def read_summary(path: str, flags: int, directory: str, found: list[Diagnostic]) -> Summary | None:
-    """Return the metadata of the SKILL.md at *path*, reading as little of it as possible."""
-    try:
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
-        return None
+def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnostic]) -> Summary | None:
+    """Return the metadata of the SKILL.md at *path*, open as *descriptor*, reading as little of it as possible."""
     try:
         data = os.read(descriptor, _HEAD)
         # The simple case, 95 % of real files: one read, no decoding of the body.
@@ -38,8 +33,6 @@ def read_summary(path: str, flags: int, directory: str, found: list[Diagnostic])
     except OSError as error:
         found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
         return None
-    finally:
-        os.close(descriptor)
     return summary_of(data, path, directory, found, is_whole=is_whole)
 
 

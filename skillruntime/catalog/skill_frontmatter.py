@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from skillruntime.catalog.visible_text import visible_line
+
 __all__ = ["SkillFrontmatter"]
 
 
@@ -103,7 +105,7 @@ def _split_tools(value: Any) -> tuple[str, ...]:
 
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
-        return (value or "").strip() or None
+        return visible_line(value or "") or None
     return _json(value)
 
 

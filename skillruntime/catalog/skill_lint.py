@@ -15,6 +15,7 @@ from typing import Any
 
 from skillruntime.catalog.frontmatter import Cut, cut
 from skillruntime.catalog.lenient_fields import FORMAT_FIELDS
+from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -74,6 +75,7 @@ RULES = {
     "compatibility-form": Rule(_E, f"compatibility is a string of at most {MAX_COMPATIBILITY} characters"),
     "metadata-form": Rule(_W, "metadata maps names to strings"),
     "allowed-tools-form": Rule(_W, "allowed-tools is one string with spaces between the tools", True),
+    "hidden-characters": Rule(_W, "The text has no hidden characters"),
     "cut-by-comment": Rule(_W, "No value is cut off by a comment"),
     "body-missing": Rule(_W, "Instructions follow the frontmatter"),
     "body-length": Rule(_A, f"The instructions have at most {MAX_BODY_LINES} lines and {MAX_BODY_TOKENS:,} tokens"),
@@ -135,6 +137,7 @@ class _Linting:
 
     def frontmatter(self, directory: str) -> Iterator[Diagnostic]:
         block = self.parts.block or ""
+        yield from self.hidden(block, self.parts.first_line)
         forbidden = _FORBIDDEN.search(block)
         if forbidden:
             line = self.parts.first_line + block.count("\n", 0, forbidden.start())
@@ -254,6 +257,7 @@ class _Linting:
         if self.parts.block is not None and not body:
             yield self.finding("body-missing", "there are no instructions after the frontmatter", (start, 1))
             return
+        yield from self.hidden(body, start)
         lines = body.split("\n")
         if len(lines) > MAX_BODY_LINES:
             message = f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} are recommended"
@@ -264,6 +268,16 @@ class _Linting:
             yield self.finding("body-length", message, (start, 1), "move details to files in references/")
         if files is not None:
             yield from self.links(lines, start, files)
+
+    def hidden(self, text: str, start: int) -> Iterator[Diagnostic]:
+        """Yield a warning for each line of *text* with hidden characters; the first is line *start* of the file."""
+        if is_visible(text):
+            return
+        for number, line in enumerate(text.split("\n"), start):
+            if found := hidden_characters(line):
+                yield self.finding(
+                    "hidden-characters", f"this line has {listed_kinds(found)}", (number, 1), "remove them"
+                )
 
     def links(self, lines: list[str], start: int, files: Collection[str]) -> Iterator[Diagnostic]:
         in_code = False

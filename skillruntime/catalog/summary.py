@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER
+from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["Summary", "judge", "plain_text", "scan", "summarize"]
@@ -295,8 +296,7 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
         if description is not None:
             found.append(_warning("description-not-text", path, "`description` is not a string"))
         description = ""
-    version = _UNPRINTABLE.sub("", version).strip() or None if version else None
-    return Summary(name, _UNPRINTABLE.sub("", description), version, flags)
+    return Summary(name, description, visible_line(version) or None if version else None, flags)
 
 
 def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnostic]) -> Any:
@@ -318,6 +318,11 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
     """
     name, description, version, flags = summary
     description = description.strip()
+    if not is_visible(description):
+        hidden = hidden_characters(description)
+        if hidden:
+            found.append(_warning("hidden-characters", path, f"the description has {listed_kinds(hidden)}; removed"))
+        description = visible_text(description).strip()
     if not description:
         hint = "say what the skill does and when to use it"
         found.append(
@@ -333,7 +338,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         name = unicodedata.normalize("NFKC", name)
     if not is_usable(name):
         fallback = unicodedata.normalize("NFKC", directory)
-        what = "there is no name" if not name else f"the name {name[:80]!r} cannot be used"
+        what = "there is no name" if not name else f"the name {name[:80]!a} cannot be used"
         if not is_usable(fallback):
             found.append(Diagnostic("name-missing", Severity.ERROR, path, f"{what}; skipped"))
             return None
@@ -359,7 +364,7 @@ def is_usable(name: str) -> bool:
     """Whether a model can call a skill by this name: one line of printable text that is not a path."""
     # Names become parts of paths and of tool names.
     is_path = "/" in name or "\\" in name or not name.strip(".")
-    return len(name) <= MAX_USABLE_NAME and name.isprintable() and not is_path
+    return len(name) <= MAX_USABLE_NAME and name.isprintable() and is_visible(name) and not is_path
 
 
 _ASCII_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

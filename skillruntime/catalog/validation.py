@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from skillruntime.catalog.autofix import fix
+from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.resources import list_resources
 from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -54,8 +55,7 @@ def validate(
 def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Correct the mechanical errors in the SKILL.md at *path*, and return what was done; the write is atomic."""
     file = os.fsdecode(path)
-    with open(file, "rb") as source:  # noqa: PTH123
-        data = source.read(MAX_BYTES)
+    data = read_regular(file, MAX_BYTES)
     fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))  # noqa: PTH100, PTH119, PTH120
     if fixed.done:
         # The original must survive a crash during the write.
@@ -71,10 +71,7 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
 def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     directory = os.path.dirname(file)  # noqa: PTH120
     try:
-        if not os.path.isfile(file):  # noqa: PTH113
-            raise OSError("it is not a regular file")
-        with open(file, "rb") as source:  # noqa: PTH123
-            data = source.read(MAX_BYTES)
+        data = read_regular(file, MAX_BYTES)
     except OSError as error:
         message = f"it cannot be read: {error.strerror or error}"
         return Validation(file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),))

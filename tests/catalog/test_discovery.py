@@ -94,7 +94,7 @@ def test_a_skill_without_description_is_skipped_with_an_error(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links, FIFOs and modes are those of Unix")
 def test_a_path_that_is_not_a_regular_file_is_reported(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """A directory, a FIFO, a device, links out of the root and to nowhere, an unreadable file: siblings stay."""
+    """A directory, a FIFO, and every link, wherever it points; the other skills stay."""
     write_skill("good")
     root = tmp_path / "skills"
     (tmp_path / "secret.md").write_text("---\nname: secret\ndescription: Told\n---\n")
@@ -117,8 +117,8 @@ def test_a_path_that_is_not_a_regular_file_is_reported(tmp_path: Path, write_ski
         ("fifo", "not-a-file"),
         ("outside", "link-outside"),
         ("device", "link-outside"),
-        ("nowhere", "skill-unreadable"),
-        ("inside", "name-mismatch"),
+        ("nowhere", "link-outside"),
+        ("inside", "link-outside"),
     }
 
 

@@ -38,9 +38,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     paths: list[str] = []
     real = reading.read_summary
 
-    def listening(path: str, *rest: object) -> object:
+    def listening(descriptor: int, path: str, *rest: object) -> object:
         paths.append(Path(path).parent.name)
-        return real(path, *rest)  # type: ignore[arg-type]  # handed through
+        return real(descriptor, path, *rest)  # type: ignore[arg-type]  # handed through
 
     monkeypatch.setattr(reading, "read_summary", listening)
     return paths
