@@ -89,7 +89,7 @@ def run(
     options = Options(policy, check_output, fold, log_values, tools)
     is_url = server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
-        raise click.UsageError(f"After the URL stands {server[1]!r}; a server is one URL, or -- and a command.")
+        raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
     if port is not None:

@@ -94,7 +94,7 @@ def folded_page(message: Message) -> bytes:
 
 
 def _resolve(schema: object, reference: str) -> dict[str, object] | None:
-    """Return the subschema that a local *reference* leads to."""
+    """Return the subschema that a local *reference* names."""
     if not reference.startswith("#"):
         return None
     for step in reference.removeprefix("#").split("/")[1:]:
