@@ -44,6 +44,7 @@ def command() -> None:
 @command.command("run")
 @click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
 @click.option("--http", "port", metavar="HOST:PORT", help="Serve HTTP on this local port instead of stdio.")
+@click.option("--config", type=click.Path(path_type=Path), help="Serve each server of this client's file on the port.")
 @click.option("--path", default="/mcp", show_default=True, help="The path of the port, for a server on stdio.")
 @click.option("--no-token", is_flag=True, help="Let every program of this machine use the port.")
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A web page's origin that may use the port.")
@@ -60,6 +61,7 @@ def command() -> None:
 def run(
     server: tuple[str, ...],
     port: str | None,
+    config: Path | None,
     path: str,
     no_token: bool,
     allow_origin: tuple[str, ...],
@@ -76,7 +78,9 @@ def run(
     from skillruntime.adapters.mcp_proxy.log import open_log
     from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
 
-    if not server:
+    if config is not None and (server or port is None):
+        raise click.UsageError("--config needs --http, and no other server.")
+    if not server and config is None:
         raise click.UsageError("Name a server: a URL, or -- and the command that starts it.")
     try:
         tools = read_tool_options(tool_options) if tool_options else {}
@@ -87,13 +91,13 @@ def run(
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     options = Options(policy, check_output, fold, log_values, tools)
-    is_url = server[0].startswith(("http://", "https://"))
+    is_url = bool(server) and server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
         raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
     if port is not None:
-        _serve(server, port, path, no_token, allow_origin, sent, options, log)
+        _serve(server, config, port, path, no_token, allow_origin, sent, options, log)
     elif is_url:
         sys.exit(_relay_url(server[0], sent, options, log))
     else:
@@ -194,6 +198,7 @@ def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: 
 
 def _serve(
     server: tuple[str, ...],
+    config: Path | None,
     port: str,
     path: str,
     no_token: bool,
@@ -202,15 +207,22 @@ def _serve(
     options: Options,
     log: Write,
 ) -> None:
-    from skillruntime.adapters.mcp_proxy.http_server import Port, serve
+    from skillruntime.adapters.mcp_proxy.client_files import servers_in
+    from skillruntime.adapters.mcp_proxy.http_server import Port, Upstream, serve, upstreams_in
     from skillruntime.errors import SkillRuntimeError
 
     host, _, number = port.rpartition(":")
     if not number.isdigit() or not host:
         raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")
-    where = Port(host.strip("[]"), int(number), "/" + path.strip("/"), origins, not no_token)
+    where = Port(host.strip("[]"), int(number), origins, not no_token)
     try:
-        serve(server, where, options=options, log=log, headers=headers)
+        if config is not None:
+            upstreams = upstreams_in(servers_in(config.read_bytes().decode()))
+        else:
+            upstreams = [Upstream(server, "/" + path.strip("/"), tuple(headers))]
+        serve(upstreams, where, options=options, log=log)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{config or server[0]}: {error}") from None
     except SkillRuntimeError as error:
         raise click.ClickException(f"{error}: {error.suggested_action}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -143,6 +144,23 @@ def test_stdio_to_http(sdk_url: str, mode: str) -> None:
                 await check(client)
 
     anyio.run(main)
+
+
+def test_a_file_of_servers_is_served_on_one_port(sdk_url: str, tmp_path: Path) -> None:
+    """Each server has the path of its name, whether it is started or at a URL."""
+    port = free_port()
+    file = tmp_path / "mcp.json"
+    shop = {"command": SDK_SERVER[0], "args": [*SDK_SERVER[1:], "stdio"], "env": {"A": "1"}}
+    file.write_text(json.dumps({"mcpServers": {"the shop": shop, "web": {"type": "http", "url": sdk_url}}}))
+
+    async def main() -> None:
+        with anyio.fail_after(DEADLINE):
+            for path in ("the%20shop", "web"):
+                async with http_client(f"http://127.0.0.1:{port}/{path}/mcp", "auto") as client:
+                    await check(client)
+
+    with listening([*PROXY, "--config", str(file), "--http", f"127.0.0.1:{port}"], port):
+        anyio.run(main)
 
 
 def test_the_port_asks_for_the_token_and_checks_host_and_origin() -> None:

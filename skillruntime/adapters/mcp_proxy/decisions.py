@@ -99,7 +99,7 @@ def _decide_retry(message: Message, name: str, known: Known) -> Decision:
     state = text_of(message.raw, span)
     digest, own = split_state(state) if state is not None else (None, "")
     pending = Pending("call", known.tools.find(name), name, modern=True, retried=True)
-    if digest is None:
+    if digest is None or not is_json(message.raw):
         return Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
     unmarked = {span: to_bytes(own)}
     tool, verdict = _judge(message, name, known)

@@ -13,7 +13,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -84,8 +84,17 @@ class _Process:
 class StdioApp:
     """The application; use it as an async context manager, which ends every process at its end."""
 
-    def __init__(self, command: Sequence[str], *, path: str = "/mcp") -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        path: str = "/mcp",
+        environment: Mapping[str, str] | None = None,
+        directory: str | None = None,
+    ) -> None:
         self._command = list(command)
+        self._environment = environment
+        self._directory = directory
         self._path = path
         self._sessions: dict[str, _Process] = {}
         self._shared: _Process | None = None
@@ -133,6 +142,16 @@ class StdioApp:
         except Malformed:
             await respond(send, 400, _error(b"null", -32700, "Parse error"))
             return
+        try:
+            await self._dispatch(session_id, body, messages, receive, send)
+        except FileNotFoundError as error:
+            text = f"The MCP server cannot be started: {error}"
+            await respond(send, 502, _error(messages[0].part("id") or b"null", -32000, text))
+
+    async def _dispatch(
+        self, session_id: str | None, body: bytes, messages: list[Message], receive: Receive, send: SendMessage
+    ) -> None:
+        """Find or start the process that the messages are for, and forward them."""
         methods = {each.method for each in messages}
         headers: list[tuple[bytes, bytes]] = []
         if session_id is not None:
@@ -254,7 +273,13 @@ class StdioApp:
 
     async def _start(self, *, shared: bool) -> _Process:
         child = await anyio.open_process(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None, start_new_session=True
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None,
+            start_new_session=True,
+            env=self._environment,
+            cwd=self._directory,
         )
         process = _Process(child, shared, math.inf)
         self._tasks.start_soon(self._read, process)
