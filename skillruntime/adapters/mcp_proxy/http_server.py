@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -155,4 +156,15 @@ async def _listen(app: App, port: Port, paths: Sequence[str], token: str | None)
         print(f"Serving MCP at http://{shown}:{port.number}{quote(path)}", file=sys.stderr)  # noqa: T201  for the person
     if token is not None:
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)  # noqa: T201
-    await server.serve()
+    # uvicorn raises the signal again when it has shut down, which would leave the processes behind the port running.
+    server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_exit_on_signal, server)
+        await server.serve()
+        tasks.cancel_scope.cancel()
+
+
+async def _exit_on_signal(server: Any) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            server.should_exit = True

@@ -318,7 +318,8 @@ class StdioApp:
         while True:
             await anyio.sleep(60)
             for session_id, process in list(self._sessions.items()):
-                if time.monotonic() - process.used > IDLE_SECONDS:
+                in_use = process.exchanges or process.listener is not None
+                if not in_use and time.monotonic() - process.used > IDLE_SECONDS:
                     await self._end(self._sessions.pop(session_id))
 
 
