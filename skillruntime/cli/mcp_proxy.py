@@ -52,8 +52,20 @@ def command() -> None:
     "--header", "headers", multiple=True, metavar="NAME=env:VAR", help="Send the value of VAR to the URL in a header."
 )
 @click.option("--bearer-env", metavar="VAR", help="Send the value of VAR to the URL as a bearer token.")
-@click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), default="safe", show_default=True)
-@click.option("--check-output", type=click.Choice(["off", "report", "refuse"]), default="off", show_default=True)
+@click.option(
+    "--policy",
+    type=click.Choice(["strict", "safe", "lenient"]),
+    default="safe",
+    show_default=True,
+    help="How far repairs go; strict only refuses.",
+)
+@click.option(
+    "--check-output",
+    type=click.Choice(["off", "report", "refuse"]),
+    default="off",
+    show_default=True,
+    help="Compare results with the tool's outputSchema.",
+)
 @click.option("--tool-options", type=click.Path(path_type=Path), help="A JSON file of options that differ by tool.")
 @click.option("--fold", is_flag=True, help="Show clients schemas that every provider takes; enforce the original.")
 @click.option("--log", "log_path", type=click.Path(path_type=Path), help="Add one JSON line a call to this file.")
@@ -74,7 +86,10 @@ def run(
     log_path: Path | None,
     log_values: bool,
 ) -> None:
-    """Run the proxy in front of SERVER: a URL, or `--` and the command that starts it."""
+    """Run the proxy (the default).
+
+    It is put in front of a URL, or of the server that the command after `--` starts.
+    """
     from skillruntime.adapters.mcp_proxy.log import open_log
     from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
 
@@ -109,7 +124,10 @@ def run(
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def report(log: Path, page: Path | None, as_json: bool) -> None:
-    """Show what was repaired and refused, by tool, argument, rule and client: which schemas mislead models."""
+    """Show what a log says was repaired and refused.
+
+    The counts are by tool, argument, rule and client: they show which schemas mislead models.
+    """
     from skillruntime.adapters.mcp_proxy.report import OUTCOMES, read_report, to_html
     from skillruntime.cli.output import print_result
 
@@ -144,9 +162,9 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[PROXY OPTIONS...]")
 @click.option("--executable", default="skillruntime", show_default=True, help="How the client starts this program.")
 def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
-    """Print the configuration FILE of a client with each server behind the proxy; FILE stays as it is.
+    """Print a client's FILE with each server behind the proxy.
 
-    Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
+    FILE itself stays as it is. Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
     """
     from skillruntime.adapters.mcp_proxy.client_files import wrapped
 
@@ -156,7 +174,7 @@ def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
 @command.command("unwrap")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def unwrap(file: Path) -> None:
-    """Print the configuration FILE of a client as it was before `wrap`; FILE stays as it is."""
+    """Print a client's FILE as it was before `wrap`; FILE itself stays."""
     from skillruntime.adapters.mcp_proxy.client_files import unwrapped
 
     _print_edited(file, lambda text, toml: unwrapped(text, toml=toml))
