@@ -44,6 +44,7 @@ def command() -> None:
 @command.command("run")
 @click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
 @click.option("--http", "port", metavar="HOST:PORT", help="Serve HTTP on this local port instead of stdio.")
+@click.option("--config", type=click.Path(path_type=Path), help="Serve each server of this client's file on the port.")
 @click.option("--path", default="/mcp", show_default=True, help="The path of the port, for a server on stdio.")
 @click.option("--no-token", is_flag=True, help="Let every program of this machine use the port.")
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A web page's origin that may use the port.")
@@ -51,8 +52,20 @@ def command() -> None:
     "--header", "headers", multiple=True, metavar="NAME=env:VAR", help="Send the value of VAR to the URL in a header."
 )
 @click.option("--bearer-env", metavar="VAR", help="Send the value of VAR to the URL as a bearer token.")
-@click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), default="safe", show_default=True)
-@click.option("--check-output", type=click.Choice(["off", "report", "refuse"]), default="off", show_default=True)
+@click.option(
+    "--policy",
+    type=click.Choice(["strict", "safe", "lenient"]),
+    default="safe",
+    show_default=True,
+    help="How far repairs go; strict only refuses.",
+)
+@click.option(
+    "--check-output",
+    type=click.Choice(["off", "report", "refuse"]),
+    default="off",
+    show_default=True,
+    help="Compare results with the tool's outputSchema.",
+)
 @click.option("--tool-options", type=click.Path(path_type=Path), help="A JSON file of options that differ by tool.")
 @click.option("--fold", is_flag=True, help="Show clients schemas that every provider takes; enforce the original.")
 @click.option("--log", "log_path", type=click.Path(path_type=Path), help="Add one JSON line a call to this file.")
@@ -60,6 +73,7 @@ def command() -> None:
 def run(
     server: tuple[str, ...],
     port: str | None,
+    config: Path | None,
     path: str,
     no_token: bool,
     allow_origin: tuple[str, ...],
@@ -72,11 +86,16 @@ def run(
     log_path: Path | None,
     log_values: bool,
 ) -> None:
-    """Run the proxy in front of SERVER: a URL, or `--` and the command that starts it."""
+    """Run the proxy (the default).
+
+    It is put in front of a URL, or of the server that the command after `--` starts.
+    """
     from skillruntime.adapters.mcp_proxy.log import open_log
     from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
 
-    if not server:
+    if config is not None and (server or port is None):
+        raise click.UsageError("--config needs --http, and no other server.")
+    if not server and config is None:
         raise click.UsageError("Name a server: a URL, or -- and the command that starts it.")
     try:
         tools = read_tool_options(tool_options) if tool_options else {}
@@ -87,13 +106,13 @@ def run(
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     options = Options(policy, check_output, fold, log_values, tools)
-    is_url = server[0].startswith(("http://", "https://"))
+    is_url = bool(server) and server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
-        raise click.UsageError(f"After the URL stands {server[1]!r}; a server is one URL, or -- and a command.")
+        raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
     if port is not None:
-        _serve(server, port, path, no_token, allow_origin, sent, options, log)
+        _serve(server, config, port, path, no_token, allow_origin, sent, options, log)
     elif is_url:
         sys.exit(_relay_url(server[0], sent, options, log))
     else:
@@ -105,7 +124,10 @@ def run(
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def report(log: Path, page: Path | None, as_json: bool) -> None:
-    """Show what was repaired and refused, by tool, argument, rule and client: which schemas mislead models."""
+    """Show what a log says was repaired and refused.
+
+    The counts are by tool, argument, rule and client: they show which schemas mislead models.
+    """
     from skillruntime.adapters.mcp_proxy.report import OUTCOMES, read_report, to_html
     from skillruntime.cli.output import print_result
 
@@ -140,9 +162,9 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[PROXY OPTIONS...]")
 @click.option("--executable", default="skillruntime", show_default=True, help="How the client starts this program.")
 def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
-    """Print the configuration FILE of a client with each server behind the proxy; FILE stays as it is.
+    """Print a client's FILE with each server behind the proxy.
 
-    Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
+    FILE itself stays as it is. Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
     """
     from skillruntime.adapters.mcp_proxy.client_files import wrapped
 
@@ -152,7 +174,7 @@ def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
 @command.command("unwrap")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def unwrap(file: Path) -> None:
-    """Print the configuration FILE of a client as it was before `wrap`; FILE stays as it is."""
+    """Print a client's FILE as it was before `wrap`; FILE itself stays."""
     from skillruntime.adapters.mcp_proxy.client_files import unwrapped
 
     _print_edited(file, lambda text, toml: unwrapped(text, toml=toml))
@@ -194,6 +216,7 @@ def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: 
 
 def _serve(
     server: tuple[str, ...],
+    config: Path | None,
     port: str,
     path: str,
     no_token: bool,
@@ -202,15 +225,22 @@ def _serve(
     options: Options,
     log: Write,
 ) -> None:
-    from skillruntime.adapters.mcp_proxy.http_server import Port, serve
+    from skillruntime.adapters.mcp_proxy.client_files import servers_in
+    from skillruntime.adapters.mcp_proxy.http_server import Port, Upstream, serve, upstreams_in
     from skillruntime.errors import SkillRuntimeError
 
     host, _, number = port.rpartition(":")
     if not number.isdigit() or not host:
         raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")
-    where = Port(host.strip("[]"), int(number), "/" + path.strip("/"), origins, not no_token)
+    where = Port(host.strip("[]"), int(number), origins, not no_token)
     try:
-        serve(server, where, options=options, log=log, headers=headers)
+        if config is not None:
+            upstreams = upstreams_in(servers_in(config.read_bytes().decode()))
+        else:
+            upstreams = [Upstream(server, "/" + path.strip("/"), tuple(headers))]
+        serve(upstreams, where, options=options, log=log)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{config or server[0]}: {error}") from None
     except SkillRuntimeError as error:
         raise click.ClickException(f"{error}: {error.suggested_action}") from None
 

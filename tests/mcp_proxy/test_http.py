@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +20,8 @@ import pytest
 
 pytest.importorskip("mcp")
 pytest.importorskip("uvicorn")
+from tests.mcp_proxy.processes import children_of, linux, wait_until_gone
+
 HERE = Path(__file__).parent
 SDK_SERVER = [sys.executable, str(HERE / "sdk_server.py")]
 PROXY = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
@@ -145,6 +149,23 @@ def test_stdio_to_http(sdk_url: str, mode: str) -> None:
     anyio.run(main)
 
 
+def test_a_file_of_servers_is_served_on_one_port(sdk_url: str, tmp_path: Path) -> None:
+    """Each server has the path of its name, whether it is started or at a URL."""
+    port = free_port()
+    file = tmp_path / "mcp.json"
+    shop = {"command": SDK_SERVER[0], "args": [*SDK_SERVER[1:], "stdio"], "env": {"A": "1"}}
+    file.write_text(json.dumps({"mcpServers": {"the shop": shop, "web": {"type": "http", "url": sdk_url}}}))
+
+    async def main() -> None:
+        with anyio.fail_after(DEADLINE):
+            for path in ("the%20shop", "web"):
+                async with http_client(f"http://127.0.0.1:{port}/{path}/mcp", "auto") as client:
+                    await check(client)
+
+    with listening([*PROXY, "--config", str(file), "--http", f"127.0.0.1:{port}"], port):
+        anyio.run(main)
+
+
 def test_the_port_asks_for_the_token_and_checks_host_and_origin() -> None:
     """A page on the web reaches nothing, whatever name it uses, and neither does a program without the token."""
     port = free_port()
@@ -167,6 +188,46 @@ def test_the_port_asks_for_the_token_and_checks_host_and_origin() -> None:
 
     assert statuses == [401, 401, 421, 403, 400]
     assert missing == 404
+
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+KNOWN = {"authorization": f"Bearer {TOKEN}"}
+
+
+@linux
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_ending_the_port_ends_every_server_behind_it(tmp_path: Path, end: signal.Signals) -> None:
+    """A server that is killed with no warning reads the end of its stdin; a stubborn one is killed on SIGTERM."""
+    port = free_port()
+    stubborn = ["hang"] if end == signal.SIGTERM else []
+    server = [sys.executable, str(HERE / "raw_server.py"), str(tmp_path / "record"), *stubborn]
+
+    with listening([*PROXY, "--http", f"127.0.0.1:{port}", "--", *server], port) as proxy:
+        for _ in range(2):
+            assert httpx2.post(f"http://127.0.0.1:{port}/mcp", json=INITIALIZE, headers=KNOWN).status_code == 200
+        servers = children_of(proxy.pid)
+        proxy.send_signal(end)
+        for each in servers:
+            wait_until_gone(each)
+
+    assert len(servers) == 2
+
+
+@linux
+def test_a_server_that_dies_is_reported_and_its_session_ends(tmp_path: Path) -> None:
+    """The open request gets an error, and the next one a 404, upon which a client begins a new session."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    script = 'import sys; sys.stdin.readline(); print(\'{"jsonrpc":"2.0","id":1,"result":{}}\', flush=True)'
+    waits = f"{script}; sys.stdin.readline(); sys.exit(3)"
+
+    with listening([*PROXY, "--http", f"127.0.0.1:{port}", "--", sys.executable, "-c", waits], port):
+        begun = httpx2.post(url, json=INITIALIZE, headers=KNOWN)
+        session = {**KNOWN, "mcp-session-id": begun.headers["mcp-session-id"]}
+        died = httpx2.post(url, json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=session)
+        after = httpx2.post(url, json={"jsonrpc": "2.0", "id": 3, "method": "ping"}, headers=session)
+
+    assert (died.status_code, died.json()["id"], after.status_code) == (502, 2, 404)
 
 
 def test_a_server_that_cannot_be_reached_is_reported() -> None:

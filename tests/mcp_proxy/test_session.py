@@ -216,11 +216,12 @@ def test_a_server_that_cannot_list_gets_calls_unchecked() -> None:
 
 
 def test_a_server_that_never_lists_gets_calls_unchecked_at_the_deadline() -> None:
-    """A call does not wait for ever."""
-    session = Session(initialized=True)
+    """A call does not wait for ever, and the client never sees the list when it comes after all."""
+    session = Session(new_id=iter("a").__next__, initialized=True)
     session.from_client(call("{}"))
 
     assert session.give_up_listing() == [(SERVER, call("{}"))]
+    assert session.from_server(to_bytes({"jsonrpc": "2.0", "id": "a", "result": {"tools": []}})) == []
 
 
 def test_a_call_is_judged_again_before_a_stale_schema_refuses_it() -> None:
@@ -400,7 +401,7 @@ def test_a_list_that_is_stale_by_its_own_word_is_read_again_before_a_refusal() -
     assert to_server(session.from_client(call("{}")))[0]["method"] == "tools/list"
 
 
-def test_an_answer_with_an_id_of_the_proxy_that_nobody_waits_for_passes() -> None:
+def test_an_answer_with_an_id_of_the_proxy_of_no_request_passes() -> None:
     """Ids belong to who uses them."""
     line = to_bytes({"jsonrpc": "2.0", "id": "a", "result": {}})
 

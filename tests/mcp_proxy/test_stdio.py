@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,8 @@ import anyio
 import pytest
 
 pytest.importorskip("mcp")
+from tests.mcp_proxy.processes import children_of, linux, wait_until_gone
+
 HERE = Path(__file__).parent
 PROXY = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
 DEADLINE = 60
@@ -100,23 +101,6 @@ def test_a_command_that_does_not_exist_is_named() -> None:
 
     assert (result.returncode, result.stdout) == (1, b"")
     assert b"no-such-command cannot be started" in result.stderr
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the processes that *pid* started."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(each) for each in text.split()]
-
-
-def wait_until_gone(pid: int) -> None:
-    """Wait until no process has this id."""
-    end = time.monotonic() + DEADLINE
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]:
-        assert time.monotonic() < end, "the process is still running"
-        time.sleep(0.02)
-
-
-linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
 
 
 @linux

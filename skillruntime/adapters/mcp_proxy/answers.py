@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from skillruntime.adapters.mcp_proxy.calls import MARK, Fault, Note, refusal_text
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, members, replaced, text_of
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, members, replaced, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Message
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "REPAIRS_KEY",
     "changed",
     "converted_error",
+    "note_fields",
     "refusal",
     "tool_error",
+    "tool_result",
     "with_repairs",
     "with_state",
 ]
@@ -48,7 +51,7 @@ def refusal(message: Message, tool: str, faults: Iterable[Fault], *, modern: boo
     if not modern and "task" in message.params:
         # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error, never by a CallToolResult.
         error = {"code": INVALID_PARAMS, "message": text}
-        return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (message.part("id"), encode(error).encode())
+        return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (message.part("id"), to_bytes(error))
     return tool_error(message.part("id"), text, modern=modern)
 
 
@@ -58,11 +61,14 @@ def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
     >>> tool_error(b"7", "Not run.", modern=False)
     b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Not run."}],"isError":true}}'
     """
-    result = {"content": [{"type": "text", "text": text}], "isError": True}
-    if modern:
-        result["resultType"] = "complete"
-    body = encode(result).encode("utf-8", "replace")
+    body = to_bytes(tool_result(text, modern=modern))
     return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
+
+
+def tool_result(text: str, *, modern: bool) -> dict[str, Any]:
+    """Return the result of a call that failed; since 2026-07-28 a result says that it is complete."""
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": True}
+    return {**result, "resultType": "complete"} if modern else result
 
 
 def converted_error(message: Message, *, modern: bool) -> bytes | None:
@@ -90,8 +96,8 @@ def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":
         return {}
-    repairs = [_note(each) for each in notes]
-    member = encode({REPAIRS_KEY: repairs}).encode("utf-8", "replace")[1:-1]
+    repairs = [note_fields(each) for each in notes]
+    member = to_bytes({REPAIRS_KEY: repairs})[1:-1]
     inside = dict(members(message.raw, start))
     meta = inside.get("_meta")
     if meta is not None and message.raw[meta[0] : meta[0] + 1] == b"{":
@@ -122,6 +128,7 @@ def changed(message: Message, *changes: Mapping[Span, bytes]) -> bytes:
     return replaced(message.raw, merged) if merged else message.raw
 
 
-def _note(note: Note) -> dict[str, str]:
+def note_fields(note: Note) -> dict[str, str]:
+    """Return a repair as ``_meta`` reports it."""
     values = {"before": note.before, "after": note.after} if note.before or note.after else {}
     return {"path": note.path, "rule": note.rule, **values}

@@ -9,10 +9,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from skillruntime.adapters.mcp_proxy.json_text import encode
+from skillruntime.adapters.mcp_proxy.json_text import encode, to_bytes
 from skillruntime.adapters.mcp_proxy.tools import Tool
 
 if TYPE_CHECKING:
@@ -63,7 +63,13 @@ class Verdict:
             return "refused"
         if self.arguments is not None:
             return "repaired"
+        if self.notes:
+            return "repaired"
         return "unchecked" if self.unchecked else "passed"
+
+    def renamed(self, name: str, meant: str) -> Verdict:
+        """Return the verdict on a call that named another tool than it meant."""
+        return replace(self, notes=(Note("", "tool-name", encode(name), encode(meant)), *self.notes))
 
 
 def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
@@ -104,7 +110,7 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
         return Verdict(faults=(Fault("", "INVALID_INPUT", "The arguments are not UTF-8"),))
     except (SkillInputError, UnsupportedVersionError) as error:
         return Verdict(faults=tuple(_fault(each) for each in error.to_errors()))
-    new = encode(accepted.arguments, literals).encode()
+    new = to_bytes(accepted.arguments, literals)
     notes = tuple(_noted(each) for each in accepted.repairs)
     return Verdict(arguments=new, notes=notes or (Note("", "empty-text"),))
 

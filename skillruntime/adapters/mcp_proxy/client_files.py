@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, members, replaced
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, members, replaced, to_bytes
 
 __all__ = ["ClientFileError", "Edited", "servers_in", "unwrapped", "wrapped"]
 
@@ -125,10 +125,10 @@ def _wrap(raw: bytes, span: Span, options: Sequence[str], executable: str, name:
         return new if isinstance(new, str) else {span: _laid_out(new, raw, span)}
     inside = dict(members(raw, span[0]))
     before = [COMMAND, *options, "--", entry["command"]]
-    changes = {inside["command"]: encode(executable).encode()}
+    changes = {inside["command"]: to_bytes(executable)}
     prefix = ", ".join(encode(each) for each in before).encode()
     if "args" not in inside:
-        return {inside["command"]: encode(executable).encode() + b', "args": [' + prefix + b"]"}
+        return {inside["command"]: to_bytes(executable) + b', "args": [' + prefix + b"]"}
     start = inside["args"][0] + 1
     # The space marks an array that was there and empty: to unwrap leaves it, and drops one that was not there.
     changes[(start, start)] = prefix + (b", " if entry["args"] else b" ")
@@ -148,7 +148,7 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes]:
     value, args = inside["command"], inside["args"]
     prefix = ", ".join(encode(each) for each in arguments[: at + 1]).encode()
     text = raw[args[0] + 1 : args[1]]
-    changes = {value: encode(command).encode()}
+    changes = {value: to_bytes(command)}
     if not rest and raw[value[1] : args[0]] == b', "args": ' and text == prefix + b"]":
         return {**changes, (value[1], args[1]): b""}
     for ending in (b", ", b" "):

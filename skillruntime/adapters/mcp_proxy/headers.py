@@ -98,7 +98,7 @@ def routing_headers(method: str, params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def caller_of(headers: Iterable[tuple[bytes, bytes]], address: str) -> str:
-    """Return what tells one HTTP caller from another: its address, and every header that is not of one request."""
+    """Return what distinguishes HTTP callers: the address, and every header that is not of a single request."""
     own = sorted((key.lower(), value) for key, value in headers if not _PER_REQUEST.match(key.lower()))
     return hashlib.sha256(repr((address, own)).encode()).hexdigest()
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 import anyio
 
 from skillruntime.adapters.mcp_proxy.access import LOCAL_HOSTS, guarded
 from skillruntime.adapters.mcp_proxy.log import Write
-from skillruntime.adapters.mcp_proxy.middleware import App, McpProxy
+from skillruntime.adapters.mcp_proxy.middleware import App, McpProxy, Receive, Scope, SendMessage, respond
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client, reverse_proxy
 from skillruntime.adapters.mcp_proxy.stdio_app import StdioApp
 from skillruntime.errors import ToolNotAvailableError
 
-__all__ = ["Port", "serve"]
+__all__ = ["Port", "Upstream", "serve", "upstreams_in"]
 
 TOKEN_VARIABLE = "SKILLRUNTIME_MCP_TOKEN"
 GRACE = 2
@@ -27,56 +30,109 @@ GRACE = 2
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Where the proxy listens, and who may use it: *token* is asked for by default where it guards something."""
+    """Where the proxy listens, and who may use it: a token is asked for by default where it guards something."""
 
     host: str
     number: int
-    path: str = "/mcp"
     origins: tuple[str, ...] = ()
     ask_token: bool = True
 
 
-def serve(
-    server: Sequence[str],
-    port: Port,
-    *,
-    options: Options,
-    log: Write,
-    headers: Sequence[tuple[str, str]] = (),
-    environment: Mapping[str, str] = os.environ,
-) -> None:
-    """Serve until a signal ends it. *server* is a URL or a command; *headers* go to the URL with every request.
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A server behind the port: a URL or a command, served at *path*; *headers* go to the URL with every request."""
+
+    server: tuple[str, ...]
+    path: str = "/mcp"
+    headers: tuple[tuple[str, str], ...] = ()
+    environment: Mapping[str, str] | None = None
+    directory: str | None = None
+
+    @property
+    def is_url(self) -> bool:
+        return self.server[0].startswith(("http://", "https://"))
+
+
+def upstreams_in(servers: Mapping[str, Mapping[str, Any]]) -> list[Upstream]:
+    """Return the servers of a client's configuration file, each served at the path of its name.
+
+    >>> [each.path for each in upstreams_in({"git": {"command": "uvx", "args": ["mcp-server-git"]}})]
+    ['/git/mcp']
+
+    Raises:
+        ValueError: an entry has neither a command nor a URL.
+    """
+    found = []
+    for name, entry in servers.items():
+        path = f"/{name}/mcp"
+        if isinstance(entry.get("command"), str):
+            command = (entry["command"], *map(str, entry.get("args", ())))
+            environment = {**os.environ, **entry["env"]} if entry.get("env") else None
+            found.append(Upstream(command, path, (), environment, entry.get("cwd")))
+        elif isinstance(entry.get("url"), str):
+            found.append(Upstream((entry["url"],), path, tuple((entry.get("headers") or {}).items())))
+        else:
+            raise ValueError(f"{name} has neither a command nor a url")
+    return found
+
+
+def serve(upstreams: Sequence[Upstream], port: Port, *, options: Options, log: Write) -> None:
+    """Serve until a signal ends it.
 
     Raises:
         ToolNotAvailableError: the packages of the ``serve`` extra are missing.
     """
-    anyio.run(_serve, tuple(server), port, options, log, tuple(headers), environment)
+    anyio.run(_serve, upstreams, port, options, log)
 
 
-async def _serve(
-    server: tuple[str, ...],
-    port: Port,
-    options: Options,
-    log: Write,
-    headers: tuple[tuple[str, str], ...],
-    environment: Mapping[str, str],
-) -> None:
-    is_url = server[0].startswith(("http://", "https://"))
+async def _serve(upstreams: Sequence[Upstream], port: Port, options: Options, log: Write) -> None:
     # A remote server asks for its own token. Here one is asked for where the port would lend what only the user has:
     # a program of the user's, or the token that `headers` carry.
-    token = (environment.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)) if port.ask_token else None
-    token = None if is_url and not headers else token
-    if is_url:
-        async with http_client() as client:
-            app = reverse_proxy(client, server[0], headers)
-            path = urlsplit(server[0]).path or "/"
-            await _listen(McpProxy(app, options=options, log=log), port, path, token)
-        return
-    async with StdioApp(server, path=port.path) as stdio:
-        await _listen(McpProxy(stdio, options=options, log=log), port, port.path, token)
+    lends = any(each.headers or not each.is_url for each in upstreams)
+    token = (os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)) if port.ask_token and lends else None
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(http_client())
+        apps: dict[str, App] = {}
+        for each in upstreams:
+            if each.is_url:
+                target = reverse_proxy(client, each.server[0], each.headers)
+                own = urlsplit(each.server[0]).path or "/"
+                path = own if len(upstreams) == 1 else each.path
+                app = target if path == own else _at(own, target)
+            else:
+                app, path = await stack.enter_async_context(_stdio(each)), each.path
+            apps[path] = McpProxy(app, options=options, log=log)
+        # A single remote server also gets what clients ask for beside its path, such as its OAuth metadata.
+        alone = next(iter(apps.values())) if len(apps) == 1 and upstreams[0].is_url else None
+        await _listen(alone or _routed(apps), port, list(apps), token)
 
 
-async def _listen(app: App, port: Port, path: str, token: str | None) -> None:
+def _stdio(upstream: Upstream) -> StdioApp:
+    environment, directory = upstream.environment, upstream.directory
+    return StdioApp(upstream.server, path=upstream.path, environment=environment, directory=directory)
+
+
+def _at(path: str, app: App) -> App:
+    """Return *app* asked for *path*, whatever path was asked for here."""
+
+    async def moved(scope: Scope, receive: Receive, send: SendMessage) -> None:
+        await app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
+
+    return moved
+
+
+def _routed(apps: Mapping[str, App]) -> App:
+    async def routed(scope: Scope, receive: Receive, send: SendMessage) -> None:
+        app = apps.get(scope.get("path", "").rstrip("/"))
+        if app is not None:
+            await app(scope, receive, send)
+        elif scope["type"] == "http":
+            await respond(send, 404, b"")
+
+    return routed
+
+
+async def _listen(app: App, port: Port, paths: Sequence[str], token: str | None) -> None:
     try:
         import uvicorn
     except ImportError:
@@ -96,7 +152,19 @@ async def _listen(app: App, port: Port, path: str, token: str | None) -> None:
     )
     server = uvicorn.Server(config)
     shown = f"[{port.host}]" if ":" in port.host else port.host
-    print(f"Serving MCP at http://{shown}:{port.number}{path}", file=sys.stderr)  # noqa: T201  for the person
+    for path in paths:
+        print(f"Serving MCP at http://{shown}:{port.number}{quote(path)}", file=sys.stderr)  # noqa: T201  for the person
     if token is not None:
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)  # noqa: T201
-    await server.serve()
+    # uvicorn raises the signal again when it has shut down, which would leave the processes behind the port running.
+    server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_exit_on_signal, server)
+        await server.serve()
+        tasks.cancel_scope.cancel()
+
+
+async def _exit_on_signal(server: Any) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            server.should_exit = True

@@ -16,7 +16,7 @@ __all__ = ["Id", "Message", "concerns_the_proxy", "id_of", "quick_response", "re
 Id = tuple[str, Any]
 """A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are one."""
 
-_WATCHED = (b"tools/", b"initialize", b"cancelled", b"list_changed")
+_WATCHED = (b"tools/", b"initialize", b"cancelled", b"tasks/")
 _HEAD = re.compile(
     rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
 )

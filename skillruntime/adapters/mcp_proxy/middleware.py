@@ -27,7 +27,7 @@ from skillruntime.adapters.mcp_proxy.messages import Id, read_message
 from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.responses import Rewriter
 from skillruntime.adapters.mcp_proxy.session import CLIENT, MOST_REMEMBERED, SERVER, Pending, Send, Session
-from skillruntime.adapters.mcp_proxy.tools import Tools
+from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
 __all__ = ["App", "McpProxy", "read_body", "respond"]
 
@@ -49,6 +49,7 @@ class _Conversation:
     tools: Tools
     pending: dict[Id, Pending] = field(default_factory=dict)
     refused: deque[Id] = field(default_factory=lambda: deque(maxlen=MOST_REMEMBERED))
+    tasks: dict[Id, Tool] = field(default_factory=dict)
     initialized: bool = True
     client: str = ""
 
@@ -140,6 +141,7 @@ class McpProxy:
             tools=known.tools,
             pending=known.pending if shared else None,
             refused=known.refused if shared else None,
+            tasks=known.tasks,
             initialized=known.initialized,
             client=known.client,
         )

@@ -14,7 +14,7 @@ import httpx2
 
 from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import param_headers, routing_headers
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, encode, replaced
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message
 from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client
 from skillruntime.adapters.mcp_proxy.sse import Blocks, data_of, field_of
@@ -243,7 +243,7 @@ class _Remote:
     async def _fail(self, request: Message, code: int, text: str) -> None:
         if request.id is None:
             return
-        error = encode({"code": code, "message": text}).encode()
+        error = to_bytes({"code": code, "message": text})
         await self._write(request, b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request.part("id"), error))
 
     def _explain(self, response: httpx2.Response) -> str:

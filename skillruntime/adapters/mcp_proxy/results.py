@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from skillruntime.adapters.mcp_proxy.answers import tool_error
+from skillruntime.adapters.mcp_proxy.answers import tool_result
 from skillruntime.adapters.mcp_proxy.calls import cut
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, encode, members, replaced
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write
-from skillruntime.adapters.mcp_proxy.messages import Message
+from skillruntime.adapters.mcp_proxy.messages import Id, Message
 from skillruntime.adapters.mcp_proxy.tools import Tool
 
-__all__ = ["checked_result", "folded_page"]
+__all__ = ["checked_result", "folded_page", "task_of"]
 
 _UNFINISHED = ("input_required", "task")
 MOST_PLACES = 5
@@ -24,11 +24,17 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
     """
     if tool is None or tool.output is None:
         return None
+    span = message.parts.get("result", (0, 0))
     try:
-        result = decode(message.part("result"))
+        result = decode(message.raw[span[0] : span[1]])
+        if isinstance(result, dict) and "taskId" in result and isinstance(result.get("result"), dict):
+            # 2026-07-28: a finished task holds the result of its call
+            span, result = dict(members(message.raw, span[0]))["result"], result["result"]
     except Malformed:
         return None
     if not isinstance(result, dict) or result.get("isError") is True:
+        return None
+    if "taskId" in result:
         return None
     if "task" in result or result.get("resultType") in _UNFINISHED:
         return None
@@ -47,7 +53,20 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
     if mode != "refuse":
         return None
     text = f"{tool.name} ran, and its result is not what it promises: {'; '.join(places)}. Do not rely on it."
-    return tool_error(message.part("id"), cut(text), modern=modern) + message.raw[len(message.raw.rstrip()) :]
+    modern = modern or "resultType" in result
+    return replaced(message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))})
+
+
+def task_of(message: Message) -> Id | None:
+    """Return the id of the task that a call began, by its result; ``None`` where it began none."""
+    try:
+        result = decode(message.part("result"))
+    except Malformed:
+        return None
+    if not isinstance(result, dict):
+        return None
+    task = result["task"] if isinstance(result.get("task"), dict) else result
+    return ("string", task["taskId"]) if isinstance(task.get("taskId"), str) else None
 
 
 def folded_page(message: Message) -> bytes:
@@ -68,14 +87,14 @@ def folded_page(message: Message) -> bytes:
                 continue
             folded = {"type": "object", **fold_root(schema, partial(_resolve, schema))}
             if folded != schema and span:
-                changes[span] = encode(folded).encode()
+                changes[span] = to_bytes(folded)
     except Malformed:
         return raw
     return replaced(raw, changes) if changes else raw
 
 
 def _resolve(schema: object, reference: str) -> dict[str, object] | None:
-    """Return the subschema that a local *reference* leads to."""
+    """Return the subschema that a local *reference* names."""
     if not reference.startswith("#"):
         return None
     for step in reference.removeprefix("#").split("/")[1:]:

@@ -1,4 +1,4 @@
-"""The proxy between one client and one server, without I/O: messages in, messages out, to whom.
+"""The proxy between one client and one server, without I/O: messages in, and messages out to either side.
 
 What is not a ``tools/call``, nor the answer to one, passes with the same bytes and in order. A call is judged when it
 is read; only one whose schema is not known waits, until the proxy's own ``tools/list`` has been answered.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, refusal, with_repairs, with_state
-from skillruntime.adapters.mcp_proxy.calls import Fault, Note, Verdict, digest_of, judge, split_state
+from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, with_repairs, with_state
+from skillruntime.adapters.mcp_proxy.decisions import Decision, Known, Pending, decide_call
 from skillruntime.adapters.mcp_proxy.envelope import client_name, envelope_client, envelope_of
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, text_of
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, is_json, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
@@ -26,7 +26,7 @@ from skillruntime.adapters.mcp_proxy.messages import (
     split_batch,
 )
 from skillruntime.adapters.mcp_proxy.options import Options
-from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page
+from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page, task_of
 from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
 
 __all__ = ["CLIENT", "MOST_REMEMBERED", "SERVER", "Pending", "Send", "Session"]
@@ -41,37 +41,11 @@ MOST_LISTINGS = 3
 
 
 @dataclass(slots=True)
-class Pending:
-    """A request that was forwarded and whose answer matters."""
-
-    kind: str  # call, list
-    tool: Tool | None = None
-    name: str = ""
-    notes: tuple[Note, ...] = ()
-    digest: str = ""
-    modern: bool = False
-    retried: bool = False
-    listing: Listing | None = None
-
-
-@dataclass(slots=True)
 class _Batch:
     """A batch of which some calls were refused: their answers go into the batch that answers the others."""
 
     ids: set[Id]
     answers: list[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """What is to become of one message: forwarded as *raw*, answered, or neither; or it waits for the schema."""
-
-    raw: bytes | None = None
-    answer: bytes | None = None
-    waits: bool = False
-    pending: Pending | None = None
-    verdict: Verdict | None = None
-    name: str = ""
 
 
 @dataclass(slots=True)
@@ -82,7 +56,7 @@ class _Held:
 
 
 class Session:
-    """One conversation. *tools*, *pending* and *refused* may be shared with other connections of the same conversation.
+    """One conversation. Its other connections may share *tools*, *pending*, *refused* and *tasks*.
 
     *new_id* gives the ids of the proxy's own requests, which no client can have used.
     """
@@ -95,6 +69,7 @@ class Session:
         tools: Tools | None = None,
         pending: dict[Id, Pending] | None = None,
         refused: deque[Id] | None = None,
+        tasks: dict[Id, Tool] | None = None,
         new_id: Callable[[], str] | None = None,
         initialized: bool = False,
         client: str = "",
@@ -110,6 +85,8 @@ class Session:
         self._refused: deque[Id] = refused if refused is not None else deque(maxlen=MOST_REMEMBERED)
         self._batches: list[_Batch] = []
         self._own: dict[Id, Listing] = {}
+        self._late: set[Id] = set()
+        self._tasks: dict[Id, Tool] = tasks if tasks is not None else {}
         self._own_meta: dict[str, Any] | None = None
         self._listings = 0
         self.waits = 0
@@ -136,6 +113,8 @@ class Session:
             messages = [read_message(raw[a:b]) for a, b in spans] if spans is not None else [read_message(raw)]
         except Malformed:
             return [(SERVER, raw)]  # the server answers what is not JSON, as it would without the proxy
+        if spans is not None and not is_json(raw):
+            return [(SERVER, raw)]
         return self._admit(raw, messages, is_batch=spans is not None)
 
     def from_server(self, raw: bytes) -> list[Send]:
@@ -156,6 +135,7 @@ class Session:
 
     def give_up_listing(self) -> list[Send]:
         """Forward the calls that wait, unchecked: the server does not answer ``tools/list``."""
+        self._late |= self._own.keys()
         self._own.clear()
         self.tools.unlistable = True
         self._log({"event": "unlistable", "reason": "the server did not answer tools/list in time"})
@@ -179,7 +159,7 @@ class Session:
             return [] if decision.raw is None else [(SERVER, decision.raw)]
         return self._admit_batch(raw, messages, decisions)
 
-    def _admit_batch(self, raw: bytes, messages: list[Message], decisions: list[_Decision]) -> list[Send]:
+    def _admit_batch(self, raw: bytes, messages: list[Message], decisions: list[Decision]) -> list[Send]:
         answers = [each.answer for each in decisions if each.answer is not None]
         kept = [(message, each.raw) for message, each in zip(messages, decisions, strict=True) if each.raw is not None]
         ids = {message.id for message, _ in kept if message.id is not None and message.method is not None}
@@ -195,100 +175,38 @@ class Session:
             sends.append((CLIENT, b"[" + b",".join(answers) + b"]"))
         return sends
 
-    def _decide(self, message: Message, *, final: bool) -> _Decision:
+    def _decide(self, message: Message, *, final: bool) -> Decision:
         match message.method:
             case "tools/call":
-                return self._decide_call(message, final=final)
+                may_list = not final and not self.tools.unlistable
+                return decide_call(message, Known(self.options, self.tools, self.initialized, may_list))
             case "notifications/cancelled":
                 return self._decide_cancel(message)
             case "tools/list" if message.id is not None:
-                return _Decision(message.raw, pending=Pending("list", listing=self._listing_of(message)))
-        return _Decision(message.raw)
+                return Decision(message.raw, pending=Pending("list", listing=self._listing_of(message)))
+            case "tasks/result" | "tasks/get" if self._tasks:
+                tool = self._tasks.get(id_of(message.param("taskId")) or ("", None))
+                return Decision(message.raw, pending=Pending("task", tool) if tool else None)
+        return Decision(message.raw)
 
-    def _decide_call(self, message: Message, *, final: bool) -> _Decision:
-        span = message.params.get("name")
-        name = text_of(message.raw, span) if span else None
-        if name is None:
-            return _Decision(message.raw)
-        modern = envelope_of(message) is not None
-        if message.repeated is not None:
-            fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
-            return self._refuse(message, name, Verdict(faults=(fault,)), modern)
-        if "requestState" in message.params:
-            return self._decide_retry(message, name, modern, final=final)
-        can_list = not final and not self.tools.unlistable and (self.initialized or modern)
-        tool, verdict = self._judge(message, name)
-        if can_list and not self.tools.fresh and (verdict is None or verdict.outcome != "passed"):
-            return _Decision(waits=True)
-        verdict = verdict or Verdict(unchecked="the tool is not listed")
-        if verdict.faults:
-            return self._refuse(message, name, verdict, modern)
-        pending = Pending("call", tool, name, verdict.notes, modern=modern)
-        raw = message.raw
-        if verdict.notes and tool is not None:
-            raw = _repaired(message, tool.name, verdict)
-            pending.digest = digest_of(tool.name, verdict.arguments or message.param("arguments"))
-        return _Decision(raw, pending=pending, verdict=verdict, name=name)
-
-    def _judge(self, message: Message, name: str) -> tuple[Tool | None, Verdict | None]:
-        """Return the tool that is called and the verdict; no verdict where the tool is not known."""
-        policy = self.options.of(name).policy
-        tool = self.tools.find(name)
-        notes: tuple[Note, ...] = ()
-        if tool is None and policy not in ("strict", "off"):
-            meant = self.tools.meant_by(name)
-            if meant is not None:
-                tool, policy = self.tools.find(meant), self.options.of(meant).policy
-                notes = (Note("", "tool-name", encode(name), encode(meant)),)
-        if tool is None:
-            return None, None
-        verdict = judge(tool, message.param("arguments"), policy)
-        return tool, replace(verdict, notes=(*notes, *verdict.notes)) if notes else verdict
-
-    def _decide_retry(self, message: Message, name: str, modern: bool, *, final: bool) -> _Decision:
-        """Decide a call that answers an ``input_required`` result: it gets the repair of its first round, or none."""
-        span = message.params["requestState"]
-        state = text_of(message.raw, span)
-        digest, own = split_state(state) if state is not None else (None, "")
-        pending = Pending("call", self.tools.find(name), name, modern=modern, retried=True)
-        if digest is None:
-            return _Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
-        unmarked = {span: encode(own).encode()}
-        tool, verdict = self._judge(message, name)
-        if verdict is not None and tool is not None and not verdict.faults:
-            arguments = verdict.arguments or message.param("arguments")
-            if digest_of(tool.name, arguments) == digest:
-                pending.notes, pending.digest = verdict.notes, digest
-                raw = _repaired(message, tool.name, verdict, unmarked)
-                return _Decision(raw, pending=pending, verdict=verdict, name=name)
-        if not final and not self.tools.unlistable and not self.tools.fresh:
-            return _Decision(waits=True)
-        raw = changed(message, unmarked)
-        return _Decision(raw, pending=pending, verdict=Verdict(unchecked="a retry under another schema"), name=name)
-
-    def _refuse(self, message: Message, name: str, verdict: Verdict, modern: bool) -> _Decision:
-        # A call without an id is a notification: it gets no answer, and is not forwarded either.
-        answer = refusal(message, name, verdict.faults, modern=modern) if message.id is not None else None
-        return _Decision(answer=answer, verdict=verdict, name=name)
-
-    def _decide_cancel(self, message: Message) -> _Decision:
+    def _decide_cancel(self, message: Message) -> Decision:
         """Swallow the cancel of a call that was never forwarded; one that waits is dropped with it."""
         key = id_of(message.param("requestId"))
         if key is None:
-            return _Decision(message.raw)
+            return Decision(message.raw)
         if key in self._refused:
-            return _Decision()
+            return Decision()
         for held in self._held:
             if key in held.ids and not held.is_batch:
                 self._held.remove(held)
-                return _Decision()
+                return Decision()
             if key in held.ids:  # forwarded with the batch, and cancelled right after it
                 self._held.insert(self._held.index(held) + 1, _Held(message.raw))
-                return _Decision()
+                return Decision()
         self.pending.pop(key, None)
-        return _Decision(message.raw)
+        return Decision(message.raw)
 
-    def _commit(self, message: Message, decision: _Decision) -> None:
+    def _commit(self, message: Message, decision: Decision) -> None:
         """Note what was decided: what is forwarded, whose answer matters, and what the log says."""
         if message.method == "notifications/initialized":
             self.initialized = True
@@ -325,7 +243,7 @@ class Session:
         if listing.cursor is not None:
             params["cursor"] = listing.cursor
         request = {"jsonrpc": "2.0", "id": own_id, "method": "tools/list", **({"params": params} if params else {})}
-        return SERVER, encode(request).encode()
+        return SERVER, to_bytes(request)
 
     def _page_listed(self, message: Message, listing: Listing) -> list[Send]:
         result = _result(message)
@@ -364,9 +282,10 @@ class Session:
         """Whether *raw* is seen at once to be something that passes: most is, and costs no scan of its body."""
         response = quick_response(raw)
         if response is None:
-            return not self.pending and not self._own and b"list_changed" not in raw and b"\\" not in raw
+            watches = self.pending or self._own or self._late or self._batches
+            return not watches and b"list_changed" not in raw and b"\\" not in raw
         key, kind = response
-        if key in self._own or self._batches:
+        if key in self._own or key in self._late or self._batches:
             return False
         pending = self.pending.get(key)
         if pending is None:
@@ -381,6 +300,8 @@ class Session:
         listing = self._own.pop(message.id, None) if message.id and message.method is None else None
         if listing is not None:
             return self._page_listed(message, listing)
+        if self._is_late(message):
+            return []
         raw = self._passed_on(message)
         batch = self._batch_with([message])
         if batch is None:
@@ -396,7 +317,7 @@ class Session:
             listing = self._own.pop(message.id, None) if message.id and message.method is None else None
             if listing is not None:
                 sends += self._page_listed(message, listing)
-            else:
+            elif not self._is_late(message):
                 kept.append(self._passed_on(message))
         batch = self._batch_with(messages)
         if batch is not None:
@@ -407,6 +328,13 @@ class Session:
         if not kept:
             return sends
         return [(CLIENT, b"[" + b",".join(kept) + b"]" + raw[len(raw.rstrip()) :]), *sends]
+
+    def _is_late(self, message: Message) -> bool:
+        """Whether *message* answers a request of the proxy's own that it waits for no longer."""
+        if message.id is None or message.method is not None or message.id not in self._late:
+            return False
+        self._late.discard(message.id)
+        return True
 
     def _batch_with(self, messages: list[Message]) -> _Batch | None:
         ids = {each.id for each in messages if each.method is None}
@@ -429,15 +357,23 @@ class Session:
                 return message.raw
             self._log({"event": "converted", "tool": pending.name, "client": self.client})
             return converted
-        options = self.options.of(pending.name)
-        if options.check_output != "off":
-            refused = checked_result(message, pending.tool, options.check_output, self._log, modern=pending.modern)
+        mode = self.options.of(pending.tool.name if pending.tool else pending.name).check_output
+        if mode != "off" and pending.tool is not None:
+            task = task_of(message)
+            if task is not None and pending.kind == "call":
+                self._tasks[task] = pending.tool
+                while len(self._tasks) > MOST_REMEMBERED:
+                    del self._tasks[next(iter(self._tasks))]
+            refused = checked_result(message, pending.tool, mode, self._log, modern=pending.modern)
             if refused is not None:
                 return refused
         if not pending.notes:
             return message.raw
-        marked = with_state(message, pending.digest) if pending.digest else {}
-        return changed(message, with_repairs(message, pending.notes), marked)
+        try:
+            marked = with_state(message, pending.digest) if pending.digest else {}
+            return changed(message, with_repairs(message, pending.notes), marked)
+        except Malformed:
+            return message.raw
 
     def _learned(self, message: Message, pending: Pending) -> bytes:
         result = _result(message)
@@ -446,19 +382,6 @@ class Session:
         if pending.listing is not None:
             self.tools.add_page(pending.listing, result)
         return folded_page(message) if self.options.fold else message.raw
-
-
-def _repaired(message: Message, name: str, verdict: Verdict, more: dict[Span, bytes] | None = None) -> bytes:
-    """Return the call with the name and the arguments that it is forwarded with."""
-    changes: dict[Span, bytes] = dict(more or {})
-    if text_of(message.raw, message.params["name"]) != name:
-        changes[message.params["name"]] = encode(name).encode()
-    if verdict.arguments is not None and "arguments" in message.params:
-        changes[message.params["arguments"]] = verdict.arguments
-    elif verdict.arguments is not None:
-        end = message.params["name"][1]
-        changes[(end, end)] = b',"arguments":' + verdict.arguments
-    return changed(message, changes)
 
 
 def _result(message: Message) -> dict[str, Any] | None:

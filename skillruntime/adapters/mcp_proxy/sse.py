@@ -14,7 +14,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class Blocks:
-    """Splits a stream into events with all their bytes; what is no whole event yet is kept.
+    """Splits a stream into events with all their bytes; an incomplete one is kept.
 
     >>> blocks = Blocks()
     >>> blocks.feed(b"data: 1\\r"), blocks.feed(b"\\n\\r\\n: ping\\n\\ndata"), blocks.rest()

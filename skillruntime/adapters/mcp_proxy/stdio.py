@@ -162,15 +162,19 @@ def relay(
     both = _Relay(session, writers)
 
     def from_client() -> None:
-        both.pump(stdin, session.from_client, SERVER)
-        both.wait_for_calls()
-        writers[SERVER].close()
+        try:
+            both.pump(stdin, session.from_client, SERVER)
+            both.wait_for_calls()
+        finally:
+            writers[SERVER].close()
 
     def from_server() -> None:
-        both.pump(server_out, session.from_server, CLIENT)
-        writers[CLIENT].close()
-        writers[CLIENT].thread.join()
-        ended.set()
+        try:
+            both.pump(server_out, session.from_server, CLIENT)
+            writers[CLIENT].close()
+            writers[CLIENT].thread.join()
+        finally:
+            ended.set()
 
     for run in (from_client, from_server):
         threading.Thread(target=run, daemon=True).start()

@@ -13,7 +13,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -24,7 +24,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import header
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, encode, members, replaced
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, members, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
 from skillruntime.adapters.mcp_proxy.middleware import Receive, Scope, SendMessage, read_body, respond
 from skillruntime.adapters.mcp_proxy.sse import event
@@ -84,8 +84,17 @@ class _Process:
 class StdioApp:
     """The application; use it as an async context manager, which ends every process at its end."""
 
-    def __init__(self, command: Sequence[str], *, path: str = "/mcp") -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        path: str = "/mcp",
+        environment: Mapping[str, str] | None = None,
+        directory: str | None = None,
+    ) -> None:
         self._command = list(command)
+        self._environment = environment
+        self._directory = directory
         self._path = path
         self._sessions: dict[str, _Process] = {}
         self._shared: _Process | None = None
@@ -133,6 +142,16 @@ class StdioApp:
         except Malformed:
             await respond(send, 400, _error(b"null", -32700, "Parse error"))
             return
+        try:
+            await self._dispatch(session_id, body, messages, receive, send)
+        except FileNotFoundError as error:
+            text = f"The MCP server cannot be started: {error}"
+            await respond(send, 502, _error(messages[0].part("id") or b"null", -32000, text))
+
+    async def _dispatch(
+        self, session_id: str | None, body: bytes, messages: list[Message], receive: Receive, send: SendMessage
+    ) -> None:
+        """Find or start the process that the messages are for, and forward them."""
         methods = {each.method for each in messages}
         headers: list[tuple[bytes, bytes]] = []
         if session_id is not None:
@@ -190,17 +209,17 @@ class StdioApp:
                 [(_, own_id)] = exchange.waits
                 cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": own_id}}
                 with anyio.CancelScope(shield=True), anyio.move_on_after(1):
-                    await process.write(encode(cancel).encode())
+                    await process.write(to_bytes(cancel))
 
     def _with_own_ids(self, message: Message, exchange: _Exchange) -> bytes:
         """Return the request with an id, and a progress token, that only this exchange has."""
         own = f"http-{next(self._numbers)}"
         exchange.given, exchange.waits = message.part("id"), {("string", own)}
-        changes: dict[Span, bytes] = {message.parts["id"]: encode(own).encode()}
+        changes: dict[Span, bytes] = {message.parts["id"]: to_bytes(own)}
         if _token_of(message) is not None:
             token = dict(members(message.raw, message.params["_meta"][0]))["progressToken"]
             exchange.token, exchange.given_token = ("string", own), message.raw[token[0] : token[1]]
-            changes[token] = encode(own).encode()
+            changes[token] = to_bytes(own)
         return replaced(message.raw, changes)
 
     async def _answer(
@@ -254,7 +273,13 @@ class StdioApp:
 
     async def _start(self, *, shared: bool) -> _Process:
         child = await anyio.open_process(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None, start_new_session=True
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None,
+            start_new_session=True,
+            env=self._environment,
+            cwd=self._directory,
         )
         process = _Process(child, shared, math.inf)
         self._tasks.start_soon(self._read, process)
@@ -293,7 +318,8 @@ class StdioApp:
         while True:
             await anyio.sleep(60)
             for session_id, process in list(self._sessions.items()):
-                if time.monotonic() - process.used > IDLE_SECONDS:
+                in_use = process.exchanges or process.listener is not None
+                if not in_use and time.monotonic() - process.used > IDLE_SECONDS:
                     await self._end(self._sessions.pop(session_id))
 
 
@@ -381,7 +407,7 @@ def _token_of(message: Message) -> Id | None:
 
 
 def _error(request_id: bytes, code: int, text: str) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, encode({"code": code, "message": text}).encode())
+    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
 
 
 def _signal(pid: int, name: str) -> None:

@@ -95,9 +95,10 @@ class Tools:
 
     def add_page(self, listing: Listing, result: Mapping[str, Any]) -> bool:
         """Add one page to *listing*; return whether it was the last one."""
+        tools = result.get("tools")
         page = {
             each["name"]: each
-            for each in result.get("tools") or ()
+            for each in (tools if isinstance(tools, list) else ())
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         }
         listing.definitions.update(page)

@@ -1,0 +1,94 @@
+"""The proxy inside a Python program: around the client session that a framework calls tools with."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from skillruntime.adapters.mcp_proxy.answers import REPAIRS_KEY, note_fields
+from skillruntime.adapters.mcp_proxy.calls import Verdict, judge, refusal_text
+from skillruntime.adapters.mcp_proxy.json_text import decode, to_bytes
+from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
+from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
+
+__all__ = ["enforce"]
+
+SessionT = TypeVar("SessionT")
+MOST_PAGES = 100
+
+
+def enforce(session: SessionT, *, options: Options | None = None, log: Write = silent) -> SessionT:
+    """Return *session*, an ``mcp.ClientSession`` or ``mcp.Client``, whose ``call_tool`` is enforced from now on.
+
+    Arguments that can be repaired are, and the result's ``meta`` says how. A call that cannot be is answered with a
+    result that has ``isError``, and is not sent. The session itself is changed, and not wrapped: frameworks
+    (LangChain's MCP adapters, ADK) look at its type. To enforce one twice does nothing more.
+    """
+    target: Any = session
+    if not hasattr(target.call_tool, "enforced_by"):
+        enforced = _Enforced(target, options or Options(), log)
+
+        async def call_tool(name: str, arguments: dict[str, Any] | None = None, *rest: Any, **more: Any) -> Any:
+            return await enforced.call(name, arguments, *rest, **more)
+
+        call_tool.enforced_by = enforced  # type: ignore[attr-defined]  # a mark for the second time
+        target.call_tool = call_tool
+    return session
+
+
+class _Enforced:
+    def __init__(self, session: Any, options: Options, log: Write) -> None:
+        self._call = session.call_tool
+        self._list = session.list_tools
+        self._options = options
+        self._log = log
+        self._tools = Tools()
+
+    async def call(self, name: str, arguments: dict[str, Any] | None, *rest: Any, **more: Any) -> Any:
+        """Call a tool with the arguments that it accepts, or return the refusal."""
+        try:
+            text = to_bytes(arguments) if arguments is not None else b""
+        except (TypeError, ValueError, RecursionError):  # not JSON: the session says so
+            return await self._call(name, arguments, *rest, **more)
+        tool, verdict = self._judge(name, text)
+        is_retry = more.get("request_state") is not None
+        if verdict.outcome != "passed" and not is_retry:
+            # The session shows no list_changed: a call that does not fit is judged by the list of this moment.
+            await self._relist()
+            tool, verdict = self._judge(name, text)
+        self._log(call_entry(name, verdict, client="", values=self._options.log_values))
+        if verdict.faults and not is_retry:
+            return _refused(name, verdict)
+        if not verdict.notes or tool is None:
+            return await self._call(name, arguments, *rest, **more)
+        new = decode(verdict.arguments) if verdict.arguments is not None else arguments
+        result = await self._call(tool.name, new, *rest, **more)
+        if hasattr(result, "meta"):
+            repairs = [note_fields(note) for note in verdict.notes]
+            result.meta = {**(result.meta or {}), REPAIRS_KEY: repairs}
+        return result
+
+    def _judge(self, name: str, text: bytes) -> tuple[Tool | None, Verdict]:
+        meant = name if self._tools.find(name) else self._tools.meant_by(name)
+        tool = self._tools.find(meant) if meant else None
+        if tool is None:
+            return None, Verdict(unchecked="the tool is not listed")
+        verdict = judge(tool, text, self._options.of(tool.name).policy)
+        return tool, verdict if tool.name == name else verdict.renamed(name, tool.name)
+
+    async def _relist(self) -> None:
+        listing = self._tools.start()
+        cursor = None
+        for _ in range(MOST_PAGES):
+            page = await self._list(**({"cursor": cursor} if cursor else {}))
+            result = page.model_dump(by_alias=True, mode="json", exclude_none=True)
+            if self._tools.add_page(listing, result):
+                return
+            cursor = result["nextCursor"]
+
+
+def _refused(name: str, verdict: Verdict) -> Any:
+    from mcp.types import CallToolResult
+
+    content = [{"type": "text", "text": refusal_text(name, verdict.faults)}]
+    return CallToolResult.model_validate({"content": content, "isError": True})

@@ -1,0 +1,134 @@
+"""One message of the client, decided: forwarded, changed or as it is, answered, or kept until its schema is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skillruntime.adapters.mcp_proxy.answers import changed, refusal
+from skillruntime.adapters.mcp_proxy.calls import Fault, Note, Verdict, digest_of, judge, split_state
+from skillruntime.adapters.mcp_proxy.envelope import envelope_of
+from skillruntime.adapters.mcp_proxy.json_text import Span, is_json, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.messages import Message
+from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
+
+__all__ = ["Decision", "Known", "Pending", "decide_call"]
+
+
+@dataclass(slots=True)
+class Pending:
+    """A request that was forwarded and whose answer matters."""
+
+    kind: str  # call, list, task
+    tool: Tool | None = None
+    name: str = ""
+    notes: tuple[Note, ...] = ()
+    digest: str = ""
+    modern: bool = False
+    retried: bool = False
+    listing: Listing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to become of one message: forwarded as *raw*, answered, or neither; or it waits for the schema."""
+
+    raw: bytes | None = None
+    answer: bytes | None = None
+    waits: bool = False
+    pending: Pending | None = None
+    verdict: Verdict | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a call is decided by. *may_list* says whether the proxy may still ask for the tools."""
+
+    options: Options
+    tools: Tools
+    initialized: bool
+    may_list: bool
+
+
+def decide_call(message: Message, known: Known) -> Decision:
+    span = message.params.get("name")
+    name = text_of(message.raw, span) if span else None
+    if name is None:
+        return Decision(message.raw)
+    modern = envelope_of(message) is not None
+    if message.repeated is not None and is_json(message.raw):
+        fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
+        return _refuse(message, name, Verdict(faults=(fault,)), modern)
+    if "requestState" in message.params:
+        return _decide_retry(message, name, known)
+    can_list = known.may_list and (known.initialized or modern)
+    tool, verdict = _judge(message, name, known)
+    if can_list and not known.tools.fresh and (verdict is None or verdict.outcome != "passed"):
+        return Decision(waits=True)
+    verdict = verdict or Verdict(unchecked="the tool is not listed")
+    if (verdict.faults or verdict.notes) and not is_json(message.raw):
+        return Decision(message.raw)
+    if verdict.faults:
+        return _refuse(message, name, verdict, modern)
+    pending = Pending("call", tool, name, verdict.notes, modern=modern)
+    raw = message.raw
+    if verdict.notes and tool is not None:
+        raw = _repaired(message, tool.name, verdict)
+        pending.digest = digest_of(tool.name, verdict.arguments or message.param("arguments"))
+    return Decision(raw, pending=pending, verdict=verdict, name=name)
+
+
+def _judge(message: Message, name: str, known: Known) -> tuple[Tool | None, Verdict | None]:
+    """Return the tool that is called and the verdict; no verdict where the tool is not known."""
+    policy = known.options.of(name).policy
+    tool, meant = known.tools.find(name), None
+    if tool is None and policy not in ("strict", "off"):
+        meant = known.tools.meant_by(name)
+        if meant is not None:
+            tool, policy = known.tools.find(meant), known.options.of(meant).policy
+    if tool is None:
+        return None, None
+    verdict = judge(tool, message.param("arguments"), policy)
+    return tool, verdict.renamed(name, meant) if meant is not None else verdict
+
+
+def _decide_retry(message: Message, name: str, known: Known) -> Decision:
+    """Decide a call that answers an ``input_required`` result: it gets the repair of its first round, or none."""
+    span = message.params["requestState"]
+    state = text_of(message.raw, span)
+    digest, own = split_state(state) if state is not None else (None, "")
+    pending = Pending("call", known.tools.find(name), name, modern=True, retried=True)
+    if digest is None or not is_json(message.raw):
+        return Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
+    unmarked = {span: to_bytes(own)}
+    tool, verdict = _judge(message, name, known)
+    if verdict is not None and tool is not None and not verdict.faults:
+        arguments = verdict.arguments or message.param("arguments")
+        if digest_of(tool.name, arguments) == digest:
+            pending.notes, pending.digest = verdict.notes, digest
+            raw = _repaired(message, tool.name, verdict, unmarked)
+            return Decision(raw, pending=pending, verdict=verdict, name=name)
+    if known.may_list and not known.tools.fresh:
+        return Decision(waits=True)
+    raw = changed(message, unmarked)
+    return Decision(raw, pending=pending, verdict=Verdict(unchecked="a retry under another schema"), name=name)
+
+
+def _refuse(message: Message, name: str, verdict: Verdict, modern: bool) -> Decision:
+    # A call without an id is a notification: it gets no answer, and is not forwarded either.
+    answer = refusal(message, name, verdict.faults, modern=modern) if message.id is not None else None
+    return Decision(answer=answer, verdict=verdict, name=name)
+
+
+def _repaired(message: Message, name: str, verdict: Verdict, more: dict[Span, bytes] | None = None) -> bytes:
+    """Return the call with the name and the arguments that it is forwarded with."""
+    changes: dict[Span, bytes] = dict(more or {})
+    if text_of(message.raw, message.params["name"]) != name:
+        changes[message.params["name"]] = to_bytes(name)
+    if verdict.arguments is not None and "arguments" in message.params:
+        changes[message.params["arguments"]] = verdict.arguments
+    elif verdict.arguments is not None:
+        end = message.params["name"][1]
+        changes[(end, end)] = b',"arguments":' + verdict.arguments
+    return changed(message, changes)
