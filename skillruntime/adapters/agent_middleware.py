@@ -321,9 +321,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         declared = []
         for name in active_skills(state, self._max_active):
             metadata = catalog.get(name)
-            fields = {} if metadata is None else metadata.frontmatter
-            if metadata is not None and ("allowed-tools" in fields or "allowed_tools" in fields):
-                declared.append(metadata.allowed_tools)
+            frontmatter = None if metadata is None else metadata.read_frontmatter()
+            if frontmatter is not None and frontmatter.restricts_tools:
+                declared.append(frontmatter.allowed_tools)
         return bool(declared), [entry for entries in declared for entry in entries]
 
     def _must_ask(self, request: ToolCallRequest) -> bool:

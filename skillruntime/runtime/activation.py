@@ -10,6 +10,7 @@ from typing import Any
 
 from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.visible_text import framed, visible_line
 from skillruntime.contract.contract import Contract
 
 __all__ = ["ActiveSkill", "as_text", "digest_of", "fingerprint", "identity_of", "render_activation"]
@@ -51,21 +52,23 @@ def render_activation(
     *to_tool_name* gives the name under which the model calls a tool. With *to_schema* the schema of each tool's
     arguments is in the text, for models that call all of them through one tool.
     """
-    parts = [f'<skill name="{active.name}">', active.body.strip(), "</skill>"]
+    parts = [framed("skill", active.body.strip(), name=active.name)]
     if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")
         parts += [f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources]
     if active.contracts:
         parts.append("Callable:")
     for name, contract in active.contracts.items():
-        parts.append(f"- {to_tool_name(name)}: {contract.description}")
+        parts.append(f"- {to_tool_name(name)}: {visible_line(contract.description)}")
         if to_schema is not None:
             parts.append(f"  arguments: {as_text(to_schema(contract))}")
     return "\n".join(parts)
 
 
 def fingerprint(active: ActiveSkill) -> str:
-    """Return a digest of the skill's instructions and contracts; it changes whenever one of them does."""
+    """Return what identifies this edition of the skill: a digest of its files, or of its functions' contracts."""
+    if active.skill is not None:
+        return active.skill.digest()  # of bytes: nothing is parsed or compiled for it
     contracts = {name: contract.to_dict() for name, contract in active.contracts.items()}
     return digest_of(f"{active.body}\0{as_text(contracts)}")
 

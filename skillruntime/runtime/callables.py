@@ -5,7 +5,7 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +24,6 @@ from skillruntime.errors import (
 from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
-from skillruntime.runtime.scripts import ScriptRunner
 
 __all__ = ["Callables"]
 
@@ -34,9 +33,11 @@ _MOST_KEPT = 10_000  # skills are few, but a model can write any number of versi
 class Callables:
     """Finds the contract and the runner of a name; both are kept until the catalog or a function changes."""
 
-    def __init__(self, catalog: SkillCatalog, factories: Sequence[RunnerFactory], environment: Sequence[str]) -> None:
+    def __init__(
+        self, catalog: SkillCatalog, factories: Sequence[RunnerFactory], run_script: Callable[[Skill, Contract], Runner]
+    ) -> None:
         self._factories = tuple(factories)
-        self._environment = tuple(environment)
+        self._run_script = run_script
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
         self._targets: dict[str, Target] = {}
@@ -168,7 +169,7 @@ class Callables:
                 if (runner := factory(skill, contract)) is not None:
                     return runner
             if contract.run.get("script"):
-                return ScriptRunner(skill, contract, self._environment)
+                return self._run_script(skill, contract)
         raise ToolNotAvailableError(
             f"{contract.name!r} cannot run here: its contract names no script and the host registered no function",
             suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",

@@ -49,6 +49,8 @@ class CallContext:
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     deadline: float | None = None
     call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    execution: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What a runner says of how it ran: ``sandbox`` (its level), and ``stopped`` after a cancellation."""
 
     @property
     def workspace(self) -> Path:

@@ -38,7 +38,8 @@ from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, con
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.reported_status import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, RunnerFactory
-from skillruntime.runtime.scripts import environment_asked
+from skillruntime.runtime.sandbox.protocol import Sandbox
+from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import TokenLimits
@@ -75,7 +76,9 @@ class SkillRuntime:
     *approve* is asked before an untrusted skill's script runs; without it such a script is refused. *runners* are
     factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
     see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
-    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None means no deadline.
+    *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
+    ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
+    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None is no deadline.
     *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
     typed functions to add as skills.
     """
@@ -90,10 +93,13 @@ class SkillRuntime:
         workspace: str | os.PathLike[str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
         environment: Sequence[str] = (),
+        sandbox: str | Sandbox = "auto",
+        sandbox_trusted: bool = False,
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
     ) -> None:
-        self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, environment)
+        start = partial(ScriptRunner, environment=tuple(environment), sandbox=sandbox, sandbox_trusted=sandbox_trusted)
+        self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
         self._approve = approve
         self._workspace = Workspace(workspace)
@@ -438,7 +444,8 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     annotations = prepared.target.contract.annotations
     is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
     # A plain function runs on in its thread (Python cannot kill a thread), so the model must not repeat it blindly.
-    has_stopped = bool(getattr(prepared.target.runner, "stops_when_cancelled", False))
+    promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
+    has_stopped = bool(prepared.execution.get("stopped", promised))
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:

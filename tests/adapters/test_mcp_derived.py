@@ -76,12 +76,12 @@ def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Pa
 
 
 def test_without_deriving_no_tool_is_listed(skills: Path) -> None:
-    """``discover(..., derive=False)`` leaves a skill that has no contract without tools."""
+    """``discover(..., derive_contracts=False)`` leaves a skill that has no contract without tools."""
 
     async def steps(client: Client) -> Any:
         return [tool.name for tool in (await client.list_tools()).tools]
 
-    names = joined(SkillRuntime(discover(skills, trusted=True, derive=False)), steps)
+    names = joined(SkillRuntime(discover(skills, trusted=True, derive_contracts=False)), steps)
     assert names == ["load_skill", "read_skill_resource"]
 
 
