@@ -1,4 +1,4 @@
-"""Skills in Google's Agent Development Kit: each definition becomes a ``BaseTool`` with its JSON Schema.
+"""Skills in Google's Agent Development Kit: one toolset.
 
 ``--model gemini-2.5-flash`` uses a key; without, a ``BaseLlm`` of the kit plays a script.
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -15,11 +14,10 @@ from typing import Any
 from google.adk.agents import Agent
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import InMemoryRunner
-from google.adk.tools import BaseTool
 from google.genai import types
 
 from skillruntime import SkillRuntime, discover
-from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.adapters.adk import SkillToolset
 
 HERE = Path(__file__).parent
 
@@ -41,34 +39,15 @@ class Scripted(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=[self.turns.pop(0)]))
 
 
-class SkillAdkTool(BaseTool):
-    """One tool of the skills."""
-
-    def __init__(self, skills: SkillTools, declaration: dict[str, Any]) -> None:
-        super().__init__(name=declaration["name"], description=declaration["description"])
-        self._skills = skills
-        self._own_declaration = types.FunctionDeclaration(**declaration)
-
-    def _get_declaration(self) -> types.FunctionDeclaration:
-        return self._own_declaration
-
-    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
-        """Call the skill; the envelope is the answer."""
-        response = await self._skills.call(self.name, args)
-        return json.loads(response.to_json())
-
-
 async def main() -> None:
-    skills = SkillTools(SkillRuntime(discover(HERE / "skills", trusted=True)))
+    runtime = SkillRuntime(discover(HERE / "skills", trusted=True))
     turns = [
         call("load_skill", name="unit-converter"),
         call("unit-converter", value="26.2", **{"from": "mi", "to": "KM"}),
         types.Part(text="A marathon is about 42.16 km."),
     ]
     model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else Scripted(model="scripted", turns=turns)
-    declarations = skills.to_gemini()[0]["function_declarations"]
-    tools: list[Any] = [SkillAdkTool(skills, declaration) for declaration in declarations]
-    agent = Agent(name="helper", model=model, instruction=lambda context: skills.system_prompt, tools=tools)
+    agent = Agent(name="helper", model=model, instruction="Be brief.", tools=[SkillToolset(runtime)])
     runner = InMemoryRunner(agent=agent, app_name="example")
     session = await runner.session_service.create_session(app_name="example", user_id="me")
     question = types.Content(role="user", parts=[types.Part(text="How many kilometres is a marathon of 26.2 miles?")])

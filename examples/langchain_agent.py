@@ -26,8 +26,13 @@ def scripted_model() -> ScriptedChatModel:
     return ScriptedChatModel(
         replies=[
             call_message(("load_skill", {"name": "unit-converter"}), turn=1),
-            call_message(("unit-converter", {"value": "26.2", "from": "mi"}), turn=2),
-            call_message(("unit-converter", {"value": "26.2", "from": "mi", "to": "KM"}), turn=3),
+            call_message(
+                ("call_skill", {"name": "unit-converter", "arguments": {"value": "26.2", "from": "mi"}}), turn=2
+            ),
+            call_message(
+                ("call_skill", {"name": "unit-converter", "arguments": {"value": "26.2", "from": "mi", "to": "KM"}}),
+                turn=3,
+            ),
             AIMessage("A marathon is about 42.16 km."),
         ]
     )

@@ -22,7 +22,7 @@ async def main() -> None:
     async with Client(server) as client:
         for tool in (await client.list_tools()).tools:
             print(f"tool: {tool.name}: {tool.description}")
-        result = await client.call_tool("unit-converter", {"value": 5, "from": "mi", "to": "km"})
+        result = await client.call_tool("unit_converter", {"value": 5, "from": "mi", "to": "km"})
         print("called:", result.structured_content)
 
         with tempfile.TemporaryDirectory() as directory:
@@ -30,7 +30,7 @@ async def main() -> None:
             runtime = SkillRuntime(discover(root))
             print("fetched, verified, untrusted:", [*runtime.catalog])
             names = await import_tools(runtime, client, server="example")
-            response = await runtime.call(names[0], {"value": "5", "from": "mi", "to": "KM"})
+            response = await runtime.call("example/unit_converter", {"value": "5", "from": "mi", "to": "KM"})
             print(
                 "imported:", names, response.data, [repair["rule"] for repair in (response.metadata or {})["repairs"]]
             )

@@ -32,7 +32,9 @@ def main() -> None:
     specialist = create_agent(
         model(
             call_message(("load_skill", {"name": "unit-converter"})),
-            call_message(("unit-converter", {"value": 3, "from": "ft", "to": "m"}), turn=2),
+            call_message(
+                ("call_skill", {"name": "unit-converter", "arguments": {"value": 3, "from": "ft", "to": "m"}}), turn=2
+            ),
             AIMessage("3 ft are 0.9144 m."),
         ),
         middleware=[converting],

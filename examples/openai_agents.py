@@ -1,4 +1,4 @@
-"""Skills in the OpenAI Agents SDK: each definition becomes a ``FunctionTool``, which hands over the model's raw text.
+"""Skills in the OpenAI Agents SDK: the SDK hands over the model's raw text, so broken JSON is repaired.
 
 ``--model gpt-4o`` uses a key; without, a ``Model`` of the SDK plays a script.
 """
@@ -10,12 +10,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from agents import Agent, FunctionTool, Model, ModelResponse, Runner, Usage, set_tracing_disabled
+from agents import Agent, Model, ModelResponse, Runner, Usage, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from skillruntime import SkillRuntime, discover
-from skillruntime.adapters.conversation_tools import to_text
-from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.adapters.openai_agents import SkillToolset
 
 HERE = Path(__file__).parent
 
@@ -50,29 +49,11 @@ class Scripted(Model):
         raise NotImplementedError
 
 
-def to_tools(skills: SkillTools) -> list[Any]:
-    """Return the skills as tools of the Agents SDK."""
-
-    def make(definition: dict[str, Any]) -> FunctionTool:
-        async def invoke(context: Any, arguments: str) -> str:
-            return to_text(await skills.call(definition["name"], arguments))
-
-        return FunctionTool(
-            name=definition["name"],
-            description=definition["description"],
-            params_json_schema=definition["parameters"],
-            on_invoke_tool=invoke,
-            strict_json_schema=False,
-        )
-
-    return [make(definition) for definition in skills.to_openai(api="responses")]
-
-
 def main() -> None:
     set_tracing_disabled(True)
-    skills = SkillTools(SkillRuntime(discover(HERE / "skills", trusted=True)))
+    skills = SkillToolset(SkillRuntime(discover(HERE / "skills", trusted=True)))
     model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else Scripted()
-    agent: Any = Agent(name="Helper", instructions=skills.system_prompt, model=model, tools=to_tools(skills))
+    agent: Any = Agent(name="Helper", instructions=skills.instructions, model=model, tools=skills.tools)
 
     result = Runner.run_sync(agent, "How many kilometres is a marathon of 26.2 miles?")
 

@@ -1,4 +1,4 @@
-"""Skills in a pydantic-ai agent: each definition becomes a tool of it, and every answer is the envelope.
+"""Skills in a pydantic-ai agent: one toolset, and every answer is the envelope.
 
 ``--model openai:gpt-4o`` uses a key; without, pydantic-ai's own ``FunctionModel`` plays the script.
 """
@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydantic_ai import Agent, Tool
+from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from skillruntime import SkillRuntime, discover
-from skillruntime.adapters.conversation_tools import to_text
-from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.adapters.pydantic_ai import SkillToolset
 
 HERE = Path(__file__).parent
 SCRIPT: list[Any] = [
@@ -30,22 +29,10 @@ def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     return ModelResponse([SCRIPT[sum(isinstance(message, ModelResponse) for message in messages)]])
 
 
-def to_tools(skills: SkillTools) -> list[Tool[None]]:
-    """Return the skills as tools of pydantic-ai; their contracts check the arguments."""
-
-    def make(name: str, definition: dict[str, Any]) -> Tool[None]:
-        async def call(**arguments: Any) -> str:
-            return to_text(await skills.call(name, arguments))
-
-        return Tool.from_schema(call, name, definition["description"], definition["input_schema"])
-
-    return [make(definition["name"], definition) for definition in skills.to_anthropic()]
-
-
 def main() -> None:
-    skills = SkillTools(SkillRuntime(discover(HERE / "skills", trusted=True)))
+    runtime = SkillRuntime(discover(HERE / "skills", trusted=True))
     model: Any = sys.argv[2] if sys.argv[1:2] == ["--model"] else FunctionModel(scripted)
-    agent = Agent(model, system_prompt=skills.system_prompt, tools=to_tools(skills))
+    agent = Agent(model, toolsets=[SkillToolset(runtime)])
 
     result = agent.run_sync("How many kilometres is a marathon of 26.2 miles?")
 

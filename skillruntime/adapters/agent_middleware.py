@@ -268,6 +268,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if name in self._own and request.tool is not None:
             return request.override(tool=conversation.own_tool(name))
         if request.tool is None:
+            # The name that other runtimes have for calling a script; instructions written for them mention it.
+            if name == "run_skill_script":
+                return request.override(tool=conversation.own_tool(name))
             if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
                 return request.override(tool=found[1])
             if (skill_name := conversation.skill_of(name)) is not None:

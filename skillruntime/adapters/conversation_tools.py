@@ -18,25 +18,30 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import fingerprint
 from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
 __all__ = [
     "FIXED",
+    "LOAD_SKILL",
     "OWN_TOOLS",
+    "READ_RESOURCE",
+    "RUN_SCRIPT",
     "TYPED",
     "ToolList",
     "ToolListName",
     "conversation_runtime",
     "fits",
     "is_hidden",
+    "script_call",
     "skills_prompt",
     "to_text",
     "unknown_tool",
     "visible_callables",
 ]
 
-OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on")
+OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on", "run_skill_script")
 """Names that a skill's tool must not have."""
 
 MAX_OFFERED_NAMES = 100
@@ -122,6 +127,19 @@ def unknown_tool(name: Any, offered: str = "Use one of the tools that are offere
     )
 
 
+def script_call(arguments: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the callable and its arguments that a call of ``run_skill_script`` means.
+
+    Other runtimes for skills have a tool of this name, and instructions written for them mention it.
+
+    >>> script_call({"skill_name": "pdf", "script_name": "scripts/extract.py", "args": {"path": "a.pdf"}})
+    ('pdf/extract', {'path': 'a.pdf'})
+    """
+    script = str(arguments.get("script_name") or "").rpartition("/")[2].partition(".")[0]
+    skill = str(arguments["skill_name"])
+    return f"{skill}/{script}" if script and script != skill else skill, arguments.get("args") or {}
+
+
 def conversation_runtime(
     runtime: SkillRuntime,
     session: SkillSession,
@@ -146,7 +164,7 @@ def conversation_runtime(
         loaded = {"name": active.name, "digest": fingerprint(active)}
         return SkillResponse("success", text, metadata={"loaded": loaded})
 
-    @own.implements("read_skill_resource", contract=_READ_RESOURCE)
+    @own.implements("read_skill_resource", contract=READ_RESOURCE)
     def read_skill_resource(arguments: dict[str, Any]) -> str:
         _require_visible(runtime, arguments["name"])
         return session.read_resource(arguments["name"], arguments["path"])
@@ -163,11 +181,17 @@ def conversation_runtime(
         return session.read_on(arguments["handle"])
 
     @own.implements("call_skill", contract=_CALL_SKILL)
-    async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
+    async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
         name = _callable_name(runtime, arguments["name"])
         _require_visible(runtime, name)
-        asked: CallOptions = {**(options() if options is not None else {}), "version": arguments.get("version")}
+        asked: CallOptions = {**(options() if options is not None else {}), "call_id": context.call_id}
+        asked["version"] = arguments.get("version")
         return await runtime.call(name, arguments.get("arguments", {}), session=session, **asked)
+
+    @own.implements("run_skill_script", contract=RUN_SCRIPT)
+    async def run_skill_script(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
+        name, given = script_call(arguments)
+        return await call_skill({"name": name, "arguments": given}, context)
 
     return own
 
@@ -220,18 +244,18 @@ def _contract(name: str, description: str, required: list[str], /, **properties:
 
 def _load_skill(names: tuple[str, ...]) -> Contract:
     if not names:
-        return _LOAD_SKILL
-    return _contract("load_skill", _LOAD_SKILL.description, ["name"], name={"type": "string", "enum": [*names]})
+        return LOAD_SKILL
+    return _contract("load_skill", LOAD_SKILL.description, ["name"], name={"type": "string", "enum": [*names]})
 
 
 _NAME = {"type": "string", "minLength": 1, "description": "The skill's name, as listed"}
-_LOAD_SKILL = _contract(
+LOAD_SKILL = _contract(
     "load_skill",
     "Load a skill: returns its instructions, its files, and what of it can be called.",
     ["name"],
     name=_NAME,
 )
-_READ_RESOURCE = _contract(
+READ_RESOURCE = _contract(
     "read_skill_resource",
     "Read one text file of a skill, by the path that load_skill listed.",
     ["name", "path"],
@@ -258,4 +282,12 @@ _CALL_SKILL = _contract(
     name={**_NAME, "description": "What to call, such as 'pdf-processing/extract'"},
     arguments={"type": "object", "description": "The arguments, as the skill's contract says"},
     version={"type": "string", "description": "The version the arguments are written for, if known"},
+)
+RUN_SCRIPT = _contract(
+    "run_skill_script",
+    "Call a skill's script.",
+    ["skill_name"],
+    skill_name=_NAME,
+    script_name={"type": "string", "description": "The script's file name"},
+    args={"type": "object", "description": "The arguments, as the script's contract says"},
 )

@@ -19,6 +19,7 @@ from pydantic import BaseModel, PrivateAttr, ValidationError
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
 from skillruntime.contract.contract import Accepted, Contract
+from skillruntime.contract.function_contract import to_skill_errors
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.error_responses import to_errors, unwrapped
@@ -208,16 +209,7 @@ def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
     model = tool.args_schema
     # Only the tool's own argument model: a ValidationError from inside the function is a bug of the tool.
     if isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__:
-        return [
-            SkillError(
-                ErrorCode.INVALID_INPUT,
-                f"{item['msg']} - at /{'/'.join(str(part) for part in item['loc'])}",
-                recoverable=True,
-                details={"path": "".join(f"/{part}" for part in item["loc"])},
-                suggested_action="Send a value that satisfies this, and call again",
-            )
-            for item in error.errors(include_url=False, include_input=False, include_context=False)
-        ]
+        return to_skill_errors(error)
     return []
 
 

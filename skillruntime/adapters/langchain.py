@@ -107,14 +107,24 @@ class SkillTool(BaseTool):
     def _run(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # LangChain evaluates hints at each call
         config = var_child_runnable_config.get()
         response = self._runtime.call_sync(
-            self._skill, tool_input, session=self._session, config=config, let_through=is_control_flow
+            self._skill,
+            tool_input,
+            session=self._session,
+            config=config,
+            call_id=tool_call_id,
+            let_through=is_control_flow,
         )
         return to_tool_result(response, self._to_content, self.name, tool_call_id)
 
     async def _arun(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # as above
         config = var_child_runnable_config.get()
         response = await self._runtime.call(
-            self._skill, tool_input, session=self._session, config=config, let_through=is_control_flow
+            self._skill,
+            tool_input,
+            session=self._session,
+            config=config,
+            call_id=tool_call_id,
+            let_through=is_control_flow,
         )
         return to_tool_result(response, self._to_content, self.name, tool_call_id)
 

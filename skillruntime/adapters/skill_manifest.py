@@ -19,6 +19,7 @@ from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 
 __all__ = [
+    "EXTENSION",
     "MAX_BYTES",
     "MAX_FILES",
     "read_file",
@@ -29,6 +30,8 @@ __all__ = [
     "to_uri",
     "verify",
 ]
+
+EXTENSION = "io.modelcontextprotocol/skills"
 
 MAX_FILES = 512
 MAX_BYTES = 16 * 1024 * 1024

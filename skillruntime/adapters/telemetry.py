@@ -25,13 +25,17 @@ except ModuleNotFoundError as error:
 
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 
-__all__ = ["ATTRIBUTES", "CONTENT", "spans"]
+__all__ = ["ATTRIBUTES", "CONTENT", "SCHEMA_URL", "spans"]
+
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.43.0"
+"""The version of the semantic conventions whose names are used here."""
 
 ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     # GenAI semantic conventions, "Execute tool span"
     "gen_ai.operation.name": lambda record: record.operation.value,
     "gen_ai.tool.name": lambda record: record.name if record.operation is Operation.CALL else record.operation.value,
     "gen_ai.tool.type": lambda record: "function",
+    "gen_ai.tool.call.id": lambda record: record.call_id,
     "gen_ai.conversation.id": lambda record: record.session_id,
     "error.type": lambda record: record.error_codes[0] if record.error_codes else None,
     # attributes of this library
@@ -57,7 +61,7 @@ def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
 
     *tracer* is by default the global provider's; with *content* arguments and results are written too.
     """
-    own = tracer or trace.get_tracer("skillruntime", skillruntime.__version__)
+    own = tracer or trace.get_tracer("skillruntime", skillruntime.__version__, schema_url=SCHEMA_URL)
     return _Spans(own, {**ATTRIBUTES, **(CONTENT if content else {})})
 
 

@@ -20,7 +20,7 @@ from skillruntime.adapters.conversation_tools import (
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.response import SkillResponse
+from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -36,6 +36,9 @@ __all__ = [
     "to_openai",
     "to_openai_result",
 ]
+
+NOTES = "skillruntime"
+"""The key of repairs and warnings in MCP's structured content."""
 
 OpenAIInterface = Literal["chat", "responses"]
 
@@ -66,13 +69,18 @@ def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
     return {**_named(contract, name), "parameters_json_schema": to_tool_schema(contract)}
 
 
-def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
-    """Return the contract as a tool of MCP, with annotations and, for an object, its output schema."""
+def to_mcp(contract: Contract, *, name: str | None = None, with_notes: bool = False) -> dict[str, Any]:
+    """Return the contract as a tool of MCP, with annotations and, for an object, its output schema.
+
+    *with_notes* lets the output schema admit the notes that `to_mcp_result` adds.
+    """
     document: dict[str, Any] = {**_named(contract, name), "inputSchema": to_tool_schema(contract)}
     # MCP allows an output schema only for objects (specification, "Output Schema").
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
         document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
+        if with_notes and "properties" in output and _admits_notes(contract):
+            document["outputSchema"]["properties"] = {**output["properties"], NOTES: {"type": "object"}}
     hints = {
         "readOnlyHint": contract.annotations.get("read_only"),
         "idempotentHint": contract.annotations.get("idempotent"),
@@ -104,15 +112,22 @@ def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None 
     return {"function_response": result if call_id is None else {**result, "id": call_id}}
 
 
-def to_mcp_result(response: SkillResponse, *, structured: bool = True) -> dict[str, Any]:
+def to_mcp_result(
+    response: SkillResponse, *, structured: bool = True, notes_for: Contract | None = None
+) -> dict[str, Any]:
     """Return the answer to a call as MCP's ``tools/call`` gives it.
 
     The text is the envelope; ``structuredContent`` is the data alone, if it is an object, so that it fits the output
-    schema.
+    schema. Some clients show the model only that: with *notes_for*, the contract that was called, repairs and warnings
+    are in it under ``skillruntime``, if its output schema admits another key.
     """
     result: dict[str, Any] = {"content": [{"type": "text", "text": to_text(response)}], "isError": not response.ok}
-    if response.ok and structured and isinstance(response.data, dict):
-        result["structuredContent"] = json.loads(json.dumps(response.data, default=str))
+    if response.ok and structured and isinstance(to_plain(response.data), dict):
+        content = json.loads(response.to_json())["data"]
+        notes = {key: value for key, value in (response.metadata or {}).items() if key in ("repairs", "warnings")}
+        if notes and notes_for is not None and NOTES not in content and _admits_notes(notes_for):
+            content[NOTES] = json.loads(json.dumps(notes, default=str))
+        result["structuredContent"] = content
     return result
 
 
@@ -170,7 +185,7 @@ class SkillTools:
         """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
         if (skill := self._skills.get(tool_name)) is not None:
             return await self._runtime.call(skill, arguments, session=self.session, **options)
-        if tool_name in self._contracts:
+        if tool_name in (*self._contracts, "run_skill_script"):
             return await self._own.call(tool_name, arguments, **options)
         return SkillResponse.failed(unknown_tool(tool_name))
 
@@ -178,7 +193,7 @@ class SkillTools:
         """Call a tool without an event loop, as `call` does."""
         if (skill := self._skills.get(tool_name)) is not None:
             return self._runtime.call_sync(skill, arguments, session=self.session, **options)
-        if tool_name in self._contracts:
+        if tool_name in (*self._contracts, "run_skill_script"):
             return self._own.call_sync(tool_name, arguments, **options)
         return SkillResponse.failed(unknown_tool(tool_name))
 
@@ -190,6 +205,15 @@ class SkillTools:
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
     own = contract.name if name is None else name
     return {"name": to_tool_name(own), "description": contract.description or own}
+
+
+def _admits_notes(contract: Contract) -> bool:
+    """Whether one more key in the data cannot break the output schema, or can be added to it."""
+    output = {} if contract.output is None else contract.output.document
+    if not isinstance(output, Mapping):
+        return False
+    # Beside these keywords a property that is added to the root does not count, or a closed branch refuses it.
+    return {"$ref", "allOf", "anyOf", "oneOf", "patternProperties", "propertyNames", "maxProperties"}.isdisjoint(output)
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

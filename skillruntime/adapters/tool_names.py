@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-__all__ = ["to_tool_name", "tool_names"]
+__all__ = ["mcp_names", "to_tool_name", "tool_names"]
 
 # The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and colons.
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -28,6 +28,21 @@ def to_tool_name(name: str) -> str:
         return plain
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
     return re.sub(r"[^a-zA-Z0-9_-]", "_", plain)[: _LENGTH - _DIGEST - 1] + "_" + digest
+
+
+def mcp_names(names: Iterable[str]) -> dict[str, str]:
+    """Return *names* by the tool name that MCP clients see, with ``_`` for ``-``, which some clients replace.
+
+    Where two names would become one, the name that has a ``-`` keeps it.
+
+    >>> mcp_names(["unit-converter/km", "a-b", "a_b"])
+    {'unit_converter__km': 'unit-converter/km', 'a-b': 'a-b', 'a_b': 'a_b'}
+    """
+    plain = tool_names(names)
+    shown = [tool.replace("-", "_") for tool in plain]
+    return {
+        one if shown.count(one) == 1 else tool: name for one, (tool, name) in zip(shown, plain.items(), strict=True)
+    }
 
 
 def tool_names(names: Iterable[str]) -> dict[str, str]:

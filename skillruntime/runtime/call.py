@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ class Prepared:
     def context(self, deadline: float | None) -> CallContext:
         """Return what the runner is given beside the arguments."""
         options = self.request.options
-        return CallContext(
+        context = CallContext(
             self.request.name,
             self.workspace.open,
             options.get("caller"),
@@ -102,6 +102,8 @@ class Prepared:
             deadline,
             execution=self.execution,
         )
+        call_id = options.get("call_id")
+        return context if call_id is None else replace(context, call_id=call_id)
 
 
 def call_metadata(request: CallRequest, target: Target | None, prepared: Prepared | None) -> dict[str, Any]:

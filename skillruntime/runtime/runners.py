@@ -39,8 +39,8 @@ class CallContext:
     """What the host gives a runner beside the arguments; never anything a model supplied.
 
     ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is whatever the host passed along (a LangChain
-    ``RunnableConfig``, say). The workspace is created at its first use; files that change in it from then on are listed
-    in the envelope's ``metadata.files``.
+    ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one. The workspace is created
+    at its first use; files that change in it from then on are listed in the envelope's ``metadata.files``.
     """
 
     name: str

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -172,6 +173,53 @@ async def call_over_mcp(runtime: SkillRuntime, name: str) -> Any:
         return (await client.call_tool(shown, {"text": "abc"})).structured_content
 
 
+async def call_in_pydantic_ai(runtime: SkillRuntime, name: str) -> Any:
+    """Call in an agent of pydantic-ai, whose model breaks the JSON."""
+    pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models.function import FunctionModel
+
+    from skillruntime.adapters.pydantic_ai import SkillToolset
+
+    def reply(messages: list[Any], info: Any) -> ModelResponse:
+        assert "You have skills." in (info.instructions or "")
+        if any(isinstance(message, ModelResponse) for message in messages):
+            return ModelResponse([TextPart("Done.")])
+        return ModelResponse([ToolCallPart(to_tool_name(name), "{'text': 'abc',}")])
+
+    result = await Agent(FunctionModel(reply), toolsets=[SkillToolset(runtime)]).run("Please.")
+    parts = [part for message in result.all_messages() for part in message.parts]
+    (returned,) = [part for part in parts if isinstance(part, ToolReturnPart)]
+    assert returned.metadata.ok
+    return json.loads(returned.content)["data"]
+
+
+async def call_in_openai_agents(runtime: SkillRuntime, name: str) -> Any:
+    """Call as the OpenAI Agents SDK does: with the model's raw text."""
+    pytest.importorskip("agents", reason="openai-agents is not installed")
+    from skillruntime.adapters.openai_agents import SkillToolset
+
+    skills = SkillToolset(runtime)
+    assert "You have skills." in skills.instructions
+    (tool,) = [tool for tool in skills.tools if tool.name == to_tool_name(name)]
+    return json.loads(await tool.on_invoke_tool(None, "{'text': 'abc',}"))["data"]
+
+
+async def call_in_adk(runtime: SkillRuntime, name: str) -> Any:
+    """Call as Google's Agent Development Kit does."""
+    pytest.importorskip("google.adk", reason="google-adk is not installed")
+    from skillruntime.adapters.adk import SkillToolset
+
+    toolset = SkillToolset(runtime)
+    (tool,) = [tool for tool in await toolset.get_tools() if tool.name == to_tool_name(name)]
+    session = SimpleNamespace(app_name="app", user_id="user", id="1", events=[])
+    context = SimpleNamespace(session=session, function_call_id="1")
+    answer = await tool.run_async(args={"text": "abc"}, tool_context=context)
+    await toolset.close()
+    return answer["data"]
+
+
 ADAPTERS: list[Callable[[SkillRuntime, str], Awaitable[Any]]] = [
     call_typed_tool,
     call_generic_tool,
@@ -181,6 +229,9 @@ ADAPTERS: list[Callable[[SkillRuntime, str], Awaitable[Any]]] = [
     call_for_anthropic,
     call_for_gemini,
     call_over_mcp,
+    call_in_pydantic_ai,
+    call_in_openai_agents,
+    call_in_adk,
 ]
 
 

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
@@ -19,10 +20,10 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.runtime.runtime import SkillRuntime
 
 CALLS = 5
-"""Hostile calls of each of the 8 tools in one turn of the model."""
+"""Hostile calls of each of the 9 tools in one turn of the model."""
 
-RUNS = int(os.environ.get("SKILLRUNTIME_FUZZ", "150")) // 30
-"""Turns: 5 in the ordinary run, so 200 calls; ``SKILLRUNTIME_FUZZ=1500`` makes 2,000."""
+RUNS = int(os.environ.get("SKILLRUNTIME_FUZZ", "150")) // 50
+"""Turns: 3 in the ordinary run, so 135 calls in each mode; ``SKILLRUNTIME_FUZZ=2250`` makes 2,025."""
 
 SCALARS = st.one_of(
     st.none(),
@@ -71,10 +72,10 @@ def aimed(arguments: Any, names: list[str]) -> Any:
     return {names[key % len(names)] if isinstance(key, int) else key: value for key, value in arguments.items()}
 
 
-def add_calls(turn: AIMessage, name: str, tool: int, calls: list[Any]) -> None:
+def add_calls(turn: AIMessage, name: str, calls: list[Any], ids: list[str | None]) -> None:
     """Add the calls to the turn as LangChain does: those with broken JSON become ``invalid_tool_calls``."""
-    for number, each in enumerate(calls):
-        call: Any = {"name": name, "args": each, "id": f"{tool}-{number}"}
+    for each, call_id in zip(calls, ids, strict=True):
+        call: Any = {"name": name, "args": each, "id": call_id}
         if isinstance(each, dict):
             turn.tool_calls.append({**call, "type": "tool_call"})
         else:
@@ -89,22 +90,27 @@ NAMES = [
     "pdf-processing/fill-form",
     "pdf-processing/merge",
     "load_skill",
-    "read_skill_resource",
+    "call_skill",
+    "no_such_tool",
 ]
 
 
-OWN = {"load_skill": ["name"], "read_skill_resource": ["name", "path"]}
+OWN = {"load_skill": ["name"], "call_skill": ["name", "arguments"], "no_such_tool": ["x"]}
+IDS = st.sampled_from([None, "", "1", "2", "3"])
 
 
+@pytest.mark.parametrize("mode", ["fixed", "typed"])
 @settings(
     max_examples=RUNS,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.large_base_example],
 )
-@given(calls=st.lists(HOSTILE, min_size=CALLS, max_size=CALLS))
-def test_the_run_never_ends_by_exception(bundled: SkillCatalog, calls: list[Any]) -> None:
-    """Each call is answered by its id; a refusal has a code, a message and a next step."""
+@given(calls=st.lists(HOSTILE, min_size=CALLS, max_size=CALLS), ids=st.lists(IDS, min_size=CALLS, max_size=CALLS))
+def test_the_run_never_ends_by_exception(
+    bundled: SkillCatalog, mode: Any, calls: list[Any], ids: list[str | None]
+) -> None:
+    """Each call is answered once, though ids are shared or missing; a refusal has a code, a message, a next step."""
     runtime = SkillRuntime(bundled)
     loads: list[Any] = []
     turn = AIMessage("")
@@ -113,16 +119,19 @@ def test_the_run_never_ends_by_exception(bundled: SkillCatalog, calls: list[Any]
             runtime.implements(name)(lambda arguments: arguments)
             loads.append({"name": "load_skill", "args": {"name": name.partition("/")[0]}, "id": f"l{tool}"})
         known = OWN.get(name) or list(runtime.contract(name).to_dict()["input"].get("properties", {"x": 1}))
-        add_calls(turn, name if name in OWN else to_tool_name(name), tool, [aimed(each, known) for each in calls])
+        add_calls(turn, name if name in OWN else to_tool_name(name), [aimed(each, known) for each in calls], ids)
     model = HostileModel(turns=[AIMessage("", tool_calls=loads), turn])
-    agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, refresh=False)])
+    agent = create_agent(model, [], middleware=[SkillMiddleware(runtime, tools=mode, refresh=False)])
 
     messages = agent.invoke({"messages": [HumanMessage("Go.")]})["messages"]
 
-    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    asked = [call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
+    answers = [message for message in messages if isinstance(message, ToolMessage)]
     assert messages[-1].content == "Done."
-    assert len(answers) == len(loads) + len(NAMES) * CALLS
-    for answer in answers.values():
+    assert len(asked) == len(loads) + len(NAMES) * CALLS
+    assert sorted(asked) == sorted(answer.tool_call_id for answer in answers)
+    for answer in answers:
+        assert "try one of" not in answer.text
         if answer.status == "error":
             errors = json.loads(answer.text)["errors"]
             assert errors

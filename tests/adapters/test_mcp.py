@@ -76,7 +76,8 @@ def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: An
     """Listed with its schema, called with a repair, refused with the envelope: over every transport."""
 
     async def steps(client: Client) -> Any:
-        (tool,) = (await client.list_tools()).tools
+        *own, tool = (await client.list_tools()).tools
+        assert [each.name for each in own] == ["load_skill", "read_skill_resource"]
         good = await client.call_tool("counting", {"TEXT": "abc"})
         bad = await client.call_tool("counting", {"words": 1})
         return tool, good, bad
@@ -85,7 +86,9 @@ def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: An
 
     assert (tool.name, tool.description) == ("counting", "Count the letters of a text")
     assert tool.input_schema["required"] == ["text"]
-    assert (good.is_error, good.structured_content) == (False, {"letters": 3})
+    content = good.structured_content
+    assert (good.is_error, content["letters"]) == (False, 3)
+    assert [repair["rule"] for repair in content["skillruntime"]["repairs"]] == ["key-name"]
     assert bad.is_error
     assert json.loads(bad.content[0].text)["errors"][0]["suggested_action"]
 
@@ -118,6 +121,53 @@ def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, w
         assert resource["digest"] == "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.parametrize("way", [in_memory, in_memory_legacy])
+def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> None:
+    """At initialize, by the tool ``load_skill``, and as a prompt; they name tools as the client sees them."""
+    path = Path(counting["counting"].path)
+    (path.parent.parent / "word-list").mkdir()
+    (path.parent.parent / "word-list" / "SKILL.md").write_text(
+        "---\nname: word-list\ndescription: Lists words.\n---\nAsk for words.\n"
+    )
+    (path.parent.parent / "word-list" / "contract.json").write_text(
+        json.dumps({"description": "List words", "run": {"script": "scripts/list.py"}})
+    )
+
+    async def steps(client: Client) -> Any:
+        loaded = await client.call_tool("load_skill", {"Name": "word-list"})
+        prompts = (await client.list_prompts()).prompts
+        prompt = await client.get_prompt("word-list")
+        resource = await client.call_tool("read_skill_resource", {"name": "counting", "path": "references/rules.md"})
+        script = {"skill_name": "counting", "script_name": "scripts/counting.py", "args": {"text": "abc"}}
+        called = await client.call_tool("run_skill_script", script)
+        return client.instructions, loaded, prompts, prompt, resource, called
+
+    instructions, loaded, prompts, prompt, resource, called = anyio.run(way, counting.refresh(), steps)
+
+    assert "- word-list: Lists words." in instructions
+    text = loaded.content[0].text
+    assert text.startswith('<skill name="word-list">\nAsk for words.')
+    assert "- word_list: List words" in text
+    assert [each.name for each in prompts] == ["counting", "word-list"]
+    assert prompt.messages[0].content.text == text
+    assert resource.content[0].text == "Spaces count."
+    assert json.loads(called.content[0].text)["data"] == {"letters": 3}
+
+
+def test_no_contract_is_read_before_tools_are_listed(counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to ``initialize`` waits for no schema."""
+
+    def refuse(*arguments: Any) -> Any:
+        raise AssertionError("a contract was read")
+
+    monkeypatch.setattr("skillruntime.catalog.contract_files.read_contract_files", refuse)
+
+    async def steps(client: Client) -> Any:
+        return client.instructions
+
+    assert "counting" in anyio.run(in_memory, counting, steps)
+
+
 def test_what_is_not_there_is_an_error_of_the_protocol(counting: SkillCatalog, tmp_path: Path) -> None:
     """Invalid params, whatever way it is asked for; no path leads out of a skill."""
     (tmp_path / "secret").write_text("secret")
@@ -140,13 +190,13 @@ def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog
 
     async def steps(client: Client) -> Any:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        result = await client.call_tool("data-analysis__summary", {"path": "none.csv"})
+        result = await client.call_tool("data_analysis__summary", {"path": "none.csv"})
         return tools, result, await adapter.list_skills(client)
 
     tools, result, entries = anyio.run(in_memory, bundled, steps)
 
-    assert tools["data-analysis__summary"].annotations.read_only_hint is True
-    assert tools["data-analysis__summary"].output_schema
+    assert tools["data_analysis__summary"].annotations.read_only_hint is True
+    assert tools["data_analysis__summary"].output_schema
     assert result.is_error
     assert [entry["frontmatter"]["name"] for entry in entries] == list(bundled)
 
@@ -272,7 +322,7 @@ def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> 
 
     names, good, bad = anyio.run(in_memory, counting, steps)
 
-    assert names == ["acme/counting"]
+    assert names == ["acme/load_skill", "acme/read_skill_resource", "acme/counting"]
     assert good.data == {"letters": 3}
     assert good.metadata["repairs"]
     assert [error.code for error in bad.errors] == ["MISSING_REQUIRED_PARAM"]

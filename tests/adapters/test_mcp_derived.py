@@ -50,7 +50,7 @@ def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Pa
     """A malformed argument is repaired, a wrong choice is refused before anything runs."""
 
     async def steps(client: Client) -> Any:
-        (tool,) = (await client.list_tools()).tools
+        *_, tool = (await client.list_tools()).tools
         good = await client.call_tool(tool.name, {"loaves": "2", "flour": "Wheat"})
         bad = await client.call_tool(tool.name, {"loaves": 2, "flour": "oats"})
         return tool, good, bad
@@ -65,7 +65,12 @@ def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Pa
         "flour": {"type": "string", "enum": ["rye", "wheat"], "default": "rye"},
         "salted": {"type": "boolean", "default": False},
     }
-    assert good.structured_content == {"loaves": 2, "flour": "wheat", "salted": False}
+    assert {**good.structured_content, "skillruntime": 0} == {
+        "loaves": 2,
+        "flour": "wheat",
+        "salted": False,
+        "skillruntime": 0,
+    }
     assert bad.is_error
     assert json.loads(bad.content[0].text)["errors"][0]["details"]["path"] == "/flour"
 
@@ -74,16 +79,17 @@ def test_without_deriving_no_tool_is_listed(skills: Path) -> None:
     """``discover(..., derive_contracts=False)`` leaves a skill that has no contract without tools."""
 
     async def steps(client: Client) -> Any:
-        return (await client.list_tools()).tools
+        return [tool.name for tool in (await client.list_tools()).tools]
 
-    assert joined(SkillRuntime(discover(skills, trusted=True, derive_contracts=False)), steps) == []
+    names = joined(SkillRuntime(discover(skills, trusted=True, derive_contracts=False)), steps)
+    assert names == ["load_skill", "read_skill_resource"]
 
 
 def test_an_untrusted_derived_tool_is_listed_and_not_run(skills: Path) -> None:
     """A client may see an untrusted script as a tool; only the host decides whether it runs."""
 
     async def steps(client: Client) -> Any:
-        (tool,) = (await client.list_tools()).tools
+        *_, tool = (await client.list_tools()).tools
         return await client.call_tool(tool.name, {"loaves": 1})
 
     refused = joined(SkillRuntime(discover(skills)), steps)

@@ -113,6 +113,29 @@ def test_a_call_that_is_cancelled_ends_its_span() -> None:
     assert outer.status.status_code.name == "ERROR"
 
 
+def test_names_are_those_of_the_conventions_and_the_models_id_is_among_them(counting: SkillCatalog) -> None:
+    """Each ``gen_ai`` name exists in OpenTelemetry's own package, at the version that is stated."""
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as names
+    from opentelemetry.semconv.schemas import Schemas
+
+    from skillruntime.adapters.langchain import SkillTool
+    from skillruntime.adapters.telemetry import ATTRIBUTES, CONTENT, SCHEMA_URL
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    runtime = SkillRuntime(counting, on_call=spans(provider.get_tracer("test")))
+    arguments: Any = {"name": "counting", "args": {"text": "abc"}, "id": "call_7", "type": "tool_call"}
+
+    SkillTool(runtime, "counting").invoke(arguments)
+
+    (span,) = exporter.get_finished_spans()
+    assert span.attributes["gen_ai.tool.call.id"] == "call_7"
+    known = {value for name, value in vars(names).items() if name.startswith("GEN_AI_")}
+    assert {name for name in (*ATTRIBUTES, *CONTENT) if name.startswith("gen_ai.")} <= known
+    assert SCHEMA_URL in {schema.value for schema in Schemas}
+
+
 def test_two_observers_each_have_their_own_span() -> None:
     """A host may send them to two places."""
     exporter = InMemorySpanExporter()

@@ -151,7 +151,7 @@ def test_a_conversation_resumed_elsewhere_knows_what_it_shows(write_skill: Write
     runtime = SkillRuntime(write_skill(""))
     session = runtime.session()
 
-    session.resume({"sample": fingerprint(runtime.catalog.activate("sample"))})
+    session.resume({"sample": fingerprint(runtime.open_skill("sample"))})
     known = session.activate("sample")
     session.resume({"sample": "another"})
     changed = session.activate("sample")

@@ -1,0 +1,101 @@
+"""Skills as a toolset of Google's Agent Development Kit: ``Agent(tools=[SkillToolset(runtime)])``."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import Any, Literal
+
+from skillruntime.adapters.extras import missing_extra
+from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.runtime.runtime import SkillRuntime
+
+try:
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.base_toolset import BaseToolset
+    from google.genai import types
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "adk") from None
+
+__all__ = ["SkillToolset"]
+
+_KEPT = 256  # conversations; beyond that the least recently used one is closed
+
+
+class SkillToolset(BaseToolset):
+    """The skills of *runtime* for an agent: their tools, and the instructions that list them.
+
+    Each session of the kit is a conversation of its own. What a tool answers is the envelope. *style* is that of
+    `SkillTools`; *options* are those of ``BaseToolset`` (``tool_filter``, ``tool_name_prefix``).
+    """
+
+    def __init__(
+        self,
+        runtime: SkillRuntime,
+        *,
+        style: Literal["typed", "generic"] = "typed",
+        catalog_tokens: int | None = 4_000,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._runtime = runtime
+        self._style: Literal["typed", "generic"] = style
+        self._catalog_tokens = catalog_tokens
+        self._template = self._made()
+        self._kept: OrderedDict[str, SkillTools] = OrderedDict()
+
+    async def get_tools(self, readonly_context: Any = None) -> list[Any]:
+        """Return the tools."""
+        declarations = self._template.to_gemini()[0]["function_declarations"]
+        tools = [_SkillTool(self, declaration) for declaration in declarations]
+        return [tool for tool in tools if self._is_tool_selected(tool, readonly_context)]
+
+    async def process_llm_request(self, *, tool_context: Any, llm_request: Any) -> None:
+        """Add the list of skills to the request's instructions."""
+        llm_request.append_instructions([self._template.system_prompt])
+
+    async def close(self) -> None:
+        """Close every conversation."""
+        for skills in self._kept.values():
+            skills.session.close()
+        self._kept.clear()
+
+    def conversation(self, context: Any) -> SkillTools:
+        """Return the conversation of the session that *context* belongs to."""
+        session = context.session
+        key = f"{session.app_name}\0{session.user_id}\0{session.id}"
+        if key not in self._kept:
+            self._kept[key] = self._made()
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)[1].session.close()
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _made(self) -> SkillTools:
+        return SkillTools(self._runtime, style=self._style, catalog_tokens=self._catalog_tokens)
+
+
+class _SkillTool(BaseTool):
+    """One tool of the skills."""
+
+    def __init__(self, toolset: SkillToolset, declaration: dict[str, Any]) -> None:
+        super().__init__(name=declaration["name"], description=declaration["description"])
+        self._toolset = toolset
+        self._skill_tool = declaration["name"]  # `name` may get the toolset's prefix
+        self._own_declaration = types.FunctionDeclaration(**declaration)
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return self._own_declaration.model_copy()
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        """Call the skill; the envelope is the answer."""
+        skills = self._toolset.conversation(tool_context)
+        events = tool_context.session.events
+        reason = getattr(events[-1], "finish_reason", None) if events else None
+        response = await skills.call(
+            self._skill_tool,
+            args,
+            finish_reason=getattr(reason, "value", None),
+            call_id=tool_context.function_call_id,
+        )
+        return json.loads(response.to_json())

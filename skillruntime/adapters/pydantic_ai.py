@@ -1,0 +1,112 @@
+"""Skills as a toolset of pydantic-ai: ``Agent(model, toolsets=[SkillToolset(runtime)])``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from skillruntime.adapters.conversation_tools import to_text
+from skillruntime.adapters.extras import missing_extra
+from skillruntime.adapters.tool_formats import SkillTools
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime.session import SkillSession
+
+try:
+    from pydantic_ai import RunContext, ToolReturn
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "pydantic-ai") from None
+
+__all__ = ["SkillToolset"]
+
+
+class SkillToolset(AbstractToolset[Any]):
+    """The skills of *runtime* for an agent: their tools, and the instructions that list them.
+
+    Each run of the agent is a conversation of its own, unless *session* is given. What a tool answers is the envelope;
+    the part's ``metadata`` is the `SkillResponse`. *style* is that of `SkillTools`.
+    """
+
+    def __init__(
+        self,
+        runtime: SkillRuntime,
+        *,
+        session: SkillSession | None = None,
+        style: Literal["typed", "generic"] = "typed",
+        catalog_tokens: int | None = 4_000,
+        id: str | None = None,  # noqa: A002  pydantic-ai's own name
+    ) -> None:
+        self._runtime = runtime
+        self._session = session
+        self._style = style
+        self._catalog_tokens = catalog_tokens
+        self._id = id
+        self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)
+
+    @property
+    def id(self) -> str | None:
+        """The id that was given, for durable execution."""
+        return self._id
+
+    async def for_run(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+        """Return a toolset with a session of its own for this run."""
+        if self._session is not None:
+            return self
+        return SkillToolset(self._runtime, style=self._style, catalog_tokens=self._catalog_tokens, id=self._id)
+
+    async def get_instructions(self, ctx: RunContext[Any]) -> str:
+        """Return the list of skills and how to use them."""
+        return self._skills.system_prompt
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """Return the tools by name."""
+        return {
+            definition["name"]: ToolsetTool(
+                toolset=self,
+                tool_def=ToolDefinition(
+                    name=definition["name"],
+                    description=definition["description"],
+                    parameters_json_schema=definition["input_schema"],
+                ),
+                max_retries=0,  # a refused call is an answer: the model reads it and calls again
+                args_validator=_AnyArguments(),
+            )
+            for definition in self._skills.to_anthropic()
+        }
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> ToolReturn[str]:
+        """Call a tool; a malformed call is repaired or answered, and never raises."""
+        last = next((each for each in reversed(ctx.messages) if isinstance(each, ModelResponse)), None)
+        reason = None if last is None or last.finish_reason is None else str(last.finish_reason)
+        response = await self._skills.call(
+            name,
+            tool_args.get(_RAW, tool_args),
+            # pydantic-ai normalises "tool_calls" and "tool_use" to OpenTelemetry's "tool_call".
+            finish_reason="tool_calls" if reason == "tool_call" else reason,
+            call_id=ctx.tool_call_id,
+        )
+        return ToolReturn(to_text(response), metadata=response)
+
+
+_RAW = "\0raw arguments"  # a key that no model writes
+
+
+class _AnyArguments:
+    """Hands arguments on as the model wrote them: pydantic-ai would refuse broken JSON, which the contract repairs."""
+
+    def validate_json(self, input: Any, **options: Any) -> Any:  # noqa: A002  the protocol's name
+        """Return the arguments, or their text where it is not a JSON object."""
+        text = input.decode("utf-8", "replace") if isinstance(input, bytes | bytearray) else input
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return {_RAW: text}
+        return value if isinstance(value, dict) else {_RAW: text}
+
+    def validate_python(self, input: Any, **options: Any) -> Any:  # noqa: A002  as above
+        """Return the arguments as they are."""
+        return input if isinstance(input, dict) else {_RAW: input}
