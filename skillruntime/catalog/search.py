@@ -67,9 +67,9 @@ class SearchIndex:
             base = number << _COUNT_BITS
             for word, count in counts.items():
                 try:
-                    packed[word].append(base | (min(count, _MAX_COUNT)))
+                    packed[word].append(base | min(count, _MAX_COUNT))
                 except KeyError:
-                    packed[word] = array("I", [base | (min(count, _MAX_COUNT))])
+                    packed[word] = array("I", [base | min(count, _MAX_COUNT)])
         mean = sum(lengths) / len(lengths) if lengths else 1.0
         self._norms = [5 * _K1 * (1 - _B + _B * length / (mean or 1.0)) for length in lengths]
         self._packed = packed
@@ -101,7 +101,8 @@ class SearchIndex:
         threshold = max(nlargest(limit, scores)[-1], 1e-9)
         best = [number for number, score in enumerate(scores) if score >= threshold]
         best.sort(key=lambda number: -scores[number])
-        return [Hit(*self._shown[number], round(scores[number], 4)) for number in best[:limit]]
+        # Four digits, not four decimals: a word that most skills contain adds very little.
+        return [Hit(*self._shown[number], float(f"{scores[number]:.4g}")) for number in best[:limit]]
 
     def _scores_of(self, stem: str) -> tuple[array[int], array[float]]:
         """Return the skills that contain *stem*, and what it adds to the score of each; kept after the first use."""
