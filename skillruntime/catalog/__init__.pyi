@@ -11,8 +11,13 @@ from skillruntime.catalog.rendering import STYLES as STYLES
 from skillruntime.catalog.root_snapshot import Root as Root
 from skillruntime.catalog.scopes import standard_roots as standard_roots
 from skillruntime.catalog.search import SearchIndex as SearchIndex
+from skillruntime.catalog.search_words import STOP_WORDS as STOP_WORDS
 from skillruntime.catalog.skill import Skill as Skill
 from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
 from skillruntime.catalog.validation import Validation as Validation
 from skillruntime.catalog.validation import fix_skill as fix_skill
 from skillruntime.catalog.validation import validate as validate
+from skillruntime.catalog.visible_text import framed as framed
+from skillruntime.catalog.visible_text import hidden_characters as hidden_characters
+from skillruntime.catalog.visible_text import visible_line as visible_line
+from skillruntime.catalog.visible_text import visible_text as visible_text
