@@ -415,3 +415,37 @@ def test_a_chain_of_migrations_is_proven_link_by_link() -> None:
     }
 
     assert prove_migrations(document, examples=50).failures == ()
+
+
+def test_a_proof_repairs_what_accept_repairs() -> None:
+    """A null for what may be left out means that it is absent, in a proof as in a call."""
+    contract = contract_with(
+        {"rename": {"from": "/a", "to": "/b"}}, accepts=shut({"a": {"type": ["string", "null"]}}), to=shut({"b": S})
+    )
+
+    assert contract.accept({"a": None}, version="1.0.0").arguments == {}
+    assert prove_migrations(contract, examples=50).holds
+
+
+def test_a_migration_without_an_old_schema_is_unproven() -> None:
+    """Nothing says what to try it on, so the proof does not claim to hold."""
+    contract = Contract.from_dict(
+        {"version": "2.0.0", "input": shut({"b": S}), "migrations": [{"to": "2.0.0", "steps": [{"drop": "/a"}]}]}
+    )
+
+    proof = prove_migrations(contract)
+
+    assert (proof.holds, proof.unproven, proof.cases) == (False, ("2.0.0",), 0)
+    (finding,) = migration_diagnostics(contract, "contract.json")
+    assert finding.rule == "migration-unproven"
+
+
+def test_a_step_said_to_be_lossy_is_not_asked_to_be_undone() -> None:
+    """The same step without the word fails the proof."""
+    either = shut({"a": {"anyOf": [S, arr(S)]}})
+    step = {"wrap": {"at": "/a", "lossy": True}}
+
+    assert prove_migrations(contract_with(step, accepts=either, to=shut({"a": arr(S)})), examples=50).holds
+    assert not prove_migrations(
+        contract_with({"wrap": "/a"}, accepts=either, to=shut({"a": arr(S)})), examples=50
+    ).holds
