@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from skillruntime.compatibility.normal_form import BRANCHES, closed
@@ -232,8 +233,6 @@ class _Difference:
     def _objects(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
         before, after = old.get("properties", {}), new.get("properties", {})
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
-        # A pattern may apply to a member that is added or removed: then only the whole objects can be compared.
-        patterned = "patternProperties" in old or "patternProperties" in new
         renamed = _renamed(before, after, needed, needs)
         for name, other in renamed.items():
             yield self._renamed(path, name, other, old, new)
@@ -241,10 +240,10 @@ class _Difference:
             if name in after:
                 yield from self.at((*path, name), before[name], after[name])
             elif name not in renamed:
-                yield self._removed(path, name, old, new, patterned)
+                yield self._removed(path, name, old, new)
         for name in after:
             if name not in before and name not in renamed.values():
-                yield self._added(path, name, old, new, patterned)
+                yield self._added(path, name, old, new)
         # A member that is new and required was reported as added, one that was renamed as renamed.
         for name in sorted(needs - needed):
             if name not in renamed.values() and (name in before or name not in after):
@@ -271,10 +270,10 @@ class _Difference:
         rule = "field-renamed" if self.is_output else "parameter-renamed"
         return Finding((*path, name), rule, why, practical, Bump.MAJOR, chapter, old, new, details)
 
-    def _removed(self, path: tuple[str, ...], name: str, old: Any, new: Any, patterned: bool) -> Finding:
+    def _removed(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = old["properties"][name], new.get("additionalProperties", True)
         required = name in old.get("required", ()) and name not in new.get("required", ())
-        strict = self._judged(old, new) if patterned else self._judged(schema, rest)
+        strict = self._judged(_for_member(old, name), _for_member(new, name))
         practical = Bump.MINOR if self.is_output else Bump.MAJOR
         if "additionalProperties" in new and rest is not False and not self.is_output:
             practical = strict  # it says what it does with what it does not declare
@@ -286,10 +285,10 @@ class _Difference:
         rule = "field-removed" if self.is_output else "parameter-removed"
         return Finding((*path, name), rule, why, practical, strict, chapter, old, new, {"name": name, "schema": schema})
 
-    def _added(self, path: tuple[str, ...], name: str, old: Any, new: Any, patterned: bool) -> Finding:
+    def _added(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = new["properties"][name], old.get("additionalProperties", True)
         required = name in new.get("required", ()) and name not in old.get("required", ())
-        strict = self._judged(old, new) if patterned else self._judged(rest, schema)
+        strict = self._judged(_for_member(old, name), _for_member(new, name))
         practical = Bump.MINOR
         # An explicit `additionalProperties` says that callers may have sent this name before.
         if "additionalProperties" in old and rest is not False and not self.is_output:
@@ -427,6 +426,23 @@ def _alike(old: Any, new: Any) -> bool:
         return False
     names = [set(node.get("properties", {})) for node in (old, new)]
     return names[0] == names[1] or bool(names[0] & names[1])
+
+
+def _for_member(node: dict[str, Any], name: str) -> Any:
+    """Return all that the object schema *node* asks of its member *name*: declared, by patterns, or neither."""
+    parts = [node["properties"][name]] if name in node.get("properties", {}) else []
+    # JSON Schema Core 2020-12, 10.3.2: a member must fit its own schema and that of every pattern it matches.
+    parts += [schema for pattern, schema in node.get("patternProperties", {}).items() if _matches(pattern, name)]
+    if not parts:
+        return node.get("additionalProperties", True)
+    return parts[0] if len(parts) == 1 else {"allOf": parts}
+
+
+@lru_cache(maxsize=1024)
+def _matches(pattern: str, name: str) -> bool:
+    import jsonschema_rs  # in linear time, which `re` does not promise
+
+    return bool(jsonschema_rs.is_valid({"pattern": pattern}, name, offline=True))
 
 
 def _bare(node: dict[str, Any]) -> dict[str, Any]:

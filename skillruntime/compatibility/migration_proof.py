@@ -75,9 +75,7 @@ def migration_diagnostics(contract: Contract, path: str, *, examples: int = 50) 
     found = []
     proof = prove_migrations(contract, examples=examples)
     for version in proof.unproven:
-        text = (
-            f"the migration to {version} has no 'accepts', so it cannot be tried"
-        )
+        text = f"the migration to {version} has no 'accepts', so it cannot be tried"
         hint = "add 'accepts', the input schema of the old version"
         found.append(Diagnostic("migration-unproven", Severity.ADVICE, path, text, hint=hint))
     for failure in proof.failures:
