@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skillruntime.compatibility.containment import covers
 from skillruntime.compatibility.counterexample import NO_COUNTEREXAMPLE, Sides
-from skillruntime.compatibility.diff import Bump, Finding, covers, differences, opened
+from skillruntime.compatibility.diff import Bump, Finding, differences, opened
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.compatibility.requirement_diff import requirement_differences
 from skillruntime.contract.contract import Contract

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from enum import IntEnum
-from functools import lru_cache
 from typing import Any
 
+from skillruntime.compatibility.containment import covers, for_member
 from skillruntime.compatibility.normal_form import BRANCHES, closed
 from skillruntime.contract.migration.value_conversions import same_as, show
 
-__all__ = ["Bump", "Finding", "containment", "covers", "differences", "opened"]
+__all__ = ["Bump", "Finding", "differences", "opened"]
 
 
 class Bump(IntEnum):
@@ -51,22 +51,6 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def covers(taker: Any, giver: Any) -> bool:
-    """Return whether *taker* provably admits all that *giver* does; what cannot be decided is not covered."""
-    return containment(taker, giver) == "yes"
-
-
-def containment(taker: Any, giver: Any) -> str:
-    """Return ``yes``, ``no`` or ``unknown``: whether *taker* admits all that *giver* does."""
-    import jsonschema_rs  # only the fast engine decides containment: without its wheel contracts are not compared
-
-    try:
-        taking, giving = (jsonschema_rs.canonicalize(_plain(node), validate_formats=True) for node in (taker, giver))
-        return str(taking.covers(giving).value)
-    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
-        return "unknown"
-
-
 def differences(old: Any, new: Any, *, is_output: bool) -> list[Finding]:
     """Return how *new* differs from *old*, both in normal form."""
     return list(_Difference(is_output).at((), old, new))
@@ -93,11 +77,6 @@ _SCALAR = {
 }
 _OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "required"}
 _OF_ARRAYS = {"items", "prefixItems"}
-
-
-# jsonschema-rs takes only objects and booleans; anything else was refused when the contract was read.
-def _plain(node: Any) -> Any:
-    return node if isinstance(node, dict | bool) else True
 
 
 def _only(node: dict[str, Any], keywords: set[str]) -> dict[str, Any]:
@@ -273,10 +252,12 @@ class _Difference:
     def _removed(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = old["properties"][name], new.get("additionalProperties", True)
         required = name in old.get("required", ()) and name not in new.get("required", ())
-        strict = self._judged(_for_member(old, name), _for_member(new, name))
+        strict = self._judged(for_member(old, name), for_member(new, name))
         practical = Bump.MINOR if self.is_output else Bump.MAJOR
         if "additionalProperties" in new and rest is not False and not self.is_output:
             practical = strict  # it says what it does with what it does not declare
+        if required:  # it may be missing now, whatever its schema was
+            strict = max(strict, Bump.MINOR)
         # Readers rely on a required field; no reading of objects as open or closed changes that.
         if self.is_output and required:
             practical = strict = Bump.MAJOR
@@ -288,12 +269,14 @@ class _Difference:
     def _added(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = new["properties"][name], old.get("additionalProperties", True)
         required = name in new.get("required", ()) and name not in old.get("required", ())
-        strict = self._judged(_for_member(old, name), _for_member(new, name))
+        strict = self._judged(for_member(old, name), for_member(new, name))
         practical = Bump.MINOR
         # An explicit `additionalProperties` says that callers may have sent this name before.
         if "additionalProperties" in old and rest is not False and not self.is_output:
             practical = max(strict, Bump.MINOR)
         details = {"name": name, "schema": schema}
+        if required:  # it may be missing no longer, whatever its schema is
+            strict = max(strict, Bump.MINOR)
         if self.is_output:
             chapter = Bump.MAJOR if required else Bump.MINOR  # 31.5: required output changed; an optional field added
             why = f"{name!r} is returned now" + ("" if required else ", sometimes")
@@ -426,23 +409,6 @@ def _alike(old: Any, new: Any) -> bool:
         return False
     names = [set(node.get("properties", {})) for node in (old, new)]
     return names[0] == names[1] or bool(names[0] & names[1])
-
-
-def _for_member(node: dict[str, Any], name: str) -> Any:
-    """Return all that the object schema *node* asks of its member *name*: declared, by patterns, or neither."""
-    parts = [node["properties"][name]] if name in node.get("properties", {}) else []
-    # JSON Schema Core 2020-12, 10.3.2: a member must fit its own schema and that of every pattern it matches.
-    parts += [schema for pattern, schema in node.get("patternProperties", {}).items() if _matches(pattern, name)]
-    if not parts:
-        return node.get("additionalProperties", True)
-    return parts[0] if len(parts) == 1 else {"allOf": parts}
-
-
-@lru_cache(maxsize=1024)
-def _matches(pattern: str, name: str) -> bool:
-    import jsonschema_rs  # in linear time, which `re` does not promise
-
-    return bool(jsonschema_rs.is_valid({"pattern": pattern}, name, offline=True))
 
 
 def _bare(node: dict[str, Any]) -> dict[str, Any]:
