@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -50,7 +51,8 @@ class Violation:
 
     ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword (``None``
     where it lies in another document), ``names`` are the properties that are missing or unexpected, ``branches`` are
-    the violations of each branch of an ``anyOf`` or ``oneOf``.
+    the violations of each branch of an ``anyOf`` or ``oneOf``: made by ``list_branches`` when they are asked for, since
+    a union of fifty branches has hundreds of them and most are never looked at.
     """
 
     keyword: str
@@ -59,7 +61,12 @@ class Violation:
     schema: Any
     value: Any
     names: tuple[str, ...] = ()
-    branches: tuple[tuple[Violation, ...], ...] = ()
+    list_branches: Callable[[], tuple[tuple[Violation, ...], ...]] | None = None
+
+    @property
+    def branches(self) -> tuple[tuple[Violation, ...], ...]:
+        """The violations of each branch; empty where several branches of a ``oneOf`` fit."""
+        return self.list_branches() if self.list_branches is not None else ()
 
     @property
     def pointer(self) -> str:
@@ -184,7 +191,7 @@ class RustEngine:
         kind, path = error.kind, tuple(error.instance_path)
         keyword, location = kind.name, tuple(error.schema_path)
         names: tuple[str, ...] = ()
-        branches: tuple[tuple[Violation, ...], ...] = ()
+        list_branches: Callable[[], tuple[tuple[Violation, ...], ...]] | None = None
         match keyword:
             case "required":
                 names = (kind.property,)
@@ -196,7 +203,8 @@ class RustEngine:
             case "anyOf" | "oneOf":
                 location = location[:-1]
                 context = getattr(kind, "context", ())
-                branches = tuple(tuple(self._violation(each, value) for each in branch) for branch in context)
+                if keyword == "anyOf" or all(context):
+                    list_branches = partial(self._branches, context, value)
             case "falseSchema":
                 keyword = str(location[-1]) if location else "false"
             case "contains":
@@ -207,11 +215,12 @@ class RustEngine:
                 location = location[: len(location) - 1 - location[::-1].index("propertyNames")]
             case _:
                 location = location[:-1]
-        if keyword == "oneOf" and any(not branch for branch in branches):
-            branches = ()
         found, schema = _lookup(self._document, location)
         keyword, schema = _as_since_draft_6(keyword, schema)
-        return Violation(keyword, path, found, schema, _part(value, path), names, branches)
+        return Violation(keyword, path, found, schema, _part(value, path), names, list_branches)
+
+    def _branches(self, context: Any, value: Any) -> tuple[tuple[Violation, ...], ...]:
+        return tuple(tuple(self._violation(each, value) for each in branch) for branch in context)
 
 
 class ReferenceEngine:
@@ -312,7 +321,7 @@ class ReferenceEngine:
             branches = tuple(tuple(groups[index]) for index in sorted(groups))
         keyword, schema = _as_since_draft_6(keyword, schema)
         for names in _names(keyword, schema, part):
-            yield Violation(keyword, path, location, schema, part, names, branches)
+            yield Violation(keyword, path, location, schema, part, names, (lambda: branches) if branches else None)
 
     def _forbidden(self, location: Path, path: Path, part: Any) -> Iterator[Violation]:
         """Yield a violation for each member of *part* that a ``false`` schema forbids; the library names only one."""

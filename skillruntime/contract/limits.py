@@ -74,7 +74,7 @@ def measure(
     expansion = _Expansion(references)
     evaluations = expansion.of((), 0)
     grows = expansion.is_recursive and Growth.of(references).is_exponential()
-    costly = grows or evaluations > MAX_PLAIN_EVALUATIONS or names > MAX_PLAIN_NAMES
+    costly = expansion.is_recursive or evaluations > MAX_PLAIN_EVALUATIONS or names > MAX_PLAIN_NAMES
     return Bounds(references, not _is_closed(references, ()), is_exponential=grows, is_costly=costly)
 
 

@@ -32,7 +32,7 @@ def is_listable(references: References, value: Any, location: Location = ()) -> 
     (True, False)
     """
     known: dict[Location, tuple[tuple[Location, Any, int], ...]] = {}
-    copies = 0
+    copies, sizes = 0, dict[int, int]()
     pending: list[tuple[Any, Counter[Location]]] = [(value, Counter({location: 1}))]
     while pending:
         part, states = pending.pop()
@@ -47,6 +47,7 @@ def is_listable(references: References, value: Any, location: Location = ()) -> 
                 judged[place] += ways * count
                 if isinstance(part, dict) and isinstance(schema, dict):
                     copies += ways * count * _missing(schema, part) * len(part)
+        copies += judged.total() * _size(part, sizes)  # each violation holds a copy of the part that it is about
         if judged.total() > MAX_COST or copies > _MAX_COPIES:
             return False
         if isinstance(part, dict | list) and part:
@@ -57,6 +58,16 @@ def is_listable(references: References, value: Any, location: Location = ()) -> 
             ]
             pending += _parts(part, [step for step in steps if step[0].kind not in ("same", "none")])
     return True
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """Return the number of parts in *value*; *known* remembers it for each container by its identity."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        members = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(member, known) for member in members)
+    return known[id(value)]
 
 
 def narrowest_fault(

@@ -21,8 +21,8 @@ from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_default,
     declared_properties,
+    discriminators,
     in_place,
-    is_branch_of_another,
     item_locations,
     place_of,
     subschemas,
@@ -32,8 +32,9 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["Coercer", "OverBudgetError", "is_close"]
 
-BASE_WORK = 3_000
+BASE_WORK = 2_500
 WORK_PER_PART = 4
+LISTING_WORK = 8
 MAX_NESTED_REPAIRS = 12
 MAX_ROUNDS = 6
 MAX_OPTIONS = 3
@@ -71,6 +72,8 @@ class Coercer:
         self.nearly: dict[Path, Any] = {}
         self.wrapping: set[tuple[Path, Path]] = set()
         self.around: dict[Path, dict[str, Any]] = {}
+        self.constants: dict[Path, list[dict[str, list[str]]]] = {}
+        self.sizes: dict[int, tuple[Any, int]] = {}
         self.chains: dict[tuple[Path, Path], tuple[int, Path] | None] = {}
 
     def coerce(self, value: Any, location: Path, path: Path, depth: int = 0) -> list[Repaired]:
@@ -84,9 +87,31 @@ class Coercer:
         return self.levels(value, location, path, depth)
 
     def fits(self, value: Any, location: Path) -> bool:
-        """Whether *value* fits the subschema at *location*; each question counts."""
-        self.spend(1)
+        """Whether *value* fits the subschema at *location*; each question counts, by the size of the value."""
+        self.spend(1 + self.size(value) // 32)
         return self.schema.fits(value, location)
+
+    def violations(self, value: Any, location: Path) -> list[Violation]:
+        """Return what is wrong with *value*; that takes an engine many times longer than to say yes or no.
+
+        Of a union it lists what each branch finds wrong, so a wide one costs more.
+        """
+        self.spend(LISTING_WORK + self.size(value))
+        found = self.schema.violations(value, location)
+        for each in found:
+            if each.list_branches and isinstance(each.expected, list):
+                self.spend(len(each.expected) // 8 + (0 if each.path else 2 * self.size(value)))
+        return found
+
+    def size(self, value: Any) -> int:
+        """Return the number of parts of *value*; of one that was counted before without counting again."""
+        if not isinstance(value, dict | list):
+            return 0
+        known = self.sizes.get(id(value))
+        if known is None or known[0] is not value:
+            members = value.values() if isinstance(value, dict) else value
+            known = self.sizes[id(value)] = value, len(value) + sum(map(self.size, members))
+        return known[1]
 
     def spend(self, work: int) -> None:
         """Take *work* from the budget of validator calls.
@@ -105,8 +130,7 @@ class Coercer:
         for attempt in range(MAX_ROUNDS):
             if attempt and self.fits(current.value, location):
                 return self.beside_wrapper(value, current, location, path, depth)
-            violations = self.schema.violations(current.value, location)
-            self.spend(4 + len(violations) // 4)
+            violations = self.violations(current.value, location)
             options = self.members(current.value, violations, location, path, depth)
             if len(options) > 1:
                 return self.decided(self.followed(current, options, location, path, depth), path)
@@ -208,9 +232,9 @@ class Coercer:
 
     def lacks_level(self, value: list[Any], location: Path) -> bool:
         """Whether an item of *value* is refused because it is not an array, and none may be several in a string."""
-        if not any(map(_lacks_level, self.schema.violations(value, location))):
-            return False
-        return not any(isinstance(item, str) and (len(pieces(item)) > 1 or _is_container(item)) for item in value)
+        lacking = [each.value for each in self.violations(value, location) if _lacks_level(each)]
+        is_several = any(isinstance(item, str) and (len(pieces(item)) > 1 or _is_container(item)) for item in lacking)
+        return bool(lacking) and not is_several
 
     # The members of an object or array: each is coerced by the subschema that refuses it.
 
@@ -316,7 +340,7 @@ class Coercer:
             for schema in subschemas(self.document, (*path, *where[:length])):
                 declared |= _properties(schema)
             name = str(where[length])
-            if name in declared or not alike([name], declared):
+            if name in declared or name not in parent or not alike([name], declared):
                 continue
             meant = renames([key for key in parent if key not in declared], declared, parent)
             is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
@@ -335,7 +359,8 @@ class Coercer:
         except LookupError:
             return [Repaired(LEFT_OUT)]  # left out or renamed by an earlier repair
         whole = (*path, *where)
-        if same and part is same[0].value and not isinstance(part, dict | list):
+        is_union = isinstance(part, dict) and all(each.keyword in ("anyOf", "oneOf") for each in same)
+        if same and part is same[0].value and (is_union or not isinstance(part, dict | list)):
             results = self.whole(part, same, location, whole, depth + 1)  # its violations are known already
         else:
             results = self.coerce(part, location, whole, depth + 1)
@@ -428,7 +453,7 @@ class Coercer:
                     yield from self.branches(value, violation, path, depth)
                 case "enum" | "const":
                     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
-                    self.spend(len(allowed) // 16)
+                    self.spend(len(allowed) // 64)
                     for after in matches(value, allowed):
                         yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
                 case "type":
@@ -446,10 +471,7 @@ class Coercer:
         before = self.around.get(path)
         if isinstance(value, dict):
             self.around[path] = {**(before or {}), **declared_properties(self.document, [union.location])}
-        for index in range(len(union.expected)):
-            branch = (*union.location, union.keyword, index)
-            if is_branch_of_another(self.document, branch, value):
-                continue
+        for branch in self.possible_branches((*union.location, union.keyword), len(union.expected), value):
             for result in self.coerce(value, branch, path, depth + 1):
                 if result.repairs:
                     yield result
@@ -457,6 +479,26 @@ class Coercer:
             self.around.pop(path, None)
         else:
             self.around[path] = before
+
+    def possible_branches(self, union: Path, count: int, value: Any) -> list[Path]:
+        """Return the branches of *union* that *value* may be of: not those where a member of it has another constant.
+
+        A union of fifty tagged objects is decided by the tag, not by fifty attempts.
+        """
+        every = [(*union, index) for index in range(count)]
+        if not isinstance(value, dict):
+            return every
+        if union not in self.constants:
+            self.constants[union] = [discriminators(self.document, branch) for branch in every]
+        return [
+            branch
+            for branch, constants in zip(every, self.constants[union], strict=True)
+            if all(
+                value[name] in allowed or bool(matches(value[name], allowed))
+                for name, allowed in constants.items()
+                if isinstance(value.get(name), str)
+            )
+        ]
 
     def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Iterator[Repaired]:
         """Yield *value* in a container or out of one: wrapped into an array, taken out of an array or an object."""
