@@ -7,12 +7,14 @@ Containment is decided by jsonschema-rs's canonical form; what it cannot decide 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skillruntime.compatibility.containment import covers
 from skillruntime.compatibility.counterexample import NO_COUNTEREXAMPLE, Sides
-from skillruntime.compatibility.diff import Bump, Finding, covers, differences, opened
+from skillruntime.compatibility.diff import Bump, Finding, differences, opened
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.compatibility.requirement_diff import requirement_differences
 from skillruntime.contract.contract import Contract
@@ -160,7 +162,25 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     readings = _Readings(before, after, is_output)
     changes = [readings.settled(_change(side, finding)) for finding in found]
     yield from changes
-    yield from readings.overlooked(side, changes)
+    overlooked = list(readings.overlooked(side, changes))
+    yield from overlooked
+    if not changes and not overlooked and _rewritten(old) != _rewritten(new):
+        why = "the same is written with other keywords"
+        yield _change(side, Finding((), "schema-rewritten", why, Bump.PATCH, Bump.PATCH))
+
+
+_REWRITTEN = ("allOf", "unevaluatedProperties", "unevaluatedItems")
+
+
+def _rewritten(node: Any) -> Counter[str]:
+    """Return how often a schema uses the keywords that the normal form may write in another way."""
+    found: Counter[str] = Counter()
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        found.update(word for word in _REWRITTEN if isinstance(part, dict) and word in part)
+        pending += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+    return found
 
 
 def _is_coupled(node: Any) -> bool:
@@ -237,8 +257,9 @@ class _Readings:
     def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
         """Yield what only the whole schemas show, where no single change claims to break anything."""
         ruled = any(change.chapter is Bump.MINOR for change in changes)
+        is_coupled = any(map(_is_coupled, self._sides))
         # `unknown` counts as clear only where parts can be compared one by one: those comparisons found nothing.
-        clear = {"yes", "unknown"} - ({"unknown"} if any(map(_is_coupled, self._sides)) else set())
+        clear = {"yes", "unknown"} - ({"unknown"} if is_coupled else set())
         claimed = [max((getattr(each, field) for each in changes), default=Bump.NONE) for field in _FIELDS.values()]
         missing = [
             reading
@@ -253,6 +274,12 @@ class _Readings:
             old, new = reversed(self._sides) if self.is_output else self._sides
             whole = Finding((), "schema-changed", why, practical, strict, None, old, new)
             yield self.settled(_change(side, whole))
+        elif is_coupled and max(claimed) <= Bump.PATCH and not covers(*self._sides):
+            # `prefixItems: [true]` admits nothing new, except beside `unevaluatedItems: false`.
+            why = "taken together, the changes admit something that was refused"
+            if self.is_output:
+                why = "taken together, the changes refuse something that was admitted"
+            yield _change(side, Finding((), "schema-changed", why, Bump.MINOR, Bump.MINOR))
 
     def _contained(self, reading: str) -> str:
         if reading not in self._answers:

@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Any
 
 from skillruntime.compatibility.both_engines import Judge, is_by_members
-from skillruntime.compatibility.diff import Finding, containment
+from skillruntime.compatibility.containment import containment, for_item, for_member
+from skillruntime.compatibility.diff import Finding
 from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.migration.value_conversions import same_as
@@ -17,6 +18,9 @@ __all__ = ["NO_COUNTEREXAMPLE", "Sides"]
 
 NO_COUNTEREXAMPLE = object()
 _CANDIDATES = 40
+_DEPTH = 3
+_ARRAYS = {"items", "prefixItems"}
+_OBJECTS = {"properties", "patternProperties", "additionalProperties"}
 _OF_THE_WHOLE = 12
 MANY_MEMBERS = 50
 _COUNTED = frozenset({"minProperties", "maxProperties"})
@@ -113,6 +117,47 @@ def _candidates(finding: Finding, giver: Judge, is_output: bool) -> Iterator[Any
     else:
         yield from (_placed(giver, giver.schema, path, value) for value in samples(_difference(given, taken), 8))
         yield from (_placed(giver, giver.schema, path, value) for value in samples(given, 8))
+        yield from (_placed(giver, giver.schema, path, value) for value in islice(_parts_between(given, taken), 12))
+
+
+def _parts_between(given: Any, taken: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield arrays and objects with one part that *given* is likely to admit and *taken* to refuse."""
+    if not isinstance(given, dict) or not isinstance(taken, dict) or depth > _DEPTH:
+        return
+    kinds = [node.get("type", ()) for node in (given, taken)]
+    base: Any
+    if _ARRAYS & (given.keys() | taken.keys()) and "array" in (kinds[0] or "array"):
+        places = max(len(node.get("prefixItems", ())) for node in (given, taken))
+        base = [next(iter(samples(for_item(given, index), 1)), None) for index in range(places)]
+        for index in range(places + 1):
+            for part in _between(for_item(given, index), for_item(taken, index), depth):
+                yield [*base[:index], part]
+                yield [*base[:index], part, *base[index + 1 :]]
+    if _OBJECTS & (given.keys() | taken.keys()) and "object" in (kinds[0] or "object"):
+        base = next((value for value in samples({**given, "type": "object"}, 2) if isinstance(value, dict)), {})
+        for name in _names(given, taken):
+            for part in _between(for_member(given, name), for_member(taken, name), depth):
+                yield {**base, name: part}
+
+
+def _between(given: Any, taken: Any, depth: int) -> Iterator[Any]:
+    """Yield a few values that the schema of a part, *given*, is likely to admit and *taken* to refuse."""
+    if given is False or taken is True or same_as(given) == same_as(taken):
+        return
+    yield from samples(_difference(given, taken), 2)
+    yield from islice(_parts_between(given, taken, depth + 1), 2)
+    yield from samples(given, 3)
+
+
+def _names(given: dict[str, Any], taken: dict[str, Any]) -> dict[str, None]:
+    """Return the names of members to try: declared ones, one or two for each pattern, and one of neither."""
+    found: dict[str, None] = {}
+    for node in (taken, given):
+        for pattern in node.get("patternProperties", {}):
+            names = [name for name in samples({"type": "string", "pattern": pattern}, 2) if isinstance(name, str)]
+            found |= dict.fromkeys(names)
+        found |= dict.fromkeys(node.get("properties", ()))
+    return {**found, "another": None}
 
 
 def _difference(given: Any, taken: Any) -> Any:

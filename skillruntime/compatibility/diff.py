@@ -14,10 +14,11 @@ from difflib import SequenceMatcher
 from enum import IntEnum
 from typing import Any
 
+from skillruntime.compatibility.containment import covers, for_member
 from skillruntime.compatibility.normal_form import BRANCHES, closed
 from skillruntime.contract.migration.value_conversions import same_as, show
 
-__all__ = ["Bump", "Finding", "containment", "covers", "differences", "opened"]
+__all__ = ["Bump", "Finding", "differences", "opened"]
 
 
 class Bump(IntEnum):
@@ -50,22 +51,6 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def covers(taker: Any, giver: Any) -> bool:
-    """Return whether *taker* provably admits all that *giver* does; what cannot be decided is not covered."""
-    return containment(taker, giver) == "yes"
-
-
-def containment(taker: Any, giver: Any) -> str:
-    """Return ``yes``, ``no`` or ``unknown``: whether *taker* admits all that *giver* does."""
-    import jsonschema_rs  # only the fast engine decides containment: without its wheel contracts are not compared
-
-    try:
-        taking, giving = (jsonschema_rs.canonicalize(_plain(node), validate_formats=True) for node in (taker, giver))
-        return str(taking.covers(giving).value)
-    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
-        return "unknown"
-
-
 def differences(old: Any, new: Any, *, is_output: bool) -> list[Finding]:
     """Return how *new* differs from *old*, both in normal form."""
     return list(_Difference(is_output).at((), old, new))
@@ -92,11 +77,6 @@ _SCALAR = {
 }
 _OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "required"}
 _OF_ARRAYS = {"items", "prefixItems"}
-
-
-# jsonschema-rs takes only objects and booleans; anything else was refused when the contract was read.
-def _plain(node: Any) -> Any:
-    return node if isinstance(node, dict | bool) else True
 
 
 def _only(node: dict[str, Any], keywords: set[str]) -> dict[str, Any]:
@@ -232,8 +212,6 @@ class _Difference:
     def _objects(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
         before, after = old.get("properties", {}), new.get("properties", {})
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
-        # A pattern may apply to a member that is added or removed: then only the whole objects can be compared.
-        patterned = "patternProperties" in old or "patternProperties" in new
         renamed = _renamed(before, after, needed, needs)
         for name, other in renamed.items():
             yield self._renamed(path, name, other, old, new)
@@ -241,10 +219,10 @@ class _Difference:
             if name in after:
                 yield from self.at((*path, name), before[name], after[name])
             elif name not in renamed:
-                yield self._removed(path, name, old, new, patterned)
+                yield self._removed(path, name, old, new)
         for name in after:
             if name not in before and name not in renamed.values():
-                yield self._added(path, name, old, new, patterned)
+                yield self._added(path, name, old, new)
         # A member that is new and required was reported as added, one that was renamed as renamed.
         for name in sorted(needs - needed):
             if name not in renamed.values() and (name in before or name not in after):
@@ -271,13 +249,15 @@ class _Difference:
         rule = "field-renamed" if self.is_output else "parameter-renamed"
         return Finding((*path, name), rule, why, practical, Bump.MAJOR, chapter, old, new, details)
 
-    def _removed(self, path: tuple[str, ...], name: str, old: Any, new: Any, patterned: bool) -> Finding:
+    def _removed(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = old["properties"][name], new.get("additionalProperties", True)
         required = name in old.get("required", ()) and name not in new.get("required", ())
-        strict = self._judged(old, new) if patterned else self._judged(schema, rest)
+        strict = self._judged(for_member(old, name), for_member(new, name))
         practical = Bump.MINOR if self.is_output else Bump.MAJOR
         if "additionalProperties" in new and rest is not False and not self.is_output:
             practical = strict  # it says what it does with what it does not declare
+        if required:  # it may be missing now, whatever its schema was
+            strict = max(strict, Bump.MINOR)
         # Readers rely on a required field; no reading of objects as open or closed changes that.
         if self.is_output and required:
             practical = strict = Bump.MAJOR
@@ -286,15 +266,17 @@ class _Difference:
         rule = "field-removed" if self.is_output else "parameter-removed"
         return Finding((*path, name), rule, why, practical, strict, chapter, old, new, {"name": name, "schema": schema})
 
-    def _added(self, path: tuple[str, ...], name: str, old: Any, new: Any, patterned: bool) -> Finding:
+    def _added(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = new["properties"][name], old.get("additionalProperties", True)
         required = name in new.get("required", ()) and name not in old.get("required", ())
-        strict = self._judged(old, new) if patterned else self._judged(rest, schema)
+        strict = self._judged(for_member(old, name), for_member(new, name))
         practical = Bump.MINOR
         # An explicit `additionalProperties` says that callers may have sent this name before.
         if "additionalProperties" in old and rest is not False and not self.is_output:
             practical = max(strict, Bump.MINOR)
         details = {"name": name, "schema": schema}
+        if required:  # it may be missing no longer, whatever its schema is
+            strict = max(strict, Bump.MINOR)
         if self.is_output:
             chapter = Bump.MAJOR if required else Bump.MINOR  # 31.5: required output changed; an optional field added
             why = f"{name!r} is returned now" + ("" if required else ", sometimes")

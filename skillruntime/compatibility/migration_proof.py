@@ -12,6 +12,7 @@ from typing import Any
 
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.compatibility.sampling import samples
+from skillruntime.contract.coercion.coercion import coerce, without_decimals
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain
 from skillruntime.contract.migration.value_conversions import same_as
@@ -24,18 +25,20 @@ __all__ = ["Proof", "migration_diagnostics", "prove_migrations"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was tried, and the values that a migration does not bring into the new shape; none is a proof that holds.
+    """What was tried, and the values that a migration does not bring into the new shape.
 
     ``failures`` are ``{"to": version, "input": value, "why": sentence}``, the smallest input found for each migration.
+    ``unproven`` are the versions that a migration without ``accepts`` leads to: nothing says what to try it on.
     """
 
     cases: int
     failures: tuple[dict[str, Any], ...]
+    unproven: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether no value was found that breaks a law."""
-        return not self.failures
+        """Whether every migration was tried, and no value was found that breaks a law."""
+        return not self.failures and not self.unproven
 
 
 def prove_migrations(
@@ -56,20 +59,26 @@ def prove_migrations(
     True
     """
     subject = contract if isinstance(contract, Contract) else Contract.from_dict(contract)
-    cases, failures = 0, []
+    cases, failures, unproven = 0, [], []
     for migration in subject.migrations:
         if migration.accepts is None:
+            unproven.append(str(migration.to))
             continue
         tried, failure = _tried(subject, migration, examples, list(counterexamples))
         cases += tried
         failures += failure
-    return Proof(cases, tuple(failures))
+    return Proof(cases, tuple(failures), tuple(unproven))
 
 
 def migration_diagnostics(contract: Contract, path: str, *, examples: int = 50) -> list[Diagnostic]:
     """Return findings on the migrations of the contract in the file *path*."""
     found = []
-    for failure in prove_migrations(contract, examples=examples).failures:
+    proof = prove_migrations(contract, examples=examples)
+    for version in proof.unproven:
+        text = f"the migration to {version} has no 'accepts', so it cannot be tried"
+        hint = "add 'accepts', the input schema of the old version"
+        found.append(Diagnostic("migration-unproven", Severity.ADVICE, path, text, hint=hint))
+    for failure in proof.failures:
         shown = json.dumps(failure["input"], ensure_ascii=False)
         text = f"the migration to {failure['to']} fails for {shown[:200]}: {failure['why']}"
         hint = "correct its steps, or narrow its 'accepts' to what old callers send"
@@ -142,30 +151,53 @@ def _broken_law(contract: Contract, migration: Migration, rest: list[Migration],
     # A host's function gets a copy, but a bug in a step would change the caller's arguments.
     if json.dumps(value, sort_keys=True) != before:
         return "the migration changed its input"
-    following = _with_definitions(rest[0].accepts, contract) if rest and rest[0].accepts is not None else None
-    target = contract.input if not rest else Schema(following) if following is not None else None
-    if target is not None:
-        wrong = target.violations(migrated)
-        if wrong:
-            shape = "the next version" if rest else "the contract"
-            return f"{shape} does not accept what comes out: {wrong[0].keyword} at {wrong[0].pointer or '/'}"
+    result = migrated
+    for index, following in enumerate([*rest, None]):
+        shape = _shape(following, contract)
+        if shape is not None:
+            # As `Contract.accept` does between the links of a chain: a null for what may be absent is left out, say.
+            coerced = coerce(result, shape)
+            if not coerced.fits:
+                wrong = coerced.violations[0]
+                who = (
+                    "the contract" if following is None else "the next version" if index == 0 else str(following.source)
+                )
+                where = f"{wrong.keyword} at {wrong.pointer or '/'}"
+                return f"{who} does not accept what comes out{' at the end of the chain' * bool(index)}: {where}"
+            result = without_decimals(coerced.value)
+        if following is not None:
+            try:
+                result = following.apply(result)
+            except SkillInputError as error:
+                return f"further along the chain: {error}"
     if migration.is_reversible:
         try:
             reverted = migration.revert(migrated)
         except MigrationError as error:
             return f"it cannot be undone: {error}"
         # By JSON equality: a unit conversion may return 7 for 7.0.
-        if same_as(reverted) != same_as(value):
+        if same_as(_rounded(reverted)) != same_as(_rounded(value)):
             return f"undone it is {json.dumps(reverted)[:200]}"
-    result = migrated
-    try:
-        for following_migration in rest:
-            result = following_migration.apply(result)
-    except SkillInputError as error:
-        return f"further along the chain: {error}"
-    if rest and not contract.input.is_valid(result):
-        return "the contract does not accept what comes out at the end of the chain"
     return ""
+
+
+def _shape(following: Migration | None, contract: Contract) -> Schema | None:
+    """Return what the migration *following* starts from, or the contract's own input after the last one."""
+    if following is None:
+        return contract.input
+    return None if following.accepts is None else Schema(_with_definitions(following.accepts, contract))
+
+
+def _rounded(value: Any) -> Any:
+    """Return *value* with its floats at 12 digits: a unit conversion rounds the last of the 17 that a float has."""
+    if isinstance(value, dict):
+        return {key: _rounded(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_rounded(child) for child in value]
+    return float(f"{value:.12g}") if isinstance(value, float) and abs(value) > _TINY else value
+
+
+_TINY = 1e-290  # below it floats lose digits, and a conversion of them is not worth a failure
 
 
 def _with_definitions(schema: Any, contract: Contract) -> Any:

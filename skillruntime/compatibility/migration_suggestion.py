@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.compatibility.comparison import Change, Verdict, compare
-from skillruntime.compatibility.diff import covers
+from skillruntime.compatibility.containment import covers
 from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError

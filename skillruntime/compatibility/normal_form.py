@@ -29,6 +29,10 @@ _SINCE_2019 = {"unevaluatedProperties", "unevaluatedItems", "dependentRequired",
 }
 
 
+_LOOKING_TOO = frozenset({*BRANCHES, "if", "then", "else", "dependentSchemas", "$dynamicRef", "$recursiveRef"})
+_DESCRIPTIONS = frozenset({"description", "title", "default", "examples", "deprecated"})
+
+
 class NotComparable(ValueError):  # noqa: N818 - it never leaves the comparison; named for what was found
     """The schema is too large, or refers in ways that cannot be followed by reading."""
 
@@ -83,8 +87,7 @@ class _NormalForm:
             return target
         if isinstance(target, dict) and target.keys().isdisjoint(found):
             return {**target, **found}
-        plain = {"description", "title", "default", "examples", "deprecated"}
-        if isinstance(target, dict) and found.keys() <= plain:
+        if isinstance(target, dict) and found.keys() <= _DESCRIPTIONS:
             return {**target, **found}
         return {**found, "allOf": [*found.get("allOf", []), target]}
 
@@ -114,10 +117,39 @@ class _NormalForm:
             else:
                 schema = self.of(needed, followed)
                 found["dependentSchemas"] = {**found.get("dependentSchemas", {}), name: schema}
+        _write_unevaluated_plainly(found)
+        _unwrap(found)
         for side in ("Minimum", "Maximum"):  # draft 4 wrote these as true or false
             if isinstance(found.get(f"exclusive{side}"), bool) and found.pop(f"exclusive{side}"):
                 found[f"exclusive{side}"] = found.pop(side.lower(), None)
         return found
+
+
+def _write_unevaluated_plainly(found: dict[str, Any]) -> None:
+    """Write ``unevaluated...`` as what it means where no other subschema looks at the same value.
+
+    Then what is evaluated is what is declared beside it: for objects that is ``additionalProperties``, for arrays
+    ``items`` (JSON Schema Core 2020-12, 11.2 and 11.3).
+    """
+    if not _LOOKING_TOO.isdisjoint(found) or "$ref" in found:
+        return
+    for keyword, plain, others in (
+        ("unevaluatedProperties", "additionalProperties", ()),
+        ("unevaluatedItems", "items", ("contains",)),
+    ):
+        if keyword in found and not any(other in found for other in others):
+            value = found.pop(keyword)
+            found.setdefault(plain, value)  # where that is there, nothing is left unevaluated
+
+
+def _unwrap(found: dict[str, Any]) -> None:
+    """Replace an ``allOf`` of one schema by that schema, where only descriptions are beside it."""
+    branches = found.get("allOf")
+    if isinstance(branches, list) and len(branches) == 1 and isinstance(branches[0], dict):
+        rest = {keyword: value for keyword, value in found.items() if keyword != "allOf"}
+        if rest.keys() <= _DESCRIPTIONS:
+            found.clear()
+            found.update({**branches[0], **rest})
 
 
 def closed(node: Any, *, inside: bool = False) -> Any:

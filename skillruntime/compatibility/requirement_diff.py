@@ -57,7 +57,9 @@ def _requires(old: Any, new: Any) -> Iterator[Finding]:
         # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR for every change of tools.
         breaks = Bump.MAJOR if gained else Bump.MINOR
         why = "the tools it depends on changed: " + "; ".join(parts)
-        yield Finding(("tools",), "tools-changed", why, breaks, breaks, Bump.MAJOR)  # 31.5: tool dependencies
+        # 31.5 rules on tools that are removed or replaced. That an added one is MAJOR is our rule: a host that
+        # does not have it can no longer run the skill.
+        yield Finding(("tools",), "tools-changed", why, breaks, breaks, Bump.MAJOR if lost else None)
     if old.get("runtime") != new.get("runtime"):
         try:
             lost_version = narrowed_version(str(old.get("runtime", "")), str(new.get("runtime", "")))

@@ -445,7 +445,9 @@ def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     """Read the declared migrations; a schema they accept may refer to the contract's own definitions."""
     declared = document.get("migrations", [])
-    return [Migration.from_dict(each, where=f"migrations/{index}") for index, each in enumerate(declared)]
+    return [
+        Migration.from_dict(each, where=f"migrations/{index}", contract=document) for index, each in enumerate(declared)
+    ]
 
 
 def _same_line(current: Version, stated: Version) -> bool:

@@ -216,6 +216,7 @@ class RustEngine:
             case _:
                 location = location[:-1]
         found, schema = _lookup(self._document, location)
+        keyword, schema = _as_since_draft_6(keyword, schema)
         return Violation(keyword, path, found, schema, _part(value, path), names, list_branches)
 
     def _branches(self, context: Any, value: Any) -> tuple[tuple[Violation, ...], ...]:
@@ -251,11 +252,15 @@ class ReferenceEngine:
             cls.check_schema(document)
         except jsonschema.SchemaError as error:
             raise UnusableSchemaError(error.message) from None
+        try:
+            registry = registry.crawl()  # so that a document's own identifier is found as well as ours
+        except Exception as error:  # it reads identifiers where the metaschema allows anything
+            raise UnusableSchemaError(f"its identifiers cannot be read: {error}") from None
         checker: Any = jsonschema.FormatChecker() if assert_formats else None
         self._dialect, self._assert_formats = dialect, assert_formats
         self._make: Callable[[Any], Any] = lambda schema: cls(schema, registry=registry, format_checker=checker)
         self._references = References(document, resources=resources, dialect=dialect, base=BASE)
-        self._starts_by_reference = isinstance(document, dict) and "$id" not in document
+        self._starts_by_reference = isinstance(document, dict) and document.keys().isdisjoint({"$id", "id"})
 
     def _validator(self, location: Path) -> Any:
         by_reference = location or self._starts_by_reference
@@ -314,6 +319,7 @@ class ReferenceEngine:
                     self._violations(child, value, start)
                 )
             branches = tuple(tuple(groups[index]) for index in sorted(groups))
+        keyword, schema = _as_since_draft_6(keyword, schema)
         for names in _names(keyword, schema, part):
             yield Violation(keyword, path, location, schema, part, names, (lambda: branches) if branches else None)
 
@@ -323,6 +329,16 @@ class ReferenceEngine:
         for name in part if isinstance(part, dict) else ():
             if members.get(name) is False:
                 yield Violation(name, (*path, name), (*location, name), False, part[name])
+
+
+def _as_since_draft_6(keyword: str, schema: Any) -> tuple[str, Any]:
+    """Return an exclusive limit as draft 6 and later write it: draft 4 has a limit, and true beside it."""
+    for side in ("Minimum", "Maximum"):
+        exclusive, plain = f"exclusive{side}", side.lower()
+        if keyword in (exclusive, plain) and isinstance(schema, dict) and schema.get(exclusive) is True:
+            rest = {word: value for word, value in schema.items() if word != plain}
+            return exclusive, {**rest, exclusive: schema.get(plain)}
+    return keyword, schema
 
 
 def _with_floats(value: Any) -> Any:

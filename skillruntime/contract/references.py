@@ -17,6 +17,7 @@ __all__ = ["Child", "Document", "Location", "References", "children", "resolve"]
 
 Location: TypeAlias = Path
 
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("if", "then", "else", "not")
 _DEFINITIONS = ("$defs", "definitions")
@@ -162,7 +163,11 @@ class References:
 
     def unresolved(self, location: Location) -> str | None:
         """Return a reference of the schema at *location* that does not resolve here; metaschemas do, elsewhere."""
-        for _, reference in _written(self.schema_at(location)):
+        schema = self.schema_at(location)
+        written = [schema[word] for word in _REFERENCES if isinstance(schema, dict) and word in schema]
+        for reference in written:
+            if not isinstance(reference, str):
+                return repr(reference)
             if self.resolve(reference, location) is None and not reference.startswith(_METASCHEMAS):
                 return reference
         return None
@@ -233,7 +238,7 @@ class References:
 
 def _written(schema: Any) -> Iterator[tuple[str, str]]:
     """Yield the keywords and the texts of the references that *schema* makes."""
-    for keyword in ("$ref", "$dynamicRef", "$recursiveRef") if isinstance(schema, dict) else ():
+    for keyword in _REFERENCES if isinstance(schema, dict) else ():
         if isinstance(schema.get(keyword), str):
             yield keyword, schema[keyword]
 

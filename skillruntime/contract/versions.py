@@ -169,16 +169,22 @@ def _read_loosely(text: str) -> Version:
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """The versions from *low* to *high*, or, *outside*, all others; an absent end is open."""
+    """The versions from *low* to *high*, or, *outside*, all others; an absent end is open.
+
+    ``is_partial`` says that *low* was written without all of its parts, as in ``1.2``.
+    """
 
     low: Version | None = None
     high: Version | None = None
     with_low: bool = True
     with_high: bool = False
     outside: bool = False
+    is_partial: bool = False
 
-    def __contains__(self, version: Version) -> bool:
+    def holds(self, version: Version, *, include_prereleases: bool) -> bool:
         low, high = self.low, self.high
+        if include_prereleases and low is not None and self.is_partial:
+            low = Version(*low.release, (0,))  # as node-semver reads it: 1.2 begins with the first prerelease of 1.2.0
         above = low is None or version > low or (self.with_low and version == low)
         below = high is None or version < high or (self.with_high and version == high)
         return (above and below) != self.outside
@@ -227,10 +233,20 @@ class VersionRange:
         return cls.parse(f"<{high}" if low is None else f">={low},<{high}")
 
     def __contains__(self, version: Version | str) -> bool:
+        return self.holds(version)
+
+    def holds(self, version: Version | str, *, include_prereleases: bool = False) -> bool:
+        """Return whether *version* lies in the range; *include_prereleases* orders prereleases like any other version.
+
+        >>> between = VersionRange.parse(">=1.0.0 <3.0.0")
+        >>> between.holds("2.0.0-rc.1"), between.holds("2.0.0-rc.1", include_prereleases=True)
+        (False, True)
+        """
         wanted = version if isinstance(version, Version) else Version.parse(version)
+        asks = wanted.is_prerelease and not include_prereleases
         return any(
-            all(wanted in interval for interval in intervals)
-            and (not wanted.is_prerelease or any(interval.admits_prereleases_of(wanted) for interval in intervals))
+            all(interval.holds(wanted, include_prereleases=include_prereleases) for interval in intervals)
+            and (not asks or any(interval.admits_prereleases_of(wanted) for interval in intervals))
             for intervals in self._alternatives
         )
 
@@ -248,13 +264,13 @@ class VersionRange:
         return max((version for version in versions if version in self), default=None)
 
 
-def satisfies(version: str, version_range: str) -> bool:
-    """Return whether *version* lies in *version_range*, both as text.
+def satisfies(version: str, version_range: str, *, include_prereleases: bool = False) -> bool:
+    """Return whether *version* lies in *version_range*, both as text; see `VersionRange.holds`.
 
     >>> satisfies("1.9.0", "^1.2.3")
     True
     """
-    return Version.parse(version) in VersionRange.parse(version_range)
+    return VersionRange.parse(version_range).holds(version, include_prereleases=include_prereleases)
 
 
 def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_version: str) -> tuple[bool, str]:
@@ -346,7 +362,7 @@ class _Partial:
             raise ValueError(f"{text[:60]!r} leaves an earlier part open than a later one")
         if len(numbers) == 3:
             return cls(Version.parse(text.lstrip("vV")), 3)
-        if match[4] or match[5]:
+        if match[4]:  # build metadata has no precedence (SemVer, section 10), and may stay
             raise ValueError(f"{text[:60]!r} has a label and open parts")
         major, minor, patch = (*numbers, 0, 0, 0)[:3]
         return cls(Version(major, minor, patch), len(numbers))
@@ -365,7 +381,7 @@ class _Partial:
 
 
 def _at_least(partial: _Partial) -> _Interval:
-    return _Interval(low=partial.first) if partial.known else _Interval()
+    return _Interval(low=partial.first, is_partial=partial.known < 3) if partial.known else _Interval()
 
 
 def _at_most(partial: _Partial) -> _Interval:
@@ -385,14 +401,14 @@ def _above(partial: _Partial) -> _Interval:
     if partial.known == 3:
         return _Interval(low=partial.first, with_low=False)
     after = partial.after
-    return _Interval(low=Version(*after.release)) if after else _Interval(outside=True)
+    return _Interval(low=Version(*after.release), is_partial=True) if after else _Interval(outside=True)
 
 
 def _equal(partial: _Partial, *, outside: bool = False) -> _Interval:
     if partial.known == 3:
         return _Interval(partial.first, partial.first, with_high=True, outside=outside)
     low = partial.first if not outside else Version(*partial.first.release, (0,))
-    return _Interval(low if partial.known else None, partial.after, outside=outside)
+    return _Interval(low if partial.known else None, partial.after, outside=outside, is_partial=True)
 
 
 def _interval(operator: str, partial: _Partial) -> _Interval:
@@ -412,12 +428,12 @@ def _interval(operator: str, partial: _Partial) -> _Interval:
             return _equal(partial)
         case "^":  # up to the next change of the leftmost part that is not zero
             leading = next((index for index, number in enumerate(first.release[:known], 1) if number), known)
-            return _Interval(first if known else None, partial.raised(leading))
+            return _Interval(first if known else None, partial.raised(leading), is_partial=known < 3)
         case "~" | "~>":  # patches, or minors where only the major is given
-            return _Interval(first if known else None, partial.raised(min(known, 2)))
+            return _Interval(first if known else None, partial.raised(min(known, 2)), is_partial=known < 3)
         case "~=":  # PEP 440's compatible release: the last part given may rise
             if known < 2:
                 raise ValueError("'~=' needs at least MAJOR.MINOR")
-            return _Interval(first, partial.raised(known - 1))
+            return _Interval(first, partial.raised(known - 1), is_partial=known < 3)
         case _:
             raise ValueError(f"{operator!r} is not a comparator")

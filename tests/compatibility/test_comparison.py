@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, shut
 from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, Bump, Verdict, compare
+from skillruntime.compatibility.containment import containment
 from skillruntime.compatibility.migration_proof import migration_diagnostics, prove_migrations
 from skillruntime.compatibility.migration_suggestion import suggest_migration
 from skillruntime.compatibility.normal_form import closed, normal_form
@@ -415,3 +416,137 @@ def test_a_chain_of_migrations_is_proven_link_by_link() -> None:
     }
 
     assert prove_migrations(document, examples=50).failures == ()
+
+
+def test_a_proof_repairs_what_accept_repairs() -> None:
+    """A null for what may be left out means that it is absent, in a proof as in a call."""
+    contract = contract_with(
+        {"rename": {"from": "/a", "to": "/b"}}, accepts=shut({"a": {"type": ["string", "null"]}}), to=shut({"b": S})
+    )
+
+    assert contract.accept({"a": None}, version="1.0.0").arguments == {}
+    assert prove_migrations(contract, examples=50).holds
+
+
+def test_a_migration_without_an_old_schema_is_unproven() -> None:
+    """Nothing says what to try it on, so the proof does not claim to hold."""
+    contract = Contract.from_dict(
+        {"version": "2.0.0", "input": shut({"b": S}), "migrations": [{"to": "2.0.0", "steps": [{"drop": "/a"}]}]}
+    )
+
+    proof = prove_migrations(contract)
+
+    assert (proof.holds, proof.unproven, proof.cases) == (False, ("2.0.0",), 0)
+    (finding,) = migration_diagnostics(contract, "contract.json")
+    assert finding.rule == "migration-unproven"
+
+
+def test_a_step_said_to_be_lossy_is_not_asked_to_be_undone() -> None:
+    """The same step without the word fails the proof."""
+    either = shut({"a": {"anyOf": [S, arr(S)]}})
+    step = {"wrap": {"at": "/a", "lossy": True}}
+
+    assert prove_migrations(contract_with(step, accepts=either, to=shut({"a": arr(S)})), examples=50).holds
+    assert not prove_migrations(
+        contract_with({"wrap": "/a"}, accepts=either, to=shut({"a": arr(S)})), examples=50
+    ).holds
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "bump"),
+    [
+        (obj({"a": S}, ("a",)), {"allOf": [obj({"a": S}, ("a",))]}, Bump.PATCH),
+        (shut({"a": S}), {"allOf": [shut({"a": S})]}, Bump.PATCH),
+        (shut({"a": S}), {"allOf": [shut({"a": S})], "description": "A."}, Bump.PATCH),
+        ({"allOf": [shut({"a": S})]}, shut({"a": S}), Bump.PATCH),
+        (obj({"a": S}, unevaluatedProperties=False), shut({"a": S}), Bump.PATCH),
+        (arr(unevaluatedItems=False, prefixItems=[S]), arr(False, prefixItems=[S]), Bump.PATCH),
+        (arr(S, unevaluatedItems=False), arr(S), Bump.PATCH),
+        ({"unevaluatedItems": False}, {"prefixItems": [True], "unevaluatedItems": False}, Bump.MINOR),
+        (
+            {"unevaluatedProperties": False},
+            {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False},
+            Bump.MINOR,
+        ),
+        (arr(I, prefixItems=[I, I]), arr(I), Bump.PATCH),
+        (
+            arr(obj({"b": S}), prefixItems=[S]),
+            arr(obj({"b": S}), prefixItems=[{"type": ["string", "null"]}]),
+            Bump.MINOR,
+        ),
+    ],
+)
+def test_the_same_written_in_another_way_is_no_more_than_a_patch(old: Any, new: Any, bump: Bump) -> None:
+    """``allOf`` of one, and unevaluated members where nothing else looks at the value; what admits more is MINOR."""
+    assert inputs(old, new).bump is bump
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_a_schema_that_moves_into_an_all_of_is_a_patch_on_either_side(side: str) -> None:
+    """Nothing changes for who sends the values or reads them."""
+    schema = obj({"a": S, "b": arr(I)}, ("a",))
+
+    assert compare({side: schema}, {side: {"allOf": [schema]}}).bump is Bump.PATCH
+
+
+def test_an_optional_field_of_an_output_with_a_schema_for_other_members_is_minor() -> None:
+    """31.5: an optional field added; it was allowed under any name before."""
+    old, new = (obj(members, additionalProperties=S) for members in ({"a": S}, {"a": S, "b": S}))
+
+    verdict = compare({"output": old}, {"output": new})
+
+    assert (verdict.bump, verdict.set_theory) == (Bump.MINOR, Bump.PATCH)
+
+
+@pytest.mark.parametrize(
+    ("declared", "set_theory", "counterexample"),
+    [(S, Bump.PATCH, None), (I, Bump.MAJOR, {"ab": "a"}), ({"type": ["string", "null"]}, Bump.PATCH, None)],
+)
+def test_a_literal_name_is_compared_with_the_pattern_that_it_matches(
+    declared: Any, set_theory: Bump, counterexample: Any
+) -> None:
+    """A member that is declared now fell under ``^a`` before, and still does."""
+    old = {"type": "object", "patternProperties": {"^a": S}, "additionalProperties": False}
+
+    verdict = inputs(old, {**old, "properties": {"ab": declared}})
+
+    assert verdict.set_theory is set_theory
+    assert verdict.changes[0].to_dict().get("witness") == counterexample
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counterexample"),
+    [
+        ({"type": "number", "minimum": 0, "maximum": 1}, {"type": "integer", "minimum": 0, "maximum": 1}, 0.5),
+        ({"type": "number", "minimum": 1, "maximum": 1.2}, {"type": "integer", "minimum": 1}, 1.1),
+        (arr(I, maxItems=2), arr(I, maxItems=1), [0, 1]),
+        (arr({"enum": ["a"]}), arr({"enum": ["a"]}, uniqueItems=True), ["a", "a"]),
+        (arr({"enum": ["a", 1]}, prefixItems=[True]), arr({"enum": ["a", 1]}), [None]),
+        (arr(S, prefixItems=[I, {"type": "number"}]), arr(S, prefixItems=[I, I]), [0, 0.5]),
+        ({"patternProperties": {"^x-": S}}, {"patternProperties": {"^x-": {**S, "maxLength": 0}}}, {"x-": "a"}),
+    ],
+)
+def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> None:
+    """A fraction, one item too many, an item twice, one item or member of another schema."""
+    verdict = inputs(shut({"v": old}), shut({"v": new}))
+
+    assert verdict.bump is Bump.MAJOR
+    assert verdict.changes[0].counterexample == {"v": counterexample}
+
+
+@pytest.mark.parametrize(
+    ("taker", "giver", "expected"),
+    [
+        (arr(obj({"b": S})), arr(obj({"b": S}), prefixItems=[obj({"b": S})]), "yes"),
+        ({"contains": S, "items": obj({"b": S})}, {"contains": S, "minContains": 0, "items": obj({"b": S})}, "unknown"),
+        ({"if": S, "then": {"pattern": "a"}, "items": True}, {"if": I, "then": {"pattern": "a"}}, "unknown"),
+        (obj({"a": {"$ref": "#/$defs/x"}}), obj({"a": {"$ref": "#/$defs/x"}}), "unknown"),
+        ({"patternProperties": {"^a": S}}, {"patternProperties": {"^[a-c]$": S}, "additionalProperties": False}, "yes"),
+        ({"patternProperties": {"^a": S}}, {"patternProperties": {"^[a-c]$": I}, "additionalProperties": False}, "no"),
+    ],
+)
+def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(taker: Any, giver: Any, expected: str) -> None:
+    """``contains`` means another thing beside ``minContains``, ``then`` beside another ``if``, ``$ref`` elsewhere."""
+    answer = containment(taker, giver)
+
+    assert (answer == "yes") is (expected == "yes"), answer

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain, link
 from skillruntime.contract.versions import Version
 from skillruntime.errors import ErrorCode, InvalidSkillError
@@ -96,6 +97,36 @@ STEPS = {
              {"n": 1, "options": {"lang": "en"}}),
     "nest nothing": ({"nest": {"from": ["/lang", "/style"], "to": "/options"}}, {"n": 1}, {"n": 1}),
     "flatten": ({"flatten": "/options"}, {"options": {"lang": "en"}, "n": 1}, {"lang": "en", "n": 1}),
+    "nest all members": ({"nest": {"from": ["/*"], "to": "/options"}}, {"lang": "en", "n": 1},
+                         {"options": {"lang": "en", "n": 1}}),
+    "nest all members of an object": ({"nest": {"from": ["/q/*"], "to": "/q/all"}}, {"q": {"a": 1}, "b": 2},
+                                      {"q": {"all": {"a": 1}}, "b": 2}),
+    "nest all members of no object": ({"nest": {"from": ["/*"], "to": "/options"}}, {}, {}),
+    "nest all members again": ({"nest": {"from": ["/*"], "to": "/options"}}, {"options": 5}, {"options": 5}),
+    "copy": ({"copy": {"from": "/query", "to": "/title"}}, {"query": ["a"]}, {"query": ["a"], "title": ["a"]}),
+    "copy nothing": ({"copy": {"from": "/query", "to": "/title"}}, {"n": 1}, {"n": 1}),
+    "copy in items": ({"copy": {"from": "/rows/*/a", "to": "/rows/*/b"}}, {"rows": [{"a": 1}, {}]},
+                      {"rows": [{"a": 1, "b": 1}, {}]}),
+    "drop a copy": ({"drop": {"at": "/title", "same_as": "/query"}}, {"query": 1, "title": 1.0}, {"query": 1}),
+    "pack": ({"pack": {"from": ["/lat", "/lon"], "to": "/point"}}, {"lat": 1, "lon": 2, "n": 3},
+             {"n": 3, "point": [1, 2]}),
+    "pack the first": ({"pack": {"from": ["/lat", "/lon"], "to": "/point"}}, {"lat": 1}, {"point": [1]}),
+    "pack nothing": ({"pack": {"from": ["/lat", "/lon"], "to": "/point"}}, {"n": 1}, {"n": 1}),
+    "unpack": ({"unpack": {"from": "/point", "to": ["/lat", "/lon"]}}, {"point": [1, 2]}, {"lat": 1, "lon": 2}),
+    "unpack leaves a value": ({"unpack": {"from": "/point", "to": ["/lat"]}}, {"point": "x"}, {"point": "x"}),
+    "unpack an empty array": ({"unpack": {"from": "/point", "to": ["/lat"], "lossy": True}}, {"point": []}, {}),
+    "convert with an offset": ({"convert": {"at": "/t", "factor": 1.8, "offset": 32}}, {"t": 21.5}, {"t": 70.7}),
+    "convert with an offset before": ({"convert": {"at": "/t", "factor": 5, "divisor": 9, "offset_before": -32}},
+                                      {"t": 212}, {"t": 100}),
+    "convert by an offset": ({"convert": {"at": "/k", "offset": 273.15}}, {"k": 20}, {"k": 293.15}),
+    "split with a limit": ({"split": {"at": "/name", "separator": " ", "limit": 2}}, {"name": "Ada King Lovelace"},
+                           {"name": ["Ada", "King Lovelace"]}),
+    "split into parameters with a limit": (
+        {"split": {"from": "/name", "to": ["/first", "/last"], "separator": " ", "limit": 2}},
+        {"name": "Ada King Lovelace"}, {"first": "Ada", "last": "King Lovelace"}),
+    "join with a limit": ({"join": {"at": "/name", "separator": " ", "limit": 2}}, {"name": ["Ada", "King Lovelace"]},
+                          {"name": "Ada King Lovelace"}),
+    "a lossy step": ({"rename": {"from": "/a", "to": "/b", "lossy": True}}, {"a": 1}, {"b": 1}),
 }  # fmt: skip
 
 
@@ -124,7 +155,9 @@ LOSSY = [
     {"flatten": {"at": "/a", "members": ["b"]}}, {"move": {"from": "/a", "to": "/b/c"}},
     {"map": {"at": "/a", "values": {"x": 1, "y": 1}}}, {"map": {"at": "/a", "values": {"x": 1}, "otherwise": 2}},
     {"convert": {"at": "/a", "to": "string"}}, {"convert": {"at": "/a", "from": "string", "to": "integer"}},
-    {"convert": {"at": "/a", "divisor": 60}}, {"convert": {"at": "/a", "factor": 1.5}},
+    {"convert": {"at": "/a", "divisor": 60}}, {"convert": {"at": "/a", "factor": 1.5, "divisor": 7}},
+    {"map": {"at": "/a", "values": {"mid": "high"}}}, {"rename": {"from": "/a", "to": "/b", "lossy": True}},
+    {"drop": {"at": "/a", "same_as": "/b"}}, {"copy": {"from": "/a", "to": "/b/c"}},
     {"split": {"at": "/a", "separator": ",", "strip": True}},
 ]  # fmt: skip
 
@@ -165,6 +198,16 @@ def test_a_step_that_loses_something_has_no_inverse(step: dict[str, Any]) -> Non
         ({"nest": {"from": ["/x"], "to": "/o"}}, {"x": 1, "o": {}}, "/o"),
         ({"flatten": "/o"}, {"o": {"x": 1}, "x": 2}, "/x"),
         ({"flatten": {"at": "/o", "members": ["x"]}}, {"o": {"y": 1}}, "/o/y"),
+        ({"nest": {"from": ["/*"], "to": "/o"}}, {"x": 1, "o": {}}, "/o"),
+        ({"copy": {"from": "/a", "to": "/b"}}, {"a": 1, "b": 1}, "/b"),
+        ({"drop": {"at": "/b", "same_as": "/a"}}, {"a": 1, "b": True}, "/b"),
+        ({"drop": {"at": "/b", "same_as": "/a"}}, {"b": 1}, "/b"),
+        ({"pack": {"from": ["/x", "/y"], "to": "/p"}}, {"y": 1}, "/x"),
+        ({"unpack": {"from": "/p", "to": ["/x"]}}, {"p": [1, 2]}, "/p"),
+        ({"unpack": {"from": "/p", "to": ["/x"]}}, {"p": []}, "/p"),
+        ({"unpack": {"from": "/p", "to": ["/x"]}}, {"p": [1], "x": 2}, "/x"),
+        ({"join": {"at": "/a", "separator": " ", "limit": 2}}, {"a": ["x y", "z"]}, "/a"),
+        ({"join": {"at": "/a", "separator": " ", "limit": 2}}, {"a": ["x", "y", "z"]}, "/a"),
     ],
 )  # fmt: skip
 def test_a_step_that_cannot_be_taken_names_itself_and_the_place(
@@ -354,6 +397,108 @@ def test_an_output_is_given_back_in_the_old_shape() -> None:
     assert migration.revert_output("text") == "text"
 
 
+LEVELS = {"low": "minimal", "mid": "standard", "high": "full"}
+UP = {"map": {"at": "/level", "values": {"mid": "high"}}}
+
+
+@pytest.mark.parametrize(
+    ("written", "accepts", "expected"),
+    [
+        ([UP], None, False),
+        ([UP], {"properties": {"level": {"type": "string"}}}, False),
+        ([UP], {"properties": {"level": {"enum": ["low", "mid", "high"]}}}, False),
+        ([UP], {"properties": {"level": {"enum": ["low", "mid"]}}}, True),
+        ([UP], {"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"level": {"const": "mid"}}}}}, True),
+        ([UP], {"properties": {}, "additionalProperties": False}, True),
+        ([UP], {"properties": {}, "additionalProperties": {"enum": ["mid"]}}, True),
+        ([UP], {"properties": {}, "patternProperties": {"l": {}}, "additionalProperties": {"enum": ["mid"]}}, False),
+        ([{"rename": {"from": "/how", "to": "/level"}}, UP], {"properties": {"how": {"enum": ["mid"]}}}, True),
+        ([{"set_default": {"at": "/level", "value": "high"}}, UP], {"properties": {"level": {"enum": ["mid"]}}}, False),
+        ([{"flatten": "/o"}, UP], {"properties": {"level": {"enum": ["mid"]}}}, False),
+        ([{"map": {"at": "/level", "values": LEVELS}}], {"properties": {"level": {"enum": list(LEVELS)}}}, True),
+        ([{"map": {"at": "/level", "values": LEVELS}}], {"properties": {"level": {"type": "string"}}}, False),
+        ([{"map": {"at": "/level", "values": {"on": "off", "off": "on"}}}], None, True),
+        ([{"map": {"at": "/n", "values": [["1", 1]]}}], {"properties": {"n": {"type": "string"}}}, True),
+        ([{"map": {"at": "/a/*", "values": {"x": "y"}}}], {"properties": {"a": {"items": {"enum": ["x"]}}}}, True),
+    ],
+)
+def test_a_table_can_be_undone_only_if_nothing_else_runs_into_its_new_values(
+    written: list[Any], accepts: Any, expected: bool
+) -> None:
+    """An old ``high`` that stays ``high`` would come back as ``mid``: the old schema must exclude it."""
+    document = {"from": "1.x", "to": "2.0.0", "steps": written} | ({"accepts": accepts} if accepts else {})
+
+    assert Migration.from_dict(document).steps[-1].inverse is not None or not expected
+    if not any("set_default" in step or "flatten" in step for step in written):
+        assert Migration.from_dict(document).is_reversible is expected
+
+
+@pytest.mark.parametrize(
+    ("table", "output", "is_usable"),
+    [
+        ({"mid": "high"}, {"properties": {"level": {"enum": ["low", "high"]}}}, False),
+        ({"low": "low", "mid": "high"}, {"properties": {"level": {"enum": ["low", "high"]}}}, True),
+        (LEVELS, {"properties": {"level": {"enum": list(LEVELS.values())}}}, True),
+        (LEVELS, {"properties": {"level": {"type": "string"}}}, False),
+        (LEVELS, None, False),
+        ({"on": "off", "off": "on"}, None, True),
+    ],
+)
+def test_an_output_table_is_refused_where_an_old_caller_could_get_a_wrong_value(
+    table: dict[str, str], output: Any, is_usable: bool
+) -> None:
+    """A new ``high`` that may always have been ``high`` must not be answered as ``mid``."""
+    migration = {"from": "1.x", "to": "2.0.0", "steps": [], "output": [{"map": {"at": "/level", "values": table}}]}
+    document: dict[str, Any] = {"version": "2.0.0", "migrations": [migration]}
+    if output is not None:
+        document["output"] = output
+
+    if is_usable:
+        first = next(iter(table))
+        assert Contract.from_dict(document).output_for({"level": table[first]}, "1.0.0") == {"level": first}
+    else:
+        with pytest.raises(InvalidSkillError, match="wrong value"):
+            Contract.from_dict(document)
+
+
+def test_a_step_that_is_said_to_be_lossy_is_not_an_output_step() -> None:
+    """Its author says that it cannot be undone, so no old caller could be answered."""
+    step = {"rename": {"from": "/a", "to": "/b", "lossy": True}}
+
+    assert not steps(step).is_reversible
+    with pytest.raises(InvalidSkillError, match="loses something"):
+        Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": [], "output": [step]})
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ([{"set_default": {"at": "/end", "value": "a/b"}},
+          {"join": {"from": ["/start", "/end"], "to": "/span", "separator": "/"}}], "/steps/1/join"),
+        ([{"set_default": {"at": "/tags", "value": ["a", "b,c"]}}, {"join": {"at": "/tags", "separator": ","}}],
+         "/steps/1/join"),
+        ([{"map": {"at": "/a", "values": {"x": "1 2"}}}, {"rename": {"from": "/a", "to": "/b"}},
+          {"join": {"from": ["/b", "/c"], "to": "/d", "separator": " "}}], "/steps/2/join"),
+    ],
+)  # fmt: skip
+def test_a_constant_that_holds_the_separator_is_refused_when_the_migration_is_read(written: Any, path: str) -> None:
+    """Every call that gets the constant would be refused, so the document is."""
+    with pytest.raises(InvalidSkillError) as caught:
+        steps(*written)
+
+    assert [fault["path"] for fault in caught.value.details["faults"]] == [path]
+
+
+def test_a_constant_may_hold_the_separator_in_the_last_part_of_a_limited_join() -> None:
+    """The last part takes the rest of the text."""
+    migration = steps(
+        {"set_default": {"at": "/last", "value": "King Lovelace"}},
+        {"join": {"from": ["/first", "/last"], "to": "/name", "separator": " ", "limit": 2}},
+    )
+
+    assert migration.apply({"first": "Ada"}) == {"name": "Ada King Lovelace"}
+
+
 # Laws -------------------------------------------------------------------------------------------------------------
 
 NAMES = ["a", "b", "c", "d"]
@@ -378,7 +523,12 @@ documents = (
     | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "to": kinds}))
     | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "factor": st.integers(1, 60)}))
     | st.tuples(st.sampled_from(["split", "join"]), st.fixed_dictionaries({"at": pointers, "separator": st.just(",")}))
-    | st.tuples(st.just("nest"), st.fixed_dictionaries({"from": pairs, "to": names}))
+    | st.tuples(st.just("convert"), st.fixed_dictionaries({"at": pointers, "offset": st.integers(-9, 9)}))
+    | st.tuples(st.sampled_from(["nest", "pack"]), st.fixed_dictionaries({"from": pairs, "to": names}))
+    | st.tuples(st.just("nest"), st.fixed_dictionaries({"from": st.just(["/*"]), "to": names}))
+    | st.tuples(st.just("unpack"), st.fixed_dictionaries({"from": names, "to": pairs}))
+    | st.tuples(st.just("copy"), st.fixed_dictionaries({"from": pointers, "to": pointers}))
+    | st.tuples(st.just("drop"), st.fixed_dictionaries({"at": pointers, "same_as": pointers}))
     | st.tuples(st.just("split"), st.fixed_dictionaries({"from": names, "to": pairs, "separator": st.just(",")}))
     | st.tuples(st.just("join"), st.fixed_dictionaries({"from": pairs, "to": names, "separator": st.just(",")}))
 ).map(lambda step: dict([step]))
@@ -439,6 +589,8 @@ OLD = st.fixed_dictionaries(
         "span": st.tuples(st.text("ab", max_size=2), st.text("ab", max_size=2)).map("/".join),
         "rows": st.lists(st.fixed_dictionaries({}, optional={"id": st.integers(), "unit": st.just("g")}), max_size=3),
         "days": st.integers(),
+        "person": st.text("ab ", max_size=4),
+        "heat": st.integers(-99, 99) | st.sampled_from([21.5, -0.1, 36.6]),
         "options": st.fixed_dictionaries({}, optional={"lang": st.sampled_from(["en", "de"])}),
     },
 )
@@ -447,6 +599,10 @@ REVERSIBLE = [
     {"wrap": "/title"},
     {"convert": {"at": "/count", "from": "integer", "to": "string"}},
     {"map": {"at": "/level", "values": {"low": 1, "high": 2}}},
+    {"copy": {"from": "/level", "to": "/rank"}},
+    {"pack": {"from": ["/x", "/y"], "to": "/at"}},
+    {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}},
+    {"split": {"from": "/person", "to": ["/given", "/family"], "separator": " ", "limit": 2}},
     {"convert": {"at": "/verbose", "from": "boolean", "to": "integer"}},
     {"split": {"at": "/tags", "separator": ","}},
     {"split": {"from": "/span", "to": ["/start", "/end"], "separator": "/"}},
@@ -462,7 +618,9 @@ REVERSIBLE = [
 @given(OLD)
 def test_up_then_down_is_the_identity_where_no_step_loses(value: dict[str, Any]) -> None:
     """What a reversible migration did is undone exactly, for every value of the old shape."""
-    migration = steps(*REVERSIBLE)
+    accepts = {"properties": {"level": {"enum": ["low", "high"]}}}
+    document = {"from": "1.x", "to": "2.0.0", "accepts": accepts, "steps": REVERSIBLE}
+    migration = Migration.from_dict(document)
 
     assert migration.is_reversible
     assert migration.revert(migration.apply(value)) == value
@@ -471,7 +629,9 @@ def test_up_then_down_is_the_identity_where_no_step_loses(value: dict[str, Any])
 @given(OLD)
 def test_what_is_in_the_new_shape_already_is_untouched(value: dict[str, Any]) -> None:
     """A migration applied to its own result changes nothing, but for units, which nobody can tell."""
-    migration = steps(*[step for step in REVERSIBLE if step != {"convert": {"at": "/days", "factor": 24}}])
+    repeated = [{"convert": {"at": "/days", "factor": 24}}, {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}}]
+    repeated.append({"copy": {"from": "/level", "to": "/rank"}})  # its own result is there the second time
+    migration = steps(*[step for step in REVERSIBLE if step not in repeated])
     new = migration.apply(value)
 
     assert migration.apply(new) == new

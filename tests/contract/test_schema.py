@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_jsonschema import from_schema
 
-from skillruntime import InvalidSkillError, Schema
+from skillruntime import Contract, InvalidSkillError, Schema
 from skillruntime.contract.limits import measure
 
 SUITE = Path(__file__).parents[2] / "../shared/data/json-schema-test-suite"
@@ -458,3 +458,58 @@ def test_the_official_suite_passes(draft: str) -> None:
 
     assert wrong == []
     assert total == {"draft2020-12": 1299, "draft7": 927}[draft]
+
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_draft_4_is_read_as_it_was_meant(engine: str) -> None:
+    """There ``exclusiveMinimum`` is true or false, 1.0 is not an integer, and ``id`` is the identifier."""
+    limited = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "default": 1}
+    document = {
+        "$schema": DRAFT_4,
+        "id": "http://example.org/root",
+        "properties": {"n": limited, "i": {"type": "integer"}, "r": {"$ref": "root#/properties/n"}},
+    }
+    schema = Schema(document, engine=engine)
+
+    assert schema.is_valid({"n": 0.5, "i": 1, "r": 1})
+    assert [schema.is_valid(value) for value in ({"n": 0}, {"i": 1.0}, {"r": 0})] == [False, False, False]
+    assert found(schema, {"n": 0}) == [("exclusiveMinimum", "/n", 0, ())]
+    assert schema.fits(0.5, ("properties", "n"))
+    assert not schema.fits(0, ("properties", "n"))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_resource_is_read_by_the_documents_dialect(engine: str) -> None:
+    """A definition in another document has no ``$schema`` of its own: draft 4 stays draft 4."""
+    resources = {"http://example.org/r": {"definitions": {"n": {"minimum": 0, "exclusiveMinimum": True}}}}
+    document = {"$schema": DRAFT_4, "properties": {"x": {"$ref": "http://example.org/r#/definitions/n"}}}
+    schema = Schema(document, resources=resources, engine=engine)
+
+    assert [schema.is_valid({"x": value}) for value in (0, 1)] == [False, True]
+
+
+def test_a_contract_in_draft_4_fills_its_defaults_and_repairs() -> None:
+    """A limit and a default on the same property are both read."""
+    number = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "default": 1}
+    contract = Contract.from_dict({"input": {"$schema": DRAFT_4, "type": "object", "properties": {"n": number}}})
+
+    assert contract.accept({}).arguments == {"n": 1}
+    assert contract.accept({"n": "2"}).arguments == {"n": 2}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_older_draft_is_refused_by_name(engine: str) -> None:
+    """Draft 3 is not read."""
+    with pytest.raises(InvalidSkillError, match=r"draft-03/schema'; known are http://json-schema.org/draft-04/schema#"):
+        Schema({"$schema": "http://json-schema.org/draft-03/schema#"}, engine=engine)
+
+
+def test_a_dialect_that_the_reference_engine_does_not_know_is_refused() -> None:
+    """A metaschema of the host's own needs the fast engine."""
+    resources = {"http://example.org/mine": {"$schema": "https://json-schema.org/draft/2020-12/schema"}}
+
+    with pytest.raises(InvalidSkillError, match="needs jsonschema-rs"):
+        Schema({"$schema": "http://example.org/mine"}, resources=resources, engine="reference")

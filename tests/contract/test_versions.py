@@ -297,3 +297,31 @@ def test_any_text_is_a_range_or_a_value_error(text: str) -> None:
             read(text)
         except ValueError:
             pass
+
+
+@pytest.mark.parametrize(
+    ("version", "version_range", "expected"),
+    [
+        ("2.0.0-rc.1", ">=1.0.0", True),
+        ("1.0.0-rc.1", "1.x", True),
+        ("1.0.0-rc.1", ">=1.0.0", False),
+        ("2.0.0-rc.1", "^1.2.3", False),
+        ("2.0.0-rc.1", "<2", False),
+        ("2.0.0-rc.1", "<2.0.0", True),
+        ("1.2.0-0", "~1.2", True),
+        ("1.2.0-0", "1.2 - 2", True),
+        ("1.3.0-0", ">1.2", True),
+        ("1.2.3-beta", "*", True),
+        ("1.2.3-beta", "!=1.2.3", True),
+        ("1.2.3-beta", "!=1.2", False),
+    ],
+)
+def test_prereleases_may_be_ordered_like_any_other_version(version: str, version_range: str, expected: bool) -> None:
+    """``include_prereleases`` is node-semver's ``includePrerelease``: open parts begin with the first prerelease."""
+    assert satisfies(version, version_range, include_prereleases=True) is expected
+
+
+@pytest.mark.parametrize("version_range", ["1.2.3+build", "=1.2.3+other.7", ">=1.2.0+b <2.0.0+c", "1.2.x+b"])
+def test_build_metadata_in_a_range_does_not_count(version_range: str) -> None:
+    """SemVer 2.0.0, section 10: it has no precedence."""
+    assert satisfies("1.2.3+mine", version_range)

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skillruntime.contract.migration.locations import StepRefused, copy_json
+from skillruntime.contract.migration.reachability import only_what_can_be_undone
 from skillruntime.contract.migration.steps import Step, parse_step, parse_steps
+from skillruntime.contract.migration.value_conversions import show
+from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version, VersionRange, read_version
 from skillruntime.errors import InvalidSkillError, SkillError, SkillInputError
 
@@ -57,13 +60,17 @@ class Migration:
     _function: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False)
 
     @classmethod
-    def from_dict(cls, document: Any, *, where: str = "migration") -> Migration:
+    def from_dict(
+        cls, document: Any, *, where: str = "migration", contract: Mapping[str, Any] | None = None
+    ) -> Migration:
         """Return the migration that *document* describes: ``from``, ``to``, ``accepts``, ``steps``, ``output``.
+
+        *contract* is the contract's document around it: its definitions, and the ``output`` that it promises.
 
         Raises:
             InvalidSkillError: ``details["faults"]`` lists all that is wrong, each with its path and a sentence.
         """
-        migration, faults = _read(document)
+        migration, faults = _read(document, contract or {})
         if migration is None or faults:
             raise _unusable(where, faults)
         return migration
@@ -226,7 +233,7 @@ def _inverse(steps: Sequence[Step], to: Version, *, has_function: bool = False) 
 _FIELDS = ("from", "to", "accepts", "steps", "output", "description")
 
 
-def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
+def _read(document: Any, contract: Mapping[str, Any]) -> tuple[Migration | None, list[tuple[str, str]]]:
     if not isinstance(document, dict):
         return None, [("", "must be an object with 'to' and 'steps'")]
     faults = [(f"/{name}", f"is unknown; known are {', '.join(_FIELDS)}") for name in document if name not in _FIELDS]
@@ -253,10 +260,31 @@ def _read(document: Any) -> tuple[Migration | None, list[tuple[str, str]]]:
     steps, wrong = parse_steps(document.get("steps", []), "/steps")
     output, wrong_output = parse_steps(document.get("output", []), "/output")
     faults += wrong + wrong_output
-    for index, step in enumerate(output):
-        if step.inverse is None:
-            faults.append((f"/output/{index}", f"{step.kind} loses something, so no old caller could be answered"))
+    if any(step.collisions for step in (*steps, *output)):  # compiling the schemas is worth it only for a table
+        steps = only_what_can_be_undone(steps, old=_schema(accepts, contract))
+        output = only_what_can_be_undone(output, new=_schema(contract.get("output"), contract))
+    faults += [(f"/output/{index}", _why_not(step)) for index, step in enumerate(output) if step.inverse is None]
     return Migration(to, source, accepts, steps, output), faults
+
+
+def _schema(schema: Any, contract: Mapping[str, Any]) -> Schema | None:
+    """Return *schema* with the contract's definitions around it, or nothing where it is not usable by itself."""
+    if not isinstance(schema, dict):
+        return None
+    around = {word: contract[word] for word in ("$schema", "$defs", "definitions") if word in contract}
+    try:
+        return Schema({**around, **schema})
+    except InvalidSkillError:  # the contract itself is about to say why
+        return None
+
+
+def _why_not(step: Step) -> str:
+    if step.collisions and not step.is_lossy:
+        return (
+            f"an output may be {show(step.collisions[0])} without the table, so an old caller could get a wrong value"
+            "; list every value in the table, and in an 'enum' of the output"
+        )
+    return f"{step.kind} loses something, so no old caller could be answered"
 
 
 def _unusable(where: str, faults: list[tuple[str, str]]) -> InvalidSkillError:

@@ -1,4 +1,4 @@
-"""The steps that change where values are: rename, move, wrap, unwrap, set_default, drop, nest, flatten."""
+"""The steps that change where values are: rename, move, copy, wrap, unwrap, pack, nest and their opposites."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from skillruntime.contract.migration.locations import (
     Change,
     StepRefused,
+    Tokens,
     common_prefix,
     copy_json,
     each,
@@ -17,6 +18,7 @@ from skillruntime.contract.migration.locations import (
     put_down,
 )
 from skillruntime.contract.migration.step_fields import StepFields
+from skillruntime.contract.migration.value_conversions import same_as
 from skillruntime.contract.pointer import format_pointer
 
 __all__ = ["SHAPE_STEPS", "Built"]
@@ -60,6 +62,24 @@ def _move(fields: StepFields) -> Built:
     return change, inverse
 
 
+def _copy(fields: StepFields) -> Built:
+    source, target = fields.place("from", member=True), fields.place("to", member=True)
+    fields.same_array(source, target)
+    fields.different(source, target)
+    shared = common_prefix(source)
+    lifts = len(target) == len(shared) + 1  # as for a move
+    take, down = objects_at(source[len(shared) :] or ("",)), target[len(shared) :] or ("",)
+
+    def change(arguments: dict[str, Any]) -> None:
+        for base, at in items_at(arguments, shared):
+            for holder, _ in take(base):
+                if source[-1] in holder:
+                    put_down(base, down, copy_json(holder[source[-1]]), at)
+
+    inverse = {"drop": {"at": format_pointer(target), "same_as": format_pointer(source)}}
+    return change, inverse if lifts else None
+
+
 def _wrap(fields: StepFields) -> Built:
     place = fields.place("at", member=False)
     change = each(place, lambda value, _: value if isinstance(value, list) else [value])
@@ -94,6 +114,8 @@ def _set_default(fields: StepFields) -> Built:
 
 def _drop(fields: StepFields) -> Built:
     place = fields.place("at", member=True)
+    if fields.has("same_as"):
+        return _drop_copy(fields, place)
     objects = objects_at(place)
 
     def change(arguments: dict[str, Any]) -> None:
@@ -103,23 +125,95 @@ def _drop(fields: StepFields) -> Built:
     return change, None
 
 
-def _nest(fields: StepFields) -> Built:
+def _drop_copy(fields: StepFields, place: Tokens) -> Built:
+    """Drop what is the same as the value at another place: the opposite of a copy, which loses nothing."""
+    original = fields.place("same_as", member=True)
+    fields.same_array(original, place)
+    fields.different(original, place)
+    shared = common_prefix(place)
+    take, look = (objects_at(each[len(shared) :] or ("",)) for each in (place, original))
+
+    def change(arguments: dict[str, Any]) -> None:
+        for base, at in items_at(arguments, shared):
+            kept = [holder[original[-1]] for holder, _ in look(base) if original[-1] in holder]
+            for holder, path in take(base):
+                if place[-1] not in holder:
+                    continue
+                if not any(same_as(holder[place[-1]]) == same_as(value) for value in kept):
+                    where = format_pointer((*at, *path, place[-1]))
+                    raise StepRefused(where, f"{where} differs from {format_pointer(original)}, and would be lost")
+                del holder[place[-1]]
+
+    return change, None  # where it was absent, copying would add it
+
+
+def _pack(fields: StepFields) -> Built:
     sources, target = fields.places("from"), fields.place("to", member=True)
     fields.siblings(target, *sources)
     for source in sources:
         fields.different(source, target)
-    inside = [source[-1] for source in sources]
     objects = objects_at(target)
 
     def change(arguments: dict[str, Any]) -> None:
         for holder, path in objects(arguments):
-            members = {name: holder[name] for name in inside if name in holder}
+            present = [source[-1] in holder for source in sources]
+            # An array has no gaps: a member that is missing before one that is given has no position to be left out of.
+            if present != sorted(present, reverse=True):
+                where = format_pointer((*path, sources[present.index(False)][-1]))
+                raise StepRefused(where, f"{where} is missing before one that is given, so they cannot be packed")
+            if any(present):
+                items = [holder.pop(source[-1]) for source, there in zip(sources, present, strict=True) if there]
+                put(holder, target[-1], items, path)
+
+    return change, {"unpack": {"from": format_pointer(target), "to": list(map(format_pointer, sources))}}
+
+
+def _unpack(fields: StepFields) -> Built:
+    source, targets = fields.place("from", member=True), fields.places("to")
+    fields.siblings(source, *targets)
+    for target in targets:
+        fields.different(source, target)
+    lossy = fields.take("lossy", bool, "true or false", False)
+    objects = objects_at(source)
+
+    def change(arguments: dict[str, Any]) -> None:
+        for holder, path in objects(arguments):
+            items = holder.get(source[-1])
+            if not isinstance(items, list):
+                continue
+            where = format_pointer((*path, source[-1]))
+            if len(items) > len(targets):
+                raise StepRefused(where, f"an array of {len(items)} has {len(targets)} places to go to")
+            if not items and not lossy:
+                raise StepRefused(where, 'an empty array would not come back; say "lossy": true to let it go')
+            del holder[source[-1]]
+            for target, item in zip(targets, items, strict=False):
+                put(holder, target[-1], item, path)
+
+    return change, {"pack": {"from": list(map(format_pointer, targets)), "to": format_pointer(source)}}
+
+
+def _nest(fields: StepFields) -> Built:
+    sources, target = fields.places("from", all_members=True), fields.place("to", member=True)
+    fields.siblings(target, *sources)
+    for source in sources:
+        fields.different(source, target)
+    inside = [source[-1] for source in sources]
+    takes_all = inside == ["*"]
+    objects = objects_at(target)
+
+    def change(arguments: dict[str, Any]) -> None:
+        for holder, path in objects(arguments):
+            # All but the target itself: an object that holds nothing else is in the new shape already.
+            names = [name for name in holder if name != target[-1]] if takes_all else inside
+            members = {name: holder[name] for name in names if name in holder}
             for name in members:
                 del holder[name]
             if members:
                 put(holder, target[-1], members, path)
 
-    return change, {"flatten": {"at": format_pointer(target), "members": inside}}
+    whole = {"flatten": format_pointer(target)}
+    return change, whole if takes_all else {"flatten": {"at": format_pointer(target), "members": inside}}
 
 
 def _flatten(fields: StepFields) -> Built:
@@ -148,6 +242,9 @@ def _flatten(fields: StepFields) -> Built:
 SHAPE_STEPS: dict[str, tuple[Callable[[StepFields], Built], bool]] = {
     "rename": (_rename, False),
     "move": (_move, False),
+    "copy": (_copy, False),
+    "pack": (_pack, False),
+    "unpack": (_unpack, False),
     "wrap": (_wrap, True),
     "unwrap": (_unwrap, True),
     "set_default": (_set_default, False),

@@ -11,17 +11,24 @@ A step is a JSON object with one key, its kind::
     {"map": {"at": "/level", "values": {"low": "minimal"}}} other values ("values": [[1, "one"]] if not strings)
     {"convert": {"at": "/count", "from": "string", "to": "integer"}}    another type
     {"convert": {"at": "/hours", "factor": 24}}             another unit ("divisor" to divide); exact arithmetic
-    {"split": {"at": "/topics", "separator": ","}}          a text becomes an array; "strip": true trims the parts
+    {"convert": {"at": "/t", "factor": 1.8, "offset": 32}}  "offset" is added afterwards, "offset_before" before
+    {"split": {"at": "/topics", "separator": ","}}          a text becomes an array; "strip": true trims the parts,
+                                                            "limit": 2 splits at the first separator only
     {"split": {"from": "/range", "to": ["/start", "/end"], "separator": ".."}}
     {"join": {"at": "/topics", "separator": ","}}           and back
     {"join": {"from": ["/start", "/end"], "to": "/range", "separator": ".."}}
     {"nest": {"from": ["/lang", "/style"], "to": "/options"}}    members move into a new object beside them
+    {"nest": {"from": ["/*"], "to": "/options"}}            all members of an object move into a new one
     {"flatten": "/options"}                                 an object's members take its place
+    {"copy": {"from": "/query", "to": "/title"}}            the same value at another place as well
+    {"drop": {"at": "/title", "same_as": "/query"}}         and back
+    {"pack": {"from": ["/lat", "/lon"], "to": "/point"}}    members become the items of an array
+    {"unpack": {"from": "/point", "to": ["/lat", "/lon"]}}  and back
 
 Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is an ordinary key
 elsewhere; the places of one step share everything up to their last ``*``. Nothing at the source is nothing to do: so a
 step leaves alone what is in the new shape already. Something at the target is an error: no step overwrites.
-A step that loses nothing has an inverse.
+A step that loses nothing has an inverse. Any step may say ``"lossy": true``: then it is never undone.
 """
 
 from __future__ import annotations
@@ -33,6 +40,7 @@ from typing import Any
 from skillruntime.contract.migration.locations import Change
 from skillruntime.contract.migration.shape_steps import SHAPE_STEPS
 from skillruntime.contract.migration.step_fields import Fault, MalformedStepError, StepFields
+from skillruntime.contract.migration.value_conversions import same_as, show
 from skillruntime.contract.migration.value_steps import VALUE_STEPS
 
 __all__ = ["Step", "parse_step", "parse_steps"]
@@ -43,12 +51,24 @@ _KINDS = {**SHAPE_STEPS, **VALUE_STEPS}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its kind, its document as it was written, and the document of its inverse if it loses nothing."""
+    """One step: its kind, its document as it was written, and the document of its inverse if it loses nothing.
+
+    ``image`` has the new values of a table; ``collisions`` those of them that are not old values too: the inverse is
+    right only where none of these occurs at the place before the step.
+    """
 
     kind: str
     document: Mapping[str, Any]
     inverse: Mapping[str, Any] | None
     change: Change
+    image: tuple[Any, ...] = ()
+    collisions: tuple[Any, ...] = ()
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether the step's author says that it loses something."""
+        fields = self.document[self.kind]
+        return isinstance(fields, dict) and fields.get("lossy") is True
 
     def __repr__(self) -> str:
         return f"Step({self.document!r})"
@@ -66,7 +86,37 @@ def parse_steps(documents: Any, where: str) -> tuple[tuple[Step, ...], list[Faul
             steps.append(parse_step(document))
         except MalformedStepError as error:
             faults += [(f"{where}/{index}{path}", message) for path, message in error.faults]
-    return tuple(steps), faults
+    return tuple(steps), faults or _unjoinable(documents, where)
+
+
+def _unjoinable(documents: list[Any], where: str) -> list[Fault]:
+    """Return a fault for each constant that a later step joins, though it holds the separator: no call could pass."""
+    faults: list[Fault] = []
+    constants: dict[str, list[Any]] = {}
+    for index, document in enumerate(documents):
+        ((kind, fields),) = document.items()
+        if kind == "set_default":
+            constants.setdefault(fields["at"], []).append(fields["value"])
+        elif kind == "map":
+            values = fields["values"]
+            image = list(values.values()) if isinstance(values, dict) else [after for _, after in values]
+            constants.setdefault(fields["at"], []).extend(
+                [*image, *([fields["otherwise"]] if "otherwise" in fields else [])]
+            )
+        elif kind == "rename" and fields["from"] in constants:
+            constants[fields["to"]] = constants.pop(fields["from"])
+        elif kind == "join":
+            separator, limit = fields["separator"], fields.get("limit")
+            sources = fields.get("from", [])
+            parts = [(place, each, sources.index(place) + 1) for place in sources for each in constants.get(place, ())]
+            listed = [each for each in constants.get(fields.get("at", ""), ()) if isinstance(each, list)]
+            parts += [(fields["at"], part, number) for each in listed for number, part in enumerate(each, 1)]
+            faults += [
+                (f"{where}/{index}/join", f"{show(part)}, which an earlier step puts at {place}, holds the separator")
+                for place, part, number in parts
+                if isinstance(part, str) and separator in part and number != limit
+            ]
+    return faults
 
 
 def parse_step(document: Any) -> Step:
@@ -90,6 +140,17 @@ def parse_step(document: Any) -> Step:
         raise MalformedStepError([("", f"{str(kind)[:40]!r} is not a step; send one of {known}")])
     build, simple = _KINDS[kind]
     fields = StepFields(kind, {"at": written} if simple and isinstance(written, str) else written)
+    lossy = fields.take("lossy", bool, "true or false", False)
     change, inverse = build(fields)
     fields.finish()
-    return Step(kind, document, inverse, change)
+    image, collisions = _table(written) if kind == "map" and inverse is not None else ((), ())
+    return Step(kind, document, None if lossy else inverse, change, image, collisions)
+
+
+def _table(written: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the new values of a table, and those of them that are not old values in it as well."""
+    values = written["values"]
+    pairs = list(values.items()) if isinstance(values, dict) else values
+    old = {same_as(before) for before, _ in pairs}
+    image = tuple(after for _, after in pairs)
+    return image, tuple(after for after in image if same_as(after) not in old)

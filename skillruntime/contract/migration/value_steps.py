@@ -74,8 +74,8 @@ def _convert(fields: StepFields) -> Built:
 
 
 def _convert_unit(fields: StepFields, place: Tokens) -> Built:
-    if not fields.has("factor") and not fields.has("divisor"):
-        fields.refuse("", "needs 'to', another type, or a 'factor' or 'divisor' for another unit")
+    if not any(map(fields.has, ("factor", "divisor", "offset"))):
+        fields.refuse("", "needs 'to', another type, or a 'factor', 'divisor' or 'offset' for another unit")
     ratio = Fraction(1)
     for name in ("factor", "divisor"):
         number = fields.take(name, (int, float), "a number other than 0", 1)
@@ -86,19 +86,42 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Built:
         else:
             ratio = ratio * exact_number(number) if name == "factor" else ratio / exact_number(number)
 
+    before, after = (_offset(fields, name) for name in ("offset_before", "offset"))
+
     def new(value: Any, where: str) -> Any:
         if not is_type(type_of(value), "number"):
             return value
         try:
-            result = exact_number(value) * ratio
+            result = (exact_number(value) + before) * ratio + after
             # Beyond 2**53 a float cannot hold every integer, so a whole result of a float stays a float.
             whole = result.denominator == 1 and (isinstance(value, int) or abs(result) < _EXACT_BELOW)
             return int(result) if whole else float(result)
         except (OverflowError, ValueError):
             raise StepRefused(where, f"{show(value)} times {ratio} is not a number that JSON can carry") from None
 
-    inverse = {"convert": {"at": format_pointer(place), "divisor": ratio.numerator}}
-    return each(place, new), inverse if ratio.denominator == 1 else None
+    inverse: dict[str, Any] = {"at": format_pointer(place), "divisor": ratio.numerator}
+    if ratio.denominator != 1:
+        inverse["factor"] = ratio.denominator
+    # Undone in the opposite order: what was added last is taken away first.
+    inverse |= {name: float(-number) for name, number in (("offset_before", after), ("offset", before)) if number}
+    return each(place, new), {"convert": inverse} if _is_decimal(ratio) else None
+
+
+def _offset(fields: StepFields, name: str) -> Fraction:
+    number = fields.take(name, (int, float), "a number", 0)
+    if number is not None and not isfinite(number):
+        fields.refuse(name, "must be a number")
+        return Fraction(0)
+    return exact_number(number or 0)
+
+
+def _is_decimal(ratio: Fraction) -> bool:
+    """Whether multiplying by *ratio* keeps a decimal number one: 9/5 does, 1/60 leaves a fraction without end."""
+    rest = ratio.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest == 1
 
 
 def _split(fields: StepFields) -> Built:
@@ -106,13 +129,15 @@ def _split(fields: StepFields) -> Built:
     if separator == "":
         fields.refuse("separator", "must be a text of at least one character")
     strip = fields.take("strip", bool, "true or false", False)
+    limit = _limit(fields)
 
     def parts(text: str) -> list[str]:
-        found = text.split(separator or None)
+        found = text.split(separator or None, limit - 1 if limit else -1)
         return [part.strip() for part in found] if strip else found
 
+    joined = {"separator": separator} | ({"limit": limit} if limit else {})
     if fields.has("from"):
-        return _split_apart(fields, separator, parts, exact=not strip)
+        return _split_apart(fields, joined, parts, exact=not strip)
     place = fields.place("at", member=False)
 
     def new(value: Any, _: str) -> Any:
@@ -120,11 +145,20 @@ def _split(fields: StepFields) -> Built:
             return value
         return parts(value) if value.strip() or (value and not strip) else []
 
-    inverse = {"join": {"at": format_pointer(place), "separator": separator}}
-    return each(place, new), None if strip else inverse
+    return each(place, new), None if strip else {"join": {"at": format_pointer(place), **joined}}
 
 
-def _split_apart(fields: StepFields, separator: str, parts: Callable[[str], list[str]], *, exact: bool) -> Built:
+def _limit(fields: StepFields) -> int | None:
+    """Return the most parts there may be: the last one takes the rest of the text, separators included."""
+    limit: int | None = fields.take("limit", int, "a number of parts, at least 2", None)
+    if limit is not None and limit < 2:
+        fields.refuse("limit", "must be a number of parts, at least 2")
+    return limit
+
+
+def _split_apart(
+    fields: StepFields, joined: dict[str, Any], parts: Callable[[str], list[str]], *, exact: bool
+) -> Built:
     source, targets = fields.place("from", member=True), fields.places("to")
     fields.siblings(source, *targets)
     for target in targets:
@@ -147,8 +181,7 @@ def _split_apart(fields: StepFields, separator: str, parts: Callable[[str], list
                 put(holder, target[-1], part, path)
 
     outside = list(map(format_pointer, targets))
-    inverse = {"join": {"from": outside, "to": format_pointer(source), "separator": separator}}
-    return change, inverse if exact else None
+    return change, {"join": {"from": outside, "to": format_pointer(source), **joined}} if exact else None
 
 
 def _join(fields: StepFields) -> Built:
@@ -156,15 +189,19 @@ def _join(fields: StepFields) -> Built:
     if separator == "":
         fields.refuse("separator", "must be a text of at least one character")
 
+    limit = _limit(fields)
+
     def text(parts: list[Any], where: str) -> str:
-        for part in parts:
-            if not isinstance(part, str) or (separator and separator in part):
+        if limit and len(parts) > limit:
+            raise StepRefused(where, f"an array of {len(parts)} has more parts than the limit of {limit}")
+        for index, part in enumerate(parts, 1):
+            if not isinstance(part, str) or (separator and separator in part and index != limit):
                 why = "is not a string" if not isinstance(part, str) else f"holds the separator {separator!r}"
                 raise StepRefused(where, f"{show(part)} {why}, so it cannot be joined")
         return (separator or "").join(parts)
 
     if fields.has("from"):
-        return _join_together(fields, separator, text)
+        return _join_together(fields, {"separator": separator} | ({"limit": limit} if limit else {}), text)
     place = fields.place("at", member=False)
 
     def new(value: Any, where: str) -> Any:
@@ -175,10 +212,11 @@ def _join(fields: StepFields) -> Built:
             raise StepRefused(where, "an array of one empty text, joined, would say that it is empty")
         return text(value, where)
 
-    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator}}
+    limited = {"limit": limit} if limit else {}
+    return each(place, new), {"split": {"at": format_pointer(place), "separator": separator, **limited}}
 
 
-def _join_together(fields: StepFields, separator: str, text: Callable[[list[Any], str], str]) -> Built:
+def _join_together(fields: StepFields, split: dict[str, Any], text: Callable[[list[Any], str], str]) -> Built:
     sources, target = fields.places("from"), fields.place("to", member=True)
     fields.siblings(target, *sources)
     for source in sources:
@@ -198,8 +236,7 @@ def _join_together(fields: StepFields, separator: str, text: Callable[[list[Any]
             put(holder, target[-1], text(parts, where), path)
 
     outside = list(map(format_pointer, sources))
-    inverse = {"split": {"from": format_pointer(target), "to": outside, "separator": separator}}
-    return change, inverse
+    return change, {"split": {"from": format_pointer(target), "to": outside, **split}}
 
 
 VALUE_STEPS: dict[str, tuple[Callable[[StepFields], Built], bool]] = {
