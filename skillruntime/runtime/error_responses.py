@@ -1,4 +1,4 @@
-"""An exception as the errors of the envelope: the one place where what went wrong becomes what a model is told."""
+"""Turn an exception into the errors of the envelope: the only place that decides what a model reads of a failure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _log = logging.getLogger("skillruntime.runtime")
 
 
 def to_errors(error: Exception, name: str) -> list[SkillError]:
-    """Return what a model is told of *error*, which ended the call of *name*.
+    """Return what a model reads of *error*, which ended the call of *name*.
 
-    An error of our family says what it has to say. Anything else that nobody foresaw is a bug: it goes to the log with
+    An error of our family carries its own message. Any other exception is a bug: it goes to the log with
     its traceback, and the model learns its type alone.
     """
     match unwrapped(error):

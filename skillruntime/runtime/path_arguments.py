@@ -24,8 +24,9 @@ def with_resolved_paths(arguments: dict[str, Any], schema: Any, workspace: Works
     """Return *arguments* with every path made absolute; the same object where there is none.
 
     Raises:
-        SkillInputError: a path leads outside the workspace, through ``..``, an absolute path or a symbolic link.
+        SkillInputError: a path is outside the workspace, through ``..``, an absolute path or a symbolic link.
     """
+    # Several branches of a union may name the same place: each is resolved once.
     found = dict.fromkeys(_locate(arguments, schema, schema, (), _DEPTH))
     resolved = arguments
     outside = []
@@ -37,7 +38,7 @@ def with_resolved_paths(arguments: dict[str, Any], schema: Any, workspace: Works
         else:
             resolved = _with(resolved, location, str(path))
     if outside:
-        raise SkillInputError("A path leads outside the workspace", skill_errors=outside)
+        raise SkillInputError("A path is outside the workspace", skill_errors=outside)
     return resolved
 
 
@@ -45,7 +46,7 @@ def _refusal(location: tuple[str | int, ...], value: str) -> SkillError:
     pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
     return SkillError(
         ErrorCode.INVALID_INPUT,
-        f"{value[:80]!r} leads outside the workspace - at {pointer}",
+        f"{value[:80]!r} is outside the workspace - at {pointer}",
         recoverable=True,
         details={"path": pointer, "expected": "a path inside the workspace", "received": value[:80]},
         suggested_action="Send a path relative to the workspace, such as 'report.md', without '..'",

@@ -323,7 +323,7 @@ def _interpreter(script: Path) -> tuple[str, ...]:
         if os.access(script, os.X_OK):
             return ()
         raise ToolNotAvailableError(
-            f"There is no interpreter for {script.name!r}, and the file is not executable",
+            f"No interpreter is known for {script.name!r}, and the file is not executable",
             suggested_action=f"Tell the user to make {script.name!r} executable, or to use one of: "
             + ", ".join(_INTERPRETERS),
         )

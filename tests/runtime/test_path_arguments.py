@@ -35,7 +35,7 @@ def test_a_schema_without_paths_is_known_at_once() -> None:
     ],
 )
 def test_paths_are_found_wherever_a_schema_says_so(tmp_path, schema, arguments, expected) -> None:
-    """Through properties, items, references and every branch; what is no path stays."""
+    """Through properties, items, references and every branch; a value that is not a path stays."""
     resolved = with_resolved_paths(arguments, schema, Workspace(tmp_path))
 
     assert resolved == _filled(expected, str(tmp_path))

@@ -87,7 +87,7 @@ def test_a_required_variable_that_is_not_set_is_named(write_skill: WriteSkill) -
 
 
 def test_new_files_are_told(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """What the script wrote into the workspace stands in the metadata."""
+    """The metadata lists what the script wrote into the workspace."""
     source = "import pathlib; pathlib.Path('out').mkdir(); pathlib.Path('out/report.md').write_text('hi'); print('{}')"
 
     response = call(write_skill(source), workspace=tmp_path / "w")
@@ -97,7 +97,7 @@ def test_new_files_are_told(write_skill: WriteSkill, tmp_path: Path) -> None:
 
 
 def test_a_path_reaches_the_script_absolute_and_one_outside_is_refused(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """`format: path` is resolved inside the workspace; nothing runs when it leads outside."""
+    """`format: path` is resolved inside the workspace; nothing runs when it is outside."""
     schema = {"properties": {"file": {"type": "string", "format": "path"}}}
     catalog = write_skill(ECHO, input=schema)
 
@@ -122,7 +122,7 @@ def test_a_script_that_crashes_is_quoted_without_host_paths(write_skill: WriteSk
 
 
 def test_a_required_secret_is_not_quoted(write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script that prints its key in an error does not tell the model."""
+    """A key that a script prints in an error does not reach the model."""
     monkeypatch.setenv("THE_KEY", "sk-12345")
     source = "import os, sys\nsys.exit('bad key ' + os.environ['THE_KEY'])"
 
@@ -217,7 +217,7 @@ def test_bytes_that_are_not_utf8_are_garbage(write_skill: WriteSkill) -> None:
 
 @pytest.mark.parametrize("source", ["", "print()", "import sys; sys.stderr.write('done')"])
 def test_a_script_that_prints_nothing_broke_its_promise(write_skill: WriteSkill, source: str) -> None:
-    """An empty answer is no answer."""
+    """Empty output is not a result."""
     error = only_error(call(write_skill(source)))
 
     assert (error.code, error.message) == (ErrorCode.INVALID_OUTPUT, "The script ended without printing a result")
@@ -259,12 +259,12 @@ def test_a_file_that_nothing_runs_is_not_available(write_skill: WriteSkill) -> N
     error = only_error(call(write_skill("print 1", script="scripts/run.xyz")))
 
     assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
-    assert "no interpreter" in error.message
+    assert "No interpreter is known" in error.message
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="executable bits are POSIX")
 def test_a_broken_executable_cannot_be_started(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """A missing interpreter in its first line is told, not raised."""
+    """A missing interpreter in its first line is reported, not raised."""
     catalog = write_skill("#!/no/such/interpreter\n", script="scripts/run.xyz")
     (tmp_path / "skills" / "sample" / "scripts" / "run.xyz").chmod(0o755)
 
@@ -295,7 +295,7 @@ def test_a_missing_package_comes_with_its_install_command(write_skill: WriteSkil
 
 
 def test_an_undeclared_package_is_named(write_skill: WriteSkill) -> None:
-    """Without the block nobody knows the package, but the module has a name."""
+    """Without the block the package is unknown, but the module has a name."""
     error = only_error(call(write_skill("import no_such_package_anywhere")))
 
     assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
@@ -312,7 +312,7 @@ def test_a_broken_module_of_the_skill_itself_is_a_crash(write_skill: WriteSkill,
 
 
 def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -> None:
-    """31.2: the script's own errors; a code that nobody knows keeps its name in the details."""
+    """31.2: the script's own errors; an unknown code keeps its name in the details."""
     report = {
         "status": "failed",
         "errors": [

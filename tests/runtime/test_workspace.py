@@ -42,7 +42,7 @@ def test_paths_inside_are_made_absolute(tmp_path: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["..", "../x", "/etc/passwd", "deep/../../x", "a\0b"])
 def test_paths_outside_and_unusable_ones_are_refused(tmp_path: Path, path: str) -> None:
-    """Nothing leads outside, and what no file system takes is refused as well."""
+    """Every path outside is refused, and so is one that a file system cannot hold."""
     assert Workspace(tmp_path / "w").resolve(path) is None
 
 
@@ -78,7 +78,7 @@ def test_new_and_changed_files_are_told(tmp_path: Path) -> None:
 
 
 def test_hidden_directories_and_links_are_not_watched(tmp_path: Path) -> None:
-    """A version-control directory or a link out of the workspace is nobody's result."""
+    """A version-control directory or a link out of the workspace is not a result."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text("x")
     (tmp_path / "link").symlink_to("/etc")

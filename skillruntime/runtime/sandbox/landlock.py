@@ -48,6 +48,7 @@ def restrict(
     """
     handled = _ABI_1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL_DEV if abi >= 5 else 0)
     attributes = struct.pack("=Q", handled)
+    # The attributes grew with the versions; the size passed says which of them the kernel should read.
     if abi >= 4:
         attributes += struct.pack("=Q", 0 if network else _TCP)
     if abi >= 6:
@@ -58,6 +59,7 @@ def restrict(
     for paths, rights in ((listed, _READ_DIR), (readable, _READ & handled), (writable, changing)):
         for path in paths:
             _allow(ruleset, path, rights)
+    # Without it an unprivileged process may not restrict itself; it also takes the effect from set-user-id programs.
     libc = ctypes.CDLL(None, use_errno=True)
     _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set no_new_privs")
     _checked(_syscall(_RESTRICT_SELF, ruleset, 0), "restrict itself")
@@ -85,12 +87,13 @@ def paths_without(root: Path, hidden: str) -> tuple[list[str], list[str]]:
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
+        # A rule holds for the file itself, not for its name: a later exchange for a link changes nothing.
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
     try:
         if not Path(path).is_dir():
-            rights &= _OF_A_FILE
+            rights &= _OF_A_FILE  # the kernel refuses rights of a directory for a file (EINVAL)
         attributes = struct.pack("=Qi", rights, descriptor)
         _checked(_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, attributes, 0), f"allow {path}")
     finally:

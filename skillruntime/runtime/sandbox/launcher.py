@@ -79,6 +79,7 @@ class LocalSandbox:
                     tasks.start_soon(conversation.read_stderr)
                     tasks.start_soon(conversation.read_report)
             except BaseException:
+                # A deadline or a cancellation must not pass before the command is gone: `stopped` is what was seen.
                 with anyio.move_on_after(_ENDING, shield=True):
                     conversation.end()
                     await conversation.read_report()
@@ -103,6 +104,7 @@ class LocalSandbox:
     def _start(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
         """Hand *command* to the launcher; return the ends of its control socket and pipes, which *ours* closes."""
         with ExitStack() as theirs:
+            # Plain pipes instead of a subprocess: the supervisor, not this process, is the parent of the command.
             pipes = []
             for _ in range(2):
                 reading, writing = os.pipe()
@@ -116,6 +118,7 @@ class LocalSandbox:
             control.setblocking(False)
             request = _file_of(json.dumps(self._described(command), ensure_ascii=True).encode())
             theirs.callback(os.close, request)
+            # A file in memory: unlike a pipe it needs no task that feeds it, and a script may leave it unread.
             stdin = _file_of(command.stdin)
             theirs.callback(os.close, stdin)
             (stdout, stdout_writing), (stderr, stderr_writing) = pipes
@@ -233,7 +236,7 @@ class _Conversation:
             except ConnectionError:
                 return
             if not chunk:
-                return
+                return  # the supervisor has exited; without a report where it was killed
             self._report += chunk
 
 
@@ -264,6 +267,7 @@ class _Launcher:
     """The launcher of this process; a forked child, or a process that changed its user, starts its own."""
 
     def __init__(self) -> None:
+        # Calls of several threads share the socket; a message and its descriptors are sent in one piece.
         self._lock = threading.Lock()
         self._owner: tuple[int, int, int] | None = None
         self._socket: socket.socket | None = None

@@ -25,6 +25,7 @@ _REMEDIES = {
     "bubblewrap": "install bubblewrap (apt install bubblewrap) and allow user namespaces",
     "landlock": "use Linux 5.13 or newer with 'landlock' among the security modules (lsm=...)",
 }
+# For the life of this process; across processes a passed test is remembered in a file.
 _passed: dict[str, LocalSandbox] = {}
 _failed: dict[str, str] = {}
 
@@ -42,6 +43,7 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
                 suggested_action="Tell the user: the host can leave out `sandbox=` to use the best one of this machine",
             )
         return choice
+    # A level asked for by name is taken or refused: a weaker one would not be what the host decided.
     names = LEVELS if choice == "auto" else (choice,)
     missing: dict[str, str] = {}
     for name in names:
@@ -73,6 +75,7 @@ async def _tested(name: str) -> LocalSandbox | str:
     if isinstance(sandbox, str):
         return sandbox
     # Two calls at once may both test: that costs time, and a lock would tie two event loops together.
+    # Shielded: a call whose deadline passes meanwhile must not leave a half-done test, which would count as a failure.
     with anyio.CancelScope(shield=True):
         reason = None if self_test.remembered(sandbox) else await self_test.failure_of(sandbox)
     if reason is None:

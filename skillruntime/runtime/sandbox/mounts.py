@@ -1,8 +1,9 @@
 """Put the paths of a command where an unprivileged user reaches them, in a mount namespace of its own.
 
 A root host runs bubblewrap as a fresh user. That user cannot enter /root, where the interpreter may be, and does not
-own the workspace. Each path is mounted anew below one directory, and with the owner of the path shown as the fresh user
-(an idmapped mount, mount_setattr(2), Linux 5.12): the script writes as itself, and the files belong to the host.
+own the workspace. Each path is mounted a second time, below one directory, and with the owner of the path shown as the
+fresh user (an idmapped mount, mount_setattr(2), Linux 5.12): the script writes as itself, and the files belong to the
+host.
 """
 
 from __future__ import annotations
@@ -59,8 +60,10 @@ def stage_mounts(paths: Iterable[str], guest: Guest) -> dict[str, str]:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _checked(libc.unshare(_CLONE_NEWNS), "make a mount namespace")
+    # Private first: a mount must not spread to the host, which systemd would otherwise make it do.
     _checked(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make its mounts private")
     staged: dict[str, str] = {}
+    # Every path is opened before anything is mounted: the stage would hide what lies below it.
     trees: list[tuple[int, str, bool]] = []
     namespaces = {(0, 0): guest.namespace}
     for path in paths:
@@ -113,6 +116,7 @@ def _user_namespace(libc: ctypes.CDLL, owner: tuple[int, int], user: int) -> int
     ready_reading, ready_writing = os.pipe()
     child = os.fork()
     if child == 0:
+        # A process that unshares its user namespace keeps its other rights only there: so a child does it.
         made = libc.unshare(_CLONE_NEWUSER)
         os.write(ready_writing, b"1" if made == 0 else b"0")
         signal.pause()

@@ -185,7 +185,7 @@ def seccomp_program(*, namespaces: bool, network: bool, landlock_abi: int = 0, m
     program.add(_JEQ, architecture, 1, 0)
     program.add(_RET, _KILL)
     program.add(_LOAD, _NR)
-    # The x32 ABI of x86_64 numbers its calls from 0x40000000 on: a second door past every number below.
+    # The x32 ABI of x86_64 numbers its calls from 0x40000000 on: a way past every number below.
     program.add(_JGE, _NEWEST + 1, 0, 1)
     program.refuse(errno.ENOSYS)
     for name in _DENIED:

@@ -115,6 +115,7 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
 @contextmanager
 def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
     """Give what the probe tries to reach, and the command that runs it."""
+    # Small, so that the probe of memory ends quickly on a machine that has little.
     limits = Limits(memory=256 * 1024**2)
     with ExitStack() as stack:
         base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skillruntime-"))).resolve()
@@ -172,6 +173,7 @@ def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:
     with suppress(BlockingIOError):
         received.recv(1)
         leaks.append("reaches_udp")
+    # The lock lives as long as the process that holds it: seen from outside, without its number.
     with (workspace / "held").open("a") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -203,6 +205,7 @@ def remember(sandbox: LocalSandbox) -> None:
         passed += [item for item in json.loads(path.read_bytes()) if isinstance(item, str) and item != passed[0]]
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Written beside and renamed: another process that reads at this moment sees one of the two whole.
         descriptor, name = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(passed[:16], file)

@@ -174,6 +174,7 @@ class _Run:
     # Landlock, and no confinement at all.
 
     def _directly(self) -> tuple[int, bool]:
+        # Closed by a successful execve(2): what comes out of it says why there was none.
         failed_reading, failed_writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -186,7 +187,7 @@ class _Run:
         return code, self._end_descendants()
 
     def _become_command(self) -> None:
-        os.setsid()
+        os.setsid()  # away from the terminal of the host, and from its signals
         abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
         if self.level == "landlock":
             # Without its own user, the limit counts every process of the host's user: allow as many beside those.
@@ -224,6 +225,7 @@ class _Run:
                 return True
             if time.monotonic() > deadline:
                 return False
+            # A user of its own makes it one system call; without, a fork bomb is outrun process by process.
             if self.user is not None:
                 _kill_user(self.user)
             for child in descendants():
@@ -302,6 +304,7 @@ class _Run:
 
     def _watch(self, child: int) -> int:
         """Return how *child* ended, having killed it if the host closed its end first."""
+        # A descriptor instead of the number, which the kernel may give to another process once this one is reaped.
         ended = os.pidfd_open(child)
         ready, _, _ = select.select([ended, self.control], [], [])
         if ended not in ready:

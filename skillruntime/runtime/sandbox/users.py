@@ -44,6 +44,7 @@ def drop_privileges(user: int, *, keep_file_access: bool) -> None:
     Only under Landlock, which then says alone which files are reached.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    # Groups first: afterwards the right to change them is gone.
     os.setgroups([])
     os.setresgid(user, user, user)
     if not keep_file_access:
@@ -77,5 +78,6 @@ def give_back_files(roots: list[str], user: int) -> None:
             for name in (*directories, *files):
                 with suppress(OSError):
                     found = os.stat(name, dir_fd=at, follow_symlinks=False)
+                    # Only its own: a file that the host put there meanwhile keeps its owner.
                     if found.st_uid == user:
                         os.chown(name, owner.st_uid, owner.st_gid, dir_fd=at, follow_symlinks=False)

@@ -73,7 +73,7 @@ class World:
         return self.root / "workspace"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the scripts are told, so that they need not guess."""
+        """Return what the scripts read about their target, so that they need not guess."""
         return {
             "outside": str(self.outside),
             "home": str(self.home),
@@ -120,5 +120,5 @@ def open_world(root: Path) -> Iterator[World]:
 
 
 def skill_text(name: str, description: str = "A sample. Use when testing.", body: str = "Do it.") -> str:
-    """Return a SKILL.md; *description* stands in it as a JSON string, which is YAML too."""
+    """Return a SKILL.md; *description* is written as a JSON string, which is YAML too."""
     return f"---\nname: {name}\ndescription: {json.dumps(description)}\n---\n{body}\n"

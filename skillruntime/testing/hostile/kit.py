@@ -77,7 +77,7 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
     """
     reading, writing = os.pipe()
     started = time.perf_counter()
-    sys.stdout.flush()
+    sys.stdout.flush()  # or the child would print the buffer a second time
     child = os.fork()
     if child == 0:
         os.close(reading)
@@ -118,6 +118,7 @@ def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> Non
     )  # PR_SET_CHILD_SUBREAPER: what a script leaves behind is given to this process
     answer = ("failed", "no answer")
     try:
+        # Beyond what is in use already, so that a loader with many libraries is not judged by its size at rest.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (used + memory, used + memory))
         with (
@@ -182,6 +183,7 @@ def _judge_schema(case: Case, adapter: ModuleType) -> tuple[str, str]:
 
 def _judge_skill(case: Case, adapter: ModuleType, loaded: Any) -> tuple[str, str]:
     listing = adapter.listing(loaded)
+    # One bad skill must cost itself alone.
     if _NEIGHBOUR not in listing:
         return "failed", "the skill beside it is not listed any more"
     names = [case.name, "hostile", FORGED]

@@ -202,7 +202,7 @@ def _writer(name: str, source: str) -> _Writer:
 
 
 class _Writer:
-    """Writes a skill with one script, what it is told of the world, and a contract."""
+    """Writes a skill with one script, a description of its target, and a contract."""
 
     def __init__(self, name: str, source: str) -> None:
         self._name = name

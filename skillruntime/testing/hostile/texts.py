@@ -14,7 +14,7 @@ from skillruntime.testing.hostile.cases import Case, World, skill_text
 __all__ = ["FORGED", "text_cases"]
 
 FORGED = "forged-entry"
-"""The name of a skill that does not exist: it must not stand where a skill's name stands."""
+"""The name of a skill that does not exist: it must not appear where a skill's name appears."""
 
 # name, what it does, the description.
 _DESCRIPTIONS: tuple[tuple[str, str, str], ...] = (
