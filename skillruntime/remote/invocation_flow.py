@@ -225,7 +225,10 @@ def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool,
     if asked is not None:
         hint = replace(hint, suggested_delay_ms=int(asked * 1000))
     shown = document or ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}")
-    return replace(shown, retry=hint if hint != RetryHint() else None), answer.status not in _NOT_TAKEN, hint
+    # A server of ours whose database did not answer says that it does not know whether it accepted the request.
+    is_unknown = (shown.details or {}).get("accepted") == "unknown"
+    may_have_run = is_unknown or answer.status not in _NOT_TAKEN
+    return replace(shown, retry=hint if hint != RetryHint() else None), may_have_run, hint
 
 
 def _follow(plan: Plan, execution: Execution, asked: float | None) -> InvocationFlow:

@@ -8,7 +8,6 @@ import hmac
 import json
 import re
 import secrets
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -32,6 +31,7 @@ __all__ = [
     "credentials_in",
     "knows_cancelled",
     "make_ticket",
+    "new_execution_id",
     "preferred_wait",
     "read_body",
     "read_completion",
@@ -155,7 +155,6 @@ def make_ticket(
         line=served.descriptor.line,
         name=served.name,
         arguments=accepted.arguments,
-        created_at=time.time(),
         fingerprint=fingerprint_of(
             {
                 "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
@@ -171,6 +170,11 @@ def make_ticket(
         webhook=invocation.context.webhook,
         metadata=metadata,
     )
+
+
+def new_execution_id() -> str:
+    """Return an id that cannot be guessed: of 160 random bits."""
+    return _id_of(secrets.token_bytes(20))
 
 
 def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
@@ -206,13 +210,15 @@ def _execution_id(
     """A new id; the same one for the same idempotency key of the same caller and skill."""
     key = request.headers.get("idempotency-key")
     if key is None:
-        digest = secrets.token_bytes(20)
-    elif not _KEY.fullmatch(key):
+        return new_execution_id()
+    if not _KEY.fullmatch(key):
         violation = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
         raise MessageError([violation])
-    else:
-        who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
-        digest = hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20]
+    who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+    return _id_of(hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20])
+
+
+def _id_of(digest: bytes) -> str:
     return "exec-" + base64.b32encode(digest).decode().lower()
 
 

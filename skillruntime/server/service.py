@@ -30,12 +30,15 @@ from skillruntime.remote.protocol import (
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
 from skillruntime.server.executions import (
     Executions,
     KeyReusedError,
     NotATaskError,
+    NotHeldError,
     Ticket,
+    TooManyError,
     is_expired,
 )
 from skillruntime.server.http_responses import (
@@ -43,6 +46,7 @@ from skillruntime.server.http_responses import (
     RefusedError,
     answer_json,
     refuse,
+    refuse_for_database,
     refuse_for_now,
     refuse_login,
     refuse_rate,
@@ -57,6 +61,7 @@ from skillruntime.server.request_parsing import (
     credentials_in,
     knows_cancelled,
     make_ticket,
+    new_execution_id,
     preferred_wait,
     read_body,
     read_completion,
@@ -118,6 +123,7 @@ class SkillService:
         self.limits = limits or Limits()
         self.metrics = Metrics()
         self.is_ready = True
+        self._is_stopped = False
         self._waits: set[anyio.CancelScope] = set()
         self._authenticate = authenticate
         self._secret = secret or secrets.token_bytes(32)
@@ -134,6 +140,7 @@ class SkillService:
             _route("result", r"/executions/([^/]+)/result", GET=self._result),
             _route("events", r"/executions/([^/]+)/events", GET=self._events),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
+            _route("release", r"/executions/([^/]+)/release", POST=self._release),
             _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
             _route("openapi", r"/openapi\.json", GET=self._openapi),
             _route("health", r"/health", GET=self._health),
@@ -154,6 +161,8 @@ class SkillService:
             response = refusal.answer(request)
         except MessageError as error:
             response = RefusedError(error.to_document()).answer(request)
+        except DatabaseAwayError as error:
+            response = refuse_for_database(error).answer(request)
         except Exception:
             _log.exception("%s %s failed with an unexpected exception", request.method, name)
             response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(request)
@@ -162,9 +171,14 @@ class SkillService:
         self._note(call, name, response.status, time.perf_counter() - started)
         return response
 
+    def refuse_work(self) -> None:
+        """Refuse new executions with 503 from now on; everything else is answered as before."""
+        self.is_ready = False
+
     def stop(self) -> None:
         """Stop accepting work and wake every waiting client; what was accepted continues, here or later."""
         self.is_ready = False
+        self._is_stopped = True
         for scope in tuple(self._waits):
             scope.cancel()
 
@@ -216,7 +230,7 @@ class SkillService:
         if found is None or not (is_operator or found[0].owner == call.owner or found[0].owner == ANONYMOUS):
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
         call.skill_id = found[0].skill_id
-        if is_expired(found[1], time.time()):
+        if is_expired(found[1], self.executions.now()):
             raise _expired(found[1])
         return found
 
@@ -267,8 +281,6 @@ class SkillService:
             secret=self._secret,
             longest=self.limits.timeout_seconds,
         )
-        if self.executions.count_of(call.owner) >= self.limits.unfinished_per_caller:
-            raise refuse_rate(5, "You have too many unfinished executions")
         if ticket.webhook is not None and not await self._may_notify(call, ticket.webhook):
             raise MessageError(
                 [
@@ -280,7 +292,11 @@ class SkillService:
                 ]
             )
         try:
-            submitted = await self.executions.submit(ticket)
+            submitted = await self.executions.submit(ticket, most_unfinished=self.limits.unfinished_per_caller)
+        except TooManyError:
+            raise refuse_rate(5, "You have too many unfinished executions") from None
+        except DatabaseAwayError as error:
+            raise refuse_for_database(error) from None
         except KeyReusedError:
             raise refuse(
                 WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was used before with a different request"
@@ -288,7 +304,7 @@ class SkillService:
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
-        elif is_expired(execution, time.time()):
+        elif is_expired(execution, self.executions.now()):
             raise _expired(execution)
         seconds = preferred_wait(request, self.limits.wait_seconds)
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
@@ -341,6 +357,21 @@ class SkillService:
             raise refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
         return self._show(call, execution, {})
 
+    async def _release(self, call: _Call) -> WireResponse:
+        """Run a held execution again, as a new one (an extension)."""
+        if call.principal is None or not call.principal.is_operator:
+            raise (
+                refuse_login(None)
+                if call.principal is None
+                else refuse(WireCode.PERMISSION_DENIED, "Only an operator may release an execution")
+            )
+        ticket, _ = await self._find_execution(call)
+        try:
+            execution = await self.executions.release(ticket.execution_id, new_execution_id())
+        except NotHeldError:
+            raise refuse(WireCode.CONFLICT, "The execution is not held") from None
+        return self._show(call, execution, {}, is_first=True)
+
     async def _list(self, call: _Call) -> WireResponse:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
         if call.principal is None:
@@ -387,7 +418,7 @@ class SkillService:
     async def _metrics(self, call: _Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
             raise refuse_login(None)
-        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(self.executions.counts()).encode())
+        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(await self.executions.counts()).encode())
 
     # What they share
 
@@ -415,7 +446,7 @@ class SkillService:
     def until_stopped(self) -> Iterator[None]:
         """Wait inside this for what may take long: it ends at once when the server is to stop."""
         with anyio.CancelScope() as scope:
-            if not self.is_ready:
+            if self._is_stopped:
                 scope.cancel()
             self._waits.add(scope)
             try:

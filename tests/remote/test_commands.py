@@ -24,7 +24,7 @@ from skillruntime.remote.environment_credentials import variable_for
 from skillruntime.remote.ssrf_guard import AddressGuard
 from tests.server.test_hostile_server import mean, say
 
-pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
 SCRIPT = """import json, sys
 print(json.dumps({"said": json.load(sys.stdin)["text"]}))

@@ -20,7 +20,7 @@ from anyio.abc import TaskStatus
 
 from tests.server.serving import invocation
 
-pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).with_name("killable.py")

@@ -10,7 +10,7 @@ import pytest
 from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.server.access import KeyRing
-from skillruntime.server.memory_executions import MemoryExecutions
+from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import SkillWork
 from skillruntime.server.service import SkillService
 from skillruntime.server.webhooks import Webhooks, sign
@@ -50,7 +50,7 @@ async def notified(receiver: Receiver, url: str = "https://hook.example/hook", k
     webhooks = Webhooks(
         b"secret", guard=AddressGuard(resolve=outside), transport=receiver, pauses=(0, 0), clock=lambda: 1000.0
     )
-    async with MemoryExecutions(SkillWork(runtime, skills_served), notify=webhooks.notify) as executions:
+    async with memory_executions(SkillWork(runtime, skills_served), notify=webhooks.notify) as executions:
         service = SkillService(skills_served, executions, authenticate=KeyRing(KEYS), webhooks=webhooks)
         served = Served(service, skills, service.handle)
         document = invocation("echo", webhook=url)
