@@ -12,9 +12,9 @@ import itertools
 import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlsplit
 
 from skillruntime.contract.versions import Version
 from skillruntime.remote.descriptor import SkillDescriptor
@@ -403,11 +403,6 @@ def _retry_after(response: WireResponse) -> float | None:
 
 
 def _seconds_between(now: str, then: str) -> float:
-    return max(0.0, (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds())
-
-
-def origin_of(url: str) -> tuple[str, str, int]:
-    """Return the scheme, host and port of *url*: who may see the credentials that are for it."""
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    return parts.scheme, (parts.hostname or "").lower(), port
+    # RFC 9110, 6.6.1: a server without a clock sends no Date; ours is then the only one to compare with.
+    start = parsedate_to_datetime(now) if now else datetime.now(UTC)
+    return max(0.0, (parsedate_to_datetime(then) - start).total_seconds())

@@ -1,3 +1,8 @@
+from skillruntime.server.access import Authenticator as Authenticator
+from skillruntime.server.access import BadCredentialsError as BadCredentialsError
+from skillruntime.server.access import KeyRing as KeyRing
+from skillruntime.server.access import Principal as Principal
+from skillruntime.server.access import any_of as any_of
 from skillruntime.server.app import create_app as create_app
 from skillruntime.server.executions import Executions as Executions
 from skillruntime.server.host import Hosting as Hosting
@@ -18,3 +23,4 @@ from skillruntime.server.sqlite_database import DatabaseInUseError as DatabaseIn
 from skillruntime.server.stored_executions import StoredExecutions as StoredExecutions
 from skillruntime.server.uvicorn_server import Server as Server
 from skillruntime.server.uvicorn_server import bind as bind
+from skillruntime.server.webhooks import Webhooks as Webhooks

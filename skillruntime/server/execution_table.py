@@ -562,6 +562,7 @@ def _to_row(fields: Sequence[Any]) -> Row:
             ticket.skill_id,
             Timestamps(to_timestamp(fields[13]), to_timestamp(updated_at)),
             progress=Progress(far["done"], far.get("total"), far.get("message")) if far is not None else None,
+            metadata=ticket.metadata or None,
         )
     return Row(ticket, execution, server, int(fence), int(change), bool(is_cancelled))
 

@@ -69,7 +69,13 @@ class Ticket:
     def accepted(self, at: float) -> Execution:
         """Return the execution as it is when it has just been accepted, *at* seconds since the epoch."""
         now = to_timestamp(at)
-        return Execution(self.execution_id, ExecutionStatus.ACCEPTED, self.skill_id, Timestamps(now, now))
+        return Execution(
+            self.execution_id,
+            ExecutionStatus.ACCEPTED,
+            self.skill_id,
+            Timestamps(now, now),
+            metadata=self.metadata or None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import anyio
 
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, Provider
+from skillruntime.remote.hosts import ascii_host
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.access import Authenticator, any_of
 from skillruntime.server.app import create_app
@@ -47,6 +48,8 @@ class Hosting:
     place of *data*. *waits_for_lock* waits until the server that has *data* ends. *drain_seconds* is how long SIGTERM
     lets run what runs. *lease* is how many seconds a server that shares a database may be silent until others take up
     its work. *per_skill* and *per_caller* limit how many executions of a skill, and of a caller, run at once.
+    *trusted_proxies* are believed about ``X-Forwarded-For``. *allowed_hosts* are the Host names that are answered; by
+    default all, or this machine's own for a loopback address. *policy* replaces each contract's own policy of repairs.
     """
 
     host: str = "127.0.0.1"
@@ -69,6 +72,9 @@ class Hosting:
     lease: float = 15.0
     per_skill: Mapping[str, int] = field(default_factory=dict)
     per_caller: int | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    policy: str | None = None
 
     @property
     def keys_path(self) -> Path | None:
@@ -116,11 +122,13 @@ async def host_skills(
             limits=hosting.limits,
             secret=secret,
             webhooks=webhooks,
+            policy=hosting.policy,
         )
         server = Server(
-            create_app(service, pages=hosting.pages),
+            create_app(service, pages=hosting.pages, hosts=_allowed_hosts(hosting, base_url)),
             service,
             drain=hosting.drain_seconds,
+            trusted_proxies=hosting.trusted_proxies,
             handles_signals=handles_signals,
             on_ready=None if on_ready is None else lambda: on_ready(base_url, published, executions.continued),
         )
@@ -130,6 +138,19 @@ async def host_skills(
                 tasks.start_soon(keys.refresh_every, _KEYS)
             await server.serve([listening])
             tasks.cancel_scope.cancel()
+
+
+def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
+    """Return the Host names that are answered; None for every name.
+
+    A server for this machine alone answers only to names of this machine: a page in a browser could otherwise reach it
+    under a name of its own that resolves to 127.0.0.1 (DNS rebinding).
+    """
+    named = {name.lower() for name in hosting.allowed_hosts}
+    if not named and hosting.host not in ("127.0.0.1", "::1", "localhost"):
+        return None
+    local = {"localhost", "127.0.0.1", "::1"} if not hosting.allowed_hosts else set()
+    return frozenset({*named, *local, ascii_host(base_url)})
 
 
 def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[PublishedSkill]:

@@ -26,6 +26,7 @@ from skillruntime.remote.descriptor import (
 )
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.remote.descriptor_parts import is_address
+from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
@@ -91,7 +92,7 @@ def describe(
     annotations = dict(contract.annotations)
     timeout = contract.run.get("timeout_seconds")
     endpoint = InvocationEndpoint(
-        f"{base}/skills/{skill_id}/invoke",
+        f"{base}/skills/{escape_segment(skill_id)}/invoke",
         status_url=f"{base}/executions/{{execution_id}}",
         result_url=f"{base}/executions/{{execution_id}}/result",
         timeout_ms=max(1, round(timeout * 1000)) if timeout is not None else None,
@@ -178,6 +179,8 @@ def serve_catalog(
             if wanted and name not in wanted and skill_name not in wanted:
                 continue
             own = written if name == skill_name else None
+            if own is not None and skill.contracts:
+                _check_agreement(own, contract)
             descriptor = describe(
                 name,
                 contract,
@@ -196,6 +199,37 @@ def serve_catalog(
     if missing:
         raise SkillNotFoundError(f"No skill or callable is named {', '.join(sorted(missing))}")
     return served
+
+
+def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
+    """Check that a descriptor.json promises what the contract beside it enforces.
+
+    Raises:
+        InvalidSkillError: they differ; the message names where.
+    """
+    enforced = contract.input.document
+    differences = [] if contract.version in (None, written.version) else ["version"]
+    if isinstance(enforced, dict):
+        promised = written.input_schema()
+        theirs, ours = promised.get("properties", {}), enforced.get("properties", {})
+        differences += [
+            f"inputs/{name}"
+            for name in sorted({*theirs, *ours})
+            if _essence(theirs.get(name)) != _essence(ours.get(name))
+        ]
+        if sorted(promised.get("required", [])) != sorted(enforced.get("required", [])):
+            differences.append("required inputs")
+    if differences:
+        message = f"The descriptor.json and the contract of {contract.name} differ in {', '.join(differences)}"
+        raise InvalidSkillError(message, details={"differences": differences})
+
+
+def _essence(schema: Any) -> Any:
+    """What a schema asks for, without what it only says."""
+    spoken = ("title", "description", "examples", "$comment")
+    if not isinstance(schema, dict):
+        return schema
+    return {name: value for name, value in schema.items() if name not in spoken}
 
 
 class SkillWork:

@@ -94,7 +94,7 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
     Raises:
         MessageError: the limit is not a number from 1 to 200.
     """
-    query = parse_qs(request.query)
+    query = parse_qs(request.query, keep_blank_values=True)
     text = query.get("limit", ["50"])[-1]
     if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= 200:
         raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
@@ -130,6 +130,7 @@ def make_ticket(
     principal: Principal | None,
     secret: bytes,
     longest: float,
+    policy: str | None = None,
 ) -> Ticket:
     """Return the ticket of an invocation whose inputs fit the skill's contract; it may run *longest* seconds.
 
@@ -137,7 +138,7 @@ def make_ticket(
         MessageError: they do not fit.
     """
     try:
-        accepted = served.contract.accept(invocation.inputs)
+        accepted = served.contract.accept(invocation.inputs, policy=policy)
     except SkillInputError as error:
         raise MessageError(_violations(error)) from None
     metadata: dict[str, Any] = {}
@@ -145,6 +146,9 @@ def make_ticket(
         metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
     if accepted.migrated_from is not None:
         metadata["migrated_from"] = accepted.migrated_from
+    trace_id = invocation.context.trace_id or trace_id_of(request.headers.get("traceparent", ""))
+    if trace_id is not None:
+        metadata["trace_id"] = trace_id
     asked, declared = invocation.context.timeout_ms, served.descriptor.endpoint.timeout_ms
     limits = [each / 1000 for each in (asked, declared) if each is not None]
     owner = principal.id if principal is not None else ANONYMOUS
@@ -166,7 +170,7 @@ def make_ticket(
         is_task=served.descriptor.capability_type is CapabilityType.TASK,
         repeatable=served.is_repeatable,
         priority=invocation.context.priority,
-        trace_id=invocation.context.trace_id or trace_id_of(request.headers.get("traceparent", "")),
+        trace_id=trace_id,
         webhook=invocation.context.webhook,
         metadata=metadata,
     )

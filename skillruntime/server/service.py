@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import anyio
 
-from skillruntime.remote.descriptor import AccessPolicy, Provider
+from skillruntime.remote.descriptor import AccessPolicy, AuthType, Provider
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import (
@@ -29,7 +29,7 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.access import ANONYMOUS, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal
 from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
 from skillruntime.server.executions import (
@@ -88,6 +88,7 @@ class _Call:
     principal: Principal | None = None
     was_bad: bool = False
     skill_id: str = ""
+    trace_id: str = ""
 
     @property
     def owner(self) -> str:
@@ -116,6 +117,7 @@ class SkillService:
         limits: Limits | None = None,
         secret: bytes = b"",
         webhooks: Webhooks | None = None,
+        policy: str | None = None,
     ) -> None:
         self.skills = {each.id: each for each in skills}
         self.executions = executions
@@ -128,6 +130,7 @@ class SkillService:
         self._authenticate = authenticate
         self._secret = secret or secrets.token_bytes(32)
         self._webhooks = webhooks
+        self._policy = policy
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
@@ -212,11 +215,22 @@ class SkillService:
     def _callable(self, call: _Call) -> PublishedSkill:
         """The skill of the call's path, if this caller may call it."""
         served = self._visible(call)
-        if call.was_bad or (call.principal is None and served.descriptor.access is not AccessPolicy.PUBLIC):
+        needs_login = (
+            served.descriptor.access is not AccessPolicy.PUBLIC or served.descriptor.auth.type is not AuthType.NONE
+        )
+        if call.was_bad or (call.principal is None and needs_login):
             raise refuse_login(served.descriptor)
+        self._check_scope(call, call.principal is None or call.principal.may_invoke, INVOKE)
         if call.principal is not None and not call.principal.may_call(served.id):
             raise refuse(WireCode.PERMISSION_DENIED, "These credentials do not allow this skill")
         return served
+
+    def _check_scope(self, call: _Call, is_allowed: bool, scope: str) -> None:
+        """Refuse a caller whose token does not have the scope (RFC 6750, 3.1: 403 and insufficient_scope)."""
+        if not is_allowed:
+            challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+            document = ErrorDocument(WireCode.PERMISSION_DENIED, f"The token does not have the scope {scope}")
+            raise RefusedError(document, {"www-authenticate": challenge})
 
     async def _find_execution(self, call: _Call) -> tuple[Ticket, Execution]:
         """The execution of the call's path, if it is this caller's; another's is absent.
@@ -224,12 +238,15 @@ class SkillService:
         Raises:
             RefusedError: it does not exist, or its result has expired.
         """
+        changes = call.request.method in ("DELETE", "POST")
+        is_allowed = call.principal is None or (call.principal.may_invoke if changes else call.principal.may_read)
+        self._check_scope(call, is_allowed, INVOKE if changes else READ)
         found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
         is_operator = call.principal is not None and call.principal.is_operator
         # An anonymous caller's executions are protected by their ids, which cannot be guessed.
         if found is None or not (is_operator or found[0].owner == call.owner or found[0].owner == ANONYMOUS):
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
-        call.skill_id = found[0].skill_id
+        call.skill_id, call.trace_id = found[0].skill_id, found[0].trace_id or ""
         if is_expired(found[1], self.executions.now()):
             raise _expired(found[1])
         return found
@@ -264,7 +281,7 @@ class SkillService:
         check_protocol_header(request)
         document = read_body(request)  # first, for a custom caller's credentials lie in it
         credentials = credentials_in(document)
-        if credentials is not None and call.principal is None and not call.was_bad:
+        if credentials is not None and not call.was_bad:  # those of the header and of the body must agree
             await self._admit(call, credentials)
         served = self._callable(call)
         invocation = read_invocation(served, document)
@@ -273,6 +290,7 @@ class SkillService:
             raise refuse_rate(wait)
         if not self.is_ready:
             raise refuse_for_now(2, "The server is stopping")
+        call.trace_id = invocation.context.trace_id or ""
         ticket = make_ticket(
             request,
             served,
@@ -280,6 +298,7 @@ class SkillService:
             principal=call.principal,
             secret=self._secret,
             longest=self.limits.timeout_seconds,
+            policy=self._policy,
         )
         if ticket.webhook is not None and not await self._may_notify(call, ticket.webhook):
             raise MessageError(
@@ -376,6 +395,7 @@ class SkillService:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
         if call.principal is None:
             raise refuse_login(None)
+        self._check_scope(call, call.principal.may_read, READ)
         limit, cursor, wants_all = read_page_query(call.request)
         owner = None if wants_all and call.principal.is_operator else call.owner
         try:
@@ -477,7 +497,7 @@ class SkillService:
                 "caller": call.owner,
                 "skill": call.skill_id,
                 "peer": call.request.peer,
-                "trace_id": trace_id_of(call.request.headers.get("traceparent", "")),
+                "trace_id": call.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
             }
             _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -11,6 +11,7 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 
+from skillruntime.server.http_protocol import BoundedProtocol
 from skillruntime.server.service import SkillService
 
 __all__ = ["Server", "bind"]
@@ -42,7 +43,8 @@ class Server(uvicorn.Server):
     The first SIGTERM or SIGINT stops accepting work; what runs may end within *drain* seconds, during which statuses
     are still answered and new work is refused with 503. Then the rest is handed over or ended, waiting clients are
     woken, and open requests are answered within *grace* seconds. A second signal ends the draining.
-    *on_ready* is called when it listens.
+    *trusted_proxies* are the addresses and networks whose ``X-Forwarded-For`` is believed. *on_ready* is called when it
+    listens.
     """
 
     def __init__(
@@ -53,16 +55,20 @@ class Server(uvicorn.Server):
         grace: float = 10.0,
         drain: float = 0.0,
         connections: int = 1000,
+        trusted_proxies: Iterable[str] = (),
         handles_signals: bool = True,
         on_ready: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",  # the one whose limits and refusals are set here and tested
+                http=BoundedProtocol,
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                # uvicorn's default believes every client on this machine.
+                proxy_headers=bool(proxies := list(trusted_proxies)),
+                forwarded_allow_ips=proxies,
                 ws="none",
                 lifespan="on",
                 timeout_keep_alive=30,
