@@ -13,7 +13,7 @@ def ascii_host(url: str) -> str:
     A name is compared as it is resolved: ``apı.test``, whose dotless i becomes an I in upper case, is not ``api.test``.
 
     >>> ascii_host("https://API.test./x"), ascii_host("https://apı.test/")
-    ('api.test', 'xn--ap-iqa.test')
+    ('api.test', 'xn--ap-ipa.test')
 
     Raises:
         ValueError: the URL is malformed, or its host is not a name that can be resolved.

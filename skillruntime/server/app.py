@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 from urllib.parse import unquote
 
@@ -35,6 +35,7 @@ _HEARTBEAT: Final = 15.0  # seconds between comments on a silent event stream, s
 # RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
 _DISCARD_SECONDS: Final = 10.0
+_DISCARD_PAUSE: Final = 1.0
 _DISCARD_BYTES: Final = 100 * 1024 * 1024
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
@@ -153,11 +154,14 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limits.body_bytes:
-                    await _discard(request)
-                    raise too_large
+                    break
         except ClientDisconnect:
             raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely") from None
-        return bytes(body)
+        if len(body) <= limits.body_bytes:
+            return bytes(body)
+    if len(body) > limits.body_bytes:
+        await _discard(request)
+        raise too_large
     raise refuse(WireCode.REQUEST_TIMEOUT, f"The body was not sent within {limits.body_seconds:g} s")
 
 
@@ -168,13 +172,14 @@ async def _discard(request: Request) -> None:
     """
     if request.headers.get("expect", "").lower() == "100-continue":
         return  # RFC 9110, 10.1.1: the client waits for our answer before it sends the body
-    read = 0
+    read, is_over = 0, False
     with anyio.move_on_after(_DISCARD_SECONDS):
-        with suppress(ClientDisconnect):
-            async for chunk in request.stream():
-                read += len(chunk)
-                if read > _DISCARD_BYTES:
-                    return
+        while not is_over and read < _DISCARD_BYTES:
+            message = None
+            with anyio.move_on_after(_DISCARD_PAUSE):  # a client that has stopped sending reads our answer
+                message = await request.receive()
+            is_over = message is None or message["type"] != "http.request" or not message.get("more_body", False)
+            read += len(message.get("body", b"")) if message is not None else 0
 
 
 def _of_method(request: WireRequest, response: WireResponse) -> WireResponse:
