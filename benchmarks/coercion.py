@@ -82,12 +82,18 @@ def _contract(schema: str) -> Contract:
     return Contract.from_dict({"input": json.loads(schema)})
 
 
-def skillruntime(schema: str, raw: str, policy: str = "safe") -> Any:
-    """Accept by contract."""
+def skillruntime(schema: str, raw: str, policy: str = "safe", finish_reason: str | None = "stop") -> Any:
+    """Accept by contract, as a caller that hands on why the model stopped: of itself, in all of these cases."""
     try:
-        return _contract(schema).accept(raw, fill_defaults=False, policy=policy).arguments
+        accepted = _contract(schema).accept(raw, fill_defaults=False, policy=policy, finish_reason=finish_reason)
+        return accepted.arguments
     except SkillInputError:
         return REFUSED
+
+
+def without_reason(schema: str, raw: str) -> Any:
+    """Accept by contract, as a caller that does not know why the model stopped: an open object is not closed."""
+    return skillruntime(schema, raw, finish_reason=None)
 
 
 def parse_and_validate(schema: str, raw: str) -> Any:
@@ -227,7 +233,11 @@ def _baml_type(schema: Any, name: str, classes: dict[str, dict[str, str]], lines
 
 def contenders() -> dict[str, Contender]:
     """Return who takes part: the peers that are installed."""
-    entrants: dict[str, Contender] = {"skillruntime": skillruntime, "json + validate": parse_and_validate}
+    entrants: dict[str, Contender] = {
+        "skillruntime": skillruntime,
+        "without finish_reason": without_reason,
+        "json + validate": parse_and_validate,
+    }
     for name, module, contender in (
         ("pydantic lax", "pydantic", pydantic_lax),
         ("json_repair", "json_repair", json_repair),

@@ -7,7 +7,7 @@
 
 A script is whole where every argument was read with all that is declared of it, and none is reported as unread. It is
 wrong where the reading says what the parser does not, or leaves out what it does not report. Its parser is also given
-the words of up to 60 calls, and what it reads otherwise is told. It stands alone where it
+the words of up to 60 calls, and what it reads differently is printed. It stands alone where it
 imports nothing of the package it lies in but modules beside it. What counts as a script, and as standing alone, is
 decided before it is read, by `benchmarks.derive_sample`.
 """
@@ -34,9 +34,9 @@ from benchmarks.derive_truth import ask, compare
 from skillruntime.derive import Derivation, derive
 from skillruntime.errors import InvalidSkillError
 
-OWN = Path(__file__).parents[1] / "tests" / "contract" / "scripts"
+OWN = Path(__file__).parents[1] / "tests" / "derive" / "scripts"
 LINES = (300, 1000, 1500)
-"""Lengths of scripts up to which the time is told."""
+"""Lengths of scripts up to which the time is printed."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Calls of a derived contract, tried on the script's own parser: the values that it reads are those asked for.
 
 A call is made of what is required and one more argument, each with a value that its schema allows. An argument with a
-converter that is not known is left out of the comparison: nobody but the script knows which text it takes.
+converter that is not known is left out of the comparison: only the script knows which text it takes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def sample_calls(derivation: Derivation) -> list[Call]:
         try:
             calls.append(Call(arguments, to_argv(line, accepted)))
         except SkillInputError:
-            continue  # an argument told by its place, without the one before it
+            continue  # a positional argument without the one before it
     return calls
 
 

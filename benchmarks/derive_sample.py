@@ -2,7 +2,7 @@
 
 A Python file is a script where it can be run by its path and does something then: it has no relative import, and it
 either is guarded by ``__name__ == "__main__"``, or parses at the top of the module. What it declares must be in its own
-code: a module that only mentions a parser, or is handed one, is none.
+code: a module that only mentions a parser, or is passed one, does not count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def scripts_under(path: Path) -> Iterator[Script]:
 
 
 def declares(text: str, path: Path) -> str:
-    """Return what the script declares its arguments with; nothing where it is no script."""
+    """Return what the script declares its arguments with; nothing where it is not a script."""
     if path.suffix in (".sh", ".bash"):
         return "shell"
     if path.suffix in (".js", ".mjs", ".cjs"):

@@ -179,9 +179,9 @@ def ask(script: Path, *, words: Sequence[list[str]] = (), timeout: float = 20) -
     """Return what the script's own argparse parser declares, or None where it never comes to parse.
 
     The script is run, up to where it would parse, in a scratch directory that is its home too: ask only scripts that
-    you trust. A module that is not installed is replaced by a stand-in of which every attribute is another one; where
+    you trust. A module that is not installed is replaced by a placeholder whose attributes are placeholders too; where
     that is not enough, so is every module but the standard library's and those beside the script. ``missing`` names
-    them. A script that only shows its help when it is given no word is given one.
+    them. A script that only shows its help when it is called without a word is given one.
     ``parsed`` is what the parser makes of each of *words*.
     """
     ways = [(imports, given) for given in ((), ("word",)) for imports in ("installed", "alone")]
@@ -248,7 +248,7 @@ def _compare_level(
         branch = _branch(schema, chosen)
         shown = (action["flags"] or [action["dest"]])[0]
         wrong += [f"{shown}: {fault}" for fault in _faults(action, found, branch)]
-    wrong += [f"{each['name']} is no argument" for each in parameters if id(each) not in matched]
+    wrong += [f"{each['name']} is not an argument" for each in parameters if id(each) not in matched]
     wrong += _group_faults(truth, parameters, _branch(schema, chosen))
     names = set(line.get("commands", {}))
     missing += [f"command {name}" for name in truth["commands"] if name not in names]

@@ -36,7 +36,7 @@ SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 ACTIVATIONS = (1, 3, 10)
 CATALOG_BUDGET = 8_000
 
-# What one made-up skill is called with in the scripted conversations: its real contract, a slip, the call mended.
+# The one made-up skill of the scripted conversations: its real contract, a malformed call, the corrected call.
 DIGEST = {
     "description": "Collects recent news on the topics given.",
     "input": {
@@ -49,8 +49,8 @@ DIGEST = {
         },
     },
 }
-SLIP = {"topics": ["AI regulation"], "max_articles": "a few"}
-MENDED = {"topics": ["AI regulation"], "max_articles": 5}
+MALFORMED = {"topics": ["AI regulation"], "max_articles": "a few"}
+CORRECTED = {"topics": ["AI regulation"], "max_articles": 5}
 QUESTION = "Please prepare this week's summary of news about AI regulation and send me the key points."
 RESULT = {
     "articles": [{"title": f"Article number {n} about AI regulation", "source": "The Example Times"} for n in range(5)]
@@ -264,10 +264,10 @@ class Bench:
     def calling(self, context: Context, *, refused: bool) -> None:
         """Call a skill once, after a refused attempt if *refused*: the same under every strategy."""
         runtime = digest_runtime(None)
-        for arguments in (SLIP, MENDED) if refused else (MENDED,):
+        for arguments in (MALFORMED, CORRECTED) if refused else (CORRECTED,):
             context.request()
             answer = runtime.call_blocking("digest", arguments).to_json()
-            tier = "errors and retries" if arguments is SLIP else "question, calls and answers"
+            tier = "errors and retries" if arguments is MALFORMED else "question, calls and answers"
             context.add(tier, self.call("call_skill", {"name": "digest", "arguments": arguments}) + self.tokens(answer))
 
     def searching(self, toolkit: SkillToolkit, name: str) -> int:
@@ -329,7 +329,7 @@ class Bench:
         return self.tokens(rendered.text if hasattr(rendered, "text") else rendered[0])
 
     def errors(self, path: Path) -> dict[str, Any]:
-        """Cost the repairable calls of *path* with and without repair: the error told, the call said again."""
+        """Cost the repairable calls of *path* with and without repair: the error, and the repeated call."""
         totals = {
             "calls": 0,
             "repaired": 0,
@@ -357,12 +357,12 @@ class Bench:
                     accepted = contract.accept(case["raw"], policy="safe", fill_defaults=False)
                     repairs = accepted.repairs
                     totals["wrong"] += accepted.arguments != case["value"]
-                    told = [
+                    repairs = [
                         {"path": one.path, "rule": one.rule, "before": one.before, "after": one.after}
                         for one in repairs
                     ]
                     totals["repaired"] += 1
-                    totals["note"] += self.tokens(json.dumps({"repairs": told}, ensure_ascii=False, default=str))
+                    totals["note"] += self.tokens(json.dumps({"repairs": repairs}, ensure_ascii=False, default=str))
                 else:
                     totals["error_left"] += left
                     totals["retry_left"] += retry

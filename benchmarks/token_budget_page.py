@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["TIERS", "page"]
 
-# Okabe and Ito's colours, which every kind of colour vision tells apart; lighter ones on a dark ground. In the order
+# Okabe and Ito's colours, which are distinct for every kind of colour vision; lighter ones on a dark ground. In the order
 # of the stacks: tier, light, dark.
 TIERS = (
     ("names and descriptions", "#0072b2", "#56b4e9"),
@@ -88,13 +88,13 @@ def page(result: dict[str, Any]) -> str:
         carried = three["strategies"]["progressive"]
         figures.append(
             figure(
-                f"Repair mends {errors['repaired']:,} of {errors['calls']:,} repairable calls; each saves an error, a retry and a "
+                f"Repair corrects {errors['repaired']:,} of {errors['calls']:,} repairable calls; each saves an error, a retry and a "
                 "request",
-                "Tokens for each damaged call of the set given: what the model is told, and what it must say again. "
-                f"{errors['wrong']:,} were mended to something else than was meant. A retry is also one more "
+                "Tokens for each damaged call of the set given: the error that the model receives, and the call that it must repeat. "
+                f"{errors['wrong']:,} were repaired to something else than was meant. A retry is also one more "
                 f"request, which carries the context again: {carried['total'] // carried['requests']:,} tokens on average in "
                 f"the conversation with {three['activations']} activations; that is not in the bars.",
-                legend(["error told", "call said again", "note on the repair"], classes=["t4", "t3", "t2"])
+                legend(["error", "repeated call", "note on the repair"], classes=["t4", "t3", "t2"])
                 + error_costs(errors),
             )
         )

@@ -1,4 +1,4 @@
-"""A LangGraph graph of one's own: a person approves a stranger's script, though the process was gone in between.
+"""A LangGraph graph of one's own: a person approves an untrusted skill's script, even across restarts.
 
 The skills are not trusted, so their scripts run only if ``approve`` says so. It asks by LangGraph's ``interrupt``; the
 answer comes later, on the same thread, from the checkpoint. ``--model openai:gpt-4o`` asks a real model.

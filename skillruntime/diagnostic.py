@@ -1,4 +1,4 @@
-"""One thing that discovery or linting has to say about a skill: data, never an exception."""
+"""One finding of discovery or linting about a skill: data, never an exception."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Diagnostic", "Severity"]
 
 
 class Severity(StrEnum):
-    """How bad it is: an error costs the skill (or its strict validity), a warning does not, advice is advice."""
+    """An error makes the skill unusable or invalid, a warning does not, advice is optional."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding: which rule, how severe, where, what, and what would be right.
+    """A finding: the rule, its severity, the place, the message, and a hint on what would be right.
 
     ``path`` is the file or directory it is about; ``line`` and ``column`` count from 1.
 
@@ -37,6 +37,7 @@ class Diagnostic:
 
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
+        # path:line:column is what editors and terminals turn into a link.
         hint = f"; {self.hint}" if self.hint else ""
         return f"{where}: {self.severity.value}: {self.message}{hint} [{self.rule}]"
 

@@ -1,7 +1,7 @@
-"""What can go wrong, as exceptions, and as the errors a model is told.
+"""The exceptions that the library raises, and the errors that a model receives.
 
-An exception of this family is told to the model with its own code; any other exception is a bug, goes to the
-log, and reaches the model as ``INTERNAL_ERROR`` without text from inside.
+An exception of this family reaches the model with its own code; any other exception is a bug: it is logged, and
+reaches the model as ``INTERNAL_ERROR`` without its text.
 
 The family::
 
@@ -9,16 +9,17 @@ The family::
     ├── SkillInputError             INVALID_INPUT           yes   the arguments do not fit the contract
     │   ├── TruncatedInputError     TRUNCATED_INPUT         yes   the model's text was cut off
     │   └── UnsupportedVersionError UNSUPPORTED_VERSION     no    no contract or migration covers the version
-    ├── SkillNotFoundError          SKILL_NOT_FOUND         yes   no such skill, or it is hidden
-    ├── ResourceNotFoundError       FETCH_FAILED            yes   no such file in the skill
+    ├── SkillNotFoundError          SKILL_NOT_FOUND         yes   there is no such skill, or it is hidden
+    ├── ResourceNotFoundError       FETCH_FAILED            yes   the skill has no such file
+    ├── LockfileNotFoundError       LOCKFILE_NOT_FOUND      no    there is nothing to check the skills against
     ├── InvalidSkillError           INVALID_SKILL           no    the skill's own files are wrong
-    ├── SkillOutputError            INVALID_OUTPUT          no    the skill broke its promise
+    ├── SkillOutputError            INVALID_OUTPUT          no    the output does not fit the contract
     ├── IncompatibleRuntimeError    INCOMPATIBLE_RUNTIME    no    the skill needs another runtime version
     ├── AccessDeniedError           ACCESS_DENIED           no    not trusted, or not approved
     ├── ToolNotAvailableError       TOOL_NOT_AVAILABLE      no    a command, package or runner is missing
     ├── ToolExecutionError          TOOL_EXECUTION_FAILED   no    the skill ran and failed
     ├── ToolTimeoutError            TOOL_TIMEOUT            no    the skill ran past its deadline
-    ├── TokenLimitError             TOKEN_LIMIT_EXCEEDED    no    the conversation's tokens are spent
+    ├── TokenLimitError             TOKEN_LIMIT_EXCEEDED    no    the conversation's token limit is reached
     └── RateLimitError              RATE_LIMIT_EXCEEDED     yes   a service asks to wait
 """
 
@@ -34,6 +35,7 @@ __all__ = [
     "ErrorCode",
     "IncompatibleRuntimeError",
     "InvalidSkillError",
+    "LockfileNotFoundError",
     "RateLimitError",
     "ResourceNotFoundError",
     "SkillError",
@@ -51,27 +53,27 @@ __all__ = [
 
 
 class ErrorCode(StrEnum):
-    """The codes of the standard envelope (contract chapter 31.4), the protocol's two, and our own."""
+    """The codes of the standard envelope (contract document, 31.4), of the invocation protocol, and our own."""
 
-    # The chapter's: input
+    # Contract document, 31.4: input
     INVALID_INPUT = "INVALID_INPUT"
     MISSING_REQUIRED_PARAM = "MISSING_REQUIRED_PARAM"
     PARAM_OUT_OF_RANGE = "PARAM_OUT_OF_RANGE"
-    # The chapter's: tools
+    # Contract document, 31.4: tools
     TOOL_NOT_AVAILABLE = "TOOL_NOT_AVAILABLE"
     TOOL_EXECUTION_FAILED = "TOOL_EXECUTION_FAILED"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
-    # The chapter's: services
+    # Contract document, 31.4: services
     SEARCH_API_ERROR = "SEARCH_API_ERROR"
     FETCH_FAILED = "FETCH_FAILED"
     RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
-    # The chapter's: the skill itself
+    # Contract document, 31.4: the skill itself
     INTERNAL_ERROR = "INTERNAL_ERROR"
     PARTIAL_SUCCESS = "PARTIAL_SUCCESS"
-    # The invocation protocol's
+    # The invocation protocol: these two reach a caller as they are; remote/wire_errors.py maps its other codes
     AUTH_REQUIRED = "AUTH_REQUIRED"
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
-    # Ours
+    # Ours: cases that 31.4 has no code for and that call for a different next step
     SKILL_NOT_FOUND = "SKILL_NOT_FOUND"
     UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
     INCOMPATIBLE_RUNTIME = "INCOMPATIBLE_RUNTIME"
@@ -81,11 +83,12 @@ class ErrorCode(StrEnum):
     ACCESS_DENIED = "ACCESS_DENIED"
     CANCELLED = "CANCELLED"
     TOKEN_LIMIT_EXCEEDED = "TOKEN_LIMIT_EXCEEDED"
+    LOCKFILE_NOT_FOUND = "LOCKFILE_NOT_FOUND"
 
 
 @dataclass(frozen=True, slots=True)
 class SkillError:
-    """One error of the envelope (contract chapter 31.4).
+    """One error of the envelope (contract document, 31.4).
 
     ``details`` of an error about an argument are ``{"path": JSON Pointer, "expected": ..., "received": ...}``.
 
@@ -106,6 +109,7 @@ class SkillError:
             "message": self.message,
             "recoverable": self.recoverable,
         }
+        # 31.4 gives both members as optional: an empty one would only cost the model tokens.
         if self.details:
             document["details"] = self.details
         if self.suggested_action:
@@ -142,9 +146,9 @@ class SkillRuntimeError(Exception):
 
 
 class SkillInputError(SkillRuntimeError):
-    """The arguments do not fit the contract (contract chapter 31.3).
+    """The arguments do not fit the contract (contract document, 31.3).
 
-    ``errors`` is the chapter's list of sentences; ``skill_errors`` are the same faults, structured, one per
+    ``errors`` is that document's list of sentences; ``skill_errors`` are the same faults, structured, one per
     offending parameter.
 
     >>> SkillInputError("Input validation failed", errors=["'topics' is a required property"]).errors
@@ -165,12 +169,14 @@ class SkillInputError(SkillRuntimeError):
     ) -> None:
         super().__init__(message, details=details, suggested_action=suggested_action)
         self.skill_errors = tuple(skill_errors)
+        # 31.3 passes sentences, as its examples do; the library itself passes structured errors.
         self.errors: list[str] = list(errors) if errors is not None else [error.message for error in self.skill_errors]
 
     def to_errors(self) -> tuple[SkillError, ...]:
         """Return one error per offending parameter; where only sentences are known, one that lists them."""
         if self.skill_errors:
             return self.skill_errors
+        # The envelope of 31.3's example: one error whose details list the sentences.
         details = self.details or ({"validation_errors": self.errors} if self.errors else None)
         return (SkillError(self.code, str(self), self.recoverable, details, self.suggested_action),)
 
@@ -180,7 +186,7 @@ class SkillInputError(SkillRuntimeError):
 
 
 class TruncatedInputError(SkillInputError):
-    """The model's text was cut off: nobody can know what it would have said."""
+    """The model's text was cut off, so its arguments are incomplete."""
 
     code = ErrorCode.TRUNCATED_INPUT
 
@@ -206,6 +212,12 @@ class ResourceNotFoundError(SkillRuntimeError):
     recoverable = True
 
 
+class LockfileNotFoundError(SkillRuntimeError):
+    """There is no lockfile to check the skills against."""
+
+    code = ErrorCode.LOCKFILE_NOT_FOUND
+
+
 class InvalidSkillError(SkillRuntimeError):
     """The skill's own files are wrong: its contract, its schema, its frontmatter."""
 
@@ -213,7 +225,7 @@ class InvalidSkillError(SkillRuntimeError):
 
 
 class SkillOutputError(SkillRuntimeError):
-    """The skill ran, and what it returned is not what its contract promises."""
+    """The skill ran, and its output does not fit its contract."""
 
     code = ErrorCode.INVALID_OUTPUT
 
@@ -231,7 +243,7 @@ class AccessDeniedError(SkillRuntimeError):
 
 
 class ToolNotAvailableError(SkillRuntimeError):
-    """Something the skill needs is not there: a command, a Python package, an implementation."""
+    """Something the skill needs is missing: a command, a Python package, an implementation."""
 
     code = ErrorCode.TOOL_NOT_AVAILABLE
 
@@ -242,6 +254,7 @@ class ToolExecutionError(SkillRuntimeError):
     code = ErrorCode.TOOL_EXECUTION_FAILED
 
 
+# A TimeoutError too, so that code around a call can treat it as the deadline of anyio or asyncio that it is.
 class ToolTimeoutError(SkillRuntimeError, TimeoutError):
     """The skill ran past its deadline."""
 
@@ -249,13 +262,13 @@ class ToolTimeoutError(SkillRuntimeError, TimeoutError):
 
 
 class TokenLimitError(SkillRuntimeError):
-    """What was asked for does not fit the tokens that the conversation may still spend."""
+    """The text does not fit the tokens that the conversation may still spend."""
 
     code = ErrorCode.TOKEN_LIMIT_EXCEEDED
 
 
 class RateLimitError(SkillRuntimeError):
-    """A service asks to wait *retry_after* seconds before the next call (contract chapter 31.4)."""
+    """A service asks to wait *retry_after* seconds before the next call (contract document, 31.4)."""
 
     code = ErrorCode.RATE_LIMIT_EXCEEDED
     recoverable = True

@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
     [
         ("quickstart.py", ['"value": 8.04672', '"migrated_from": "1.x"', '"TRUNCATED_INPUT"', '"data": "papaya"'], ""),
         (
-            "strangers_skill.py",
+            "third_party_skill.py",
             [
                 '"count":5',
                 "4: It sits looking",

@@ -1,4 +1,4 @@
-"""One agent's conversation about skills: its session, its prompt, and its tools as they are at present."""
+"""One conversation of an agent: its session, the prompt about its skills, and its tools at the moment."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.conversation_tools import (
-    HOW_TO,
+    OWN_TOOLS,
+    ToolList,
     conversation_runtime,
     fits,
     is_hidden,
-    offered_names,
+    skills_prompt,
     to_text,
 )
 from skillruntime.adapters.langchain import SkillTool, call_options
-from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.errors import SkillRuntimeError
+from skillruntime.runtime.activation import ActiveSkill, digest_of, fingerprint, render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
 
-__all__ = ["OWN_TOOLS", "Conversation", "Conversations", "Prompting"]
+__all__ = ["Conversation", "Conversations", "Prompting"]
 
-OWN_TOOLS = ("load_skill", "read_skill_resource", "search_skills", "read_on")
-"""The tools that a conversation has whatever is loaded; the last two where they are needed."""
-
-_KEPT = 256  # conversations; the one used longest ago is closed
+_KEPT = 256  # conversations; beyond that the least recently used one is closed
 
 
 class Prompting:
-    """How the catalog is told: within how many tokens, in which style, whom first; once for all conversations."""
+    """How the catalog is rendered (token budget, style, pinned skills); one text serves all conversations."""
 
-    def __init__(self, tokens: int | None, style: str, pins: tuple[str, ...]) -> None:
+    def __init__(self, tool_list: ToolList, tokens: int | None, style: str, pins: tuple[str, ...]) -> None:
+        self.tool_list = tool_list
         self._how = (tokens, style, pins)
         self._last: tuple[SkillCatalog, Rendered] | None = None
 
     def render(self, catalog: SkillCatalog, session: SkillSession) -> Rendered:
-        """Return the catalog for a conversation; with limits of its own it may be shorter there."""
+        """Return the catalog for a conversation; a session with limits may get a shorter one."""
         tokens, style, pins = self._how
         if session.limits is not None:
             return session.render_catalog(tokens, style, pins=pins)
@@ -55,75 +55,108 @@ class Prompting:
         session.record_catalog(last[1])
         return last[1]
 
+    def text_digest(self, active: ActiveSkill) -> str:
+        """Return the digest of the message that shows *active* when it is loaded."""
+        return digest_of(render_activation(active, self.tool_list.to_shown_name, self.tool_list.to_schema))
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What prompt and tools were made from; they are rebuilt when it changes."""
+
+    catalog: SkillCatalog
+    functions: tuple[str, ...]
+
 
 class Conversation:
-    """What one conversation needs beside its state; all of it can be made again from the state."""
+    """What one conversation needs beside the agent's state; all of it can be rebuilt from that state."""
 
     def __init__(self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting) -> None:
         self.session = session
+        self.needs_search = False
         self._runtime = runtime
         self._prompting = prompting
+        self._tool_list = prompting.tool_list
+        # LangGraph runs the tool calls of one message in parallel threads, all of which ask for tools here.
         self._lock = threading.RLock()
-        self._catalog: SkillCatalog | None = None
+        self._basis: _Basis | None = None
         self._prompt = ""
-        self.needs_search = False
         self._own: dict[str, SkillTool] = {}
         self._typed: dict[str, list[SkillTool]] = {}
-        self._retold: dict[tuple[str, str], str] = {}
+        self._repeated: dict[tuple[str, str], str] = {}
         self._skill_by_tool: dict[str, tuple[str, SkillTool]] = {}
 
     def prompt(self) -> str:
-        """Return what the system message tells of the skills; the same text while the catalog is the same."""
-        self._look()
+        """Return the system message's part about skills; the text is the same while the catalog is the same."""
+        self._update()
         return self._prompt
 
     def own_tool(self, name: str) -> SkillTool:
-        """Return ``load_skill`` and its like, for this conversation."""
-        self._look()
+        """Return one of `OWN_TOOLS`, for this conversation."""
+        self._update()
         return self._own[name]
 
     def instructions(self, name: str, edition: str) -> str:
-        """Return the instructions of this edition of *name* once more; nothing where the skill is gone."""
+        """Return the instructions of *name* once more, rendered once per *edition*; empty if the skill is gone."""
         with self._lock:
-            if (name, edition) not in self._retold:
+            if (name, edition) not in self._repeated:
                 text = ""
+                shape = self._tool_list
                 with suppress(SkillRuntimeError):
-                    text = self.session.retell(name, to_tool_name=to_tool_name)
-                self._retold = {key: told for key, told in self._retold.items() if key[0] != name}
-                self._retold[name, edition] = text
-            return self._retold[name, edition]
+                    text = self.session.render_again(name, to_tool_name=shape.to_shown_name, to_schema=shape.to_schema)
+                self._repeated = {key: old for key, old in self._repeated.items() if key[0] != name}
+                self._repeated[name, edition] = text
+            return self._repeated[name, edition]
 
     def typed_tools(self, name: str) -> list[SkillTool]:
-        """Return the tools of the skill *name*; one that does not fit the session's tokens is left out."""
-        self._look()
+        """Return the tools of the skill *name*, without those that do not fit the session's token limits."""
+        self._update()
         with self._lock:
             if name not in self._typed:
                 self._typed[name] = self._made(name)
                 self._skill_by_tool.update({tool.name: (name, tool) for tool in self._typed[name]})
             return self._typed[name]
 
+    def function_tools(self) -> list[SkillTool]:
+        """Return the tools of the skills that are functions alone: without instructions they need no loading."""
+        self._update()
+        assert self._basis is not None
+        return [tool for name in self._basis.functions for tool in self.typed_tools(name)]
+
     def typed_tool(self, tool_name: str) -> tuple[str, SkillTool] | None:
         """Return the skill and the tool of this name, whether it is offered or not."""
-        self._look()
+        self._update()
         with self._lock:
             if tool_name not in self._skill_by_tool and (skill := self.skill_of(tool_name)) is not None:
                 self.typed_tools(skill)
             return self._skill_by_tool.get(tool_name)
 
     def skill_of(self, tool_name: str) -> str | None:
-        """Return the skill that a tool of this name belongs to, where the name tells."""
-        catalog = self._runtime.catalog
+        """Return the skill that a tool of this name belongs to, as far as the name shows it."""
+        names = {*self._runtime.function_skills()}
         for name in (tool_name, tool_name.partition("__")[0], tool_name.replace("__", "/").partition("/")[0]):
-            if name in catalog and not is_hidden(self._runtime, name):
+            if name in names or (name in self._runtime.catalog and not is_hidden(self._runtime, name)):
                 return name
         return None
+
+    def is_function(self, skill_name: str) -> bool:
+        """Whether *skill_name* is a function of the host alone, which needs no loading."""
+        return skill_name in self._runtime.function_skills()
 
     def holds(self, tool: BaseTool | None) -> bool:
         """Whether *tool* is one of the tools made here."""
         return isinstance(tool, SkillTool)
 
+    def edition_of(self, name: str) -> tuple[str, str] | None:
+        """Return the fingerprint of *name* and the digest of its instructions as they are now; None if it is gone."""
+        try:
+            active = self._runtime.open_skill(name)
+        except SkillRuntimeError:
+            return None
+        return fingerprint(active), self._prompting.text_digest(active)
+
     def forget(self, names: Iterable[str]) -> None:
-        """Make the tools of these skills anew when they are asked for: the skills have changed."""
+        """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
         with self._lock:
             for name in names:
                 for tool in self._typed.pop(name, ()):
@@ -132,34 +165,34 @@ class Conversation:
     def _made(self, name: str) -> list[SkillTool]:
         made: list[SkillTool] = []
         with suppress(SkillRuntimeError):
-            for callable_name in self._runtime.catalog.activate(name).contracts:
+            for callable_name in self._runtime.open_skill(name).contracts:
                 tool = SkillTool(self._runtime, callable_name, session=self.session)
                 if self.session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str)) is None:
                     made.append(tool)
         return made
 
-    def _look(self) -> None:
-        """Make prompt and tools anew where the catalog is another one."""
-        catalog = self._runtime.catalog
-        if catalog is self._catalog:
+    def _update(self) -> None:
+        """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
+        basis = _Basis(self._runtime.catalog, tuple(self._runtime.function_skills()))
+        if self._basis is not None and self._same(basis, self._basis):
             return
         with self._lock:
-            if catalog is self._catalog:
+            if self._basis is not None and self._same(basis, self._basis):
                 return
-            rendered = self._prompting.render(catalog, self.session)
+            rendered = self._prompting.render(basis.catalog, self.session)
             self.needs_search = not fits(rendered)
             own = conversation_runtime(
-                self._runtime,
-                self.session,
-                to_shown_name=to_tool_name,
-                names=offered_names(rendered),
-                options=call_options,
+                self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, options=call_options
             )
             self._own = {name: SkillTool(own, name, to_content=to_text) for name in OWN_TOOLS}
             self._typed.clear()
             self._skill_by_tool.clear()
-            self._prompt = f"{HOW_TO}\n\n{rendered.text}"
-            self._catalog = catalog
+            self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
+            self._basis = basis
+
+    @staticmethod
+    def _same(one: _Basis, other: _Basis) -> bool:
+        return one.catalog is other.catalog and one.functions == other.functions
 
 
 class Conversations:
@@ -187,7 +220,7 @@ class Conversations:
         return uuid.uuid4().hex
 
     def of(self, state: Mapping[str, Any]) -> Conversation:
-        """Return the conversation of *state*: the one there is, or a new one that goes on where the state stands."""
+        """Return the conversation of *state*: the one in memory, or a new one that continues from the state."""
         key = str(state.get("skill_session", ""))
         with self._lock:
             found = self._kept.get(key)

@@ -1,7 +1,7 @@
-"""Skills for ``langchain.agents.create_agent``: one middleware, and no bad call ends the run.
+"""Skills for ``langchain.agents.create_agent`` as one middleware; a malformed call never ends the run.
 
-Law: the instructions of an active skill stand in a request exactly once, where they were loaded; at the end of the
-system message where that place was summarised or trimmed away, or the skill has changed since.
+Law: each request contains the instructions of an active skill exactly once: in the message that loaded them, or, if
+that message was summarised or trimmed away or the skill has changed since, at the end of the system message.
 """
 
 from __future__ import annotations
@@ -11,46 +11,56 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt.tool_node import ToolCallRequest
-from langgraph.types import Command
 
-from skillruntime.adapters.agent_conversation import OWN_TOOLS, Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_state import SkillState, active_skills, next_use
+from skillruntime.adapters.extras import missing_extra
+
+try:
+    from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "agents") from None
+
+from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
+from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
-from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
+from skillruntime.adapters.checkpoints import register_checkpoint_types
+from skillruntime.adapters.conversation_tools import FIXED, TYPED, ToolListName, is_hidden, unknown_tool
+from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
-from skillruntime.adapters.tool_names import to_tool_name
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.skill import Skill
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.activation import digest_of
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.session import SkillSession, digest_of, fingerprint, render_activation
+from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
 
 __all__ = ["Ask", "SkillMiddleware"]
 
 
 Ask = Callable[[str, Mapping[str, Any]], bool | Awaitable[bool]]
-"""Is asked, by name and arguments, whether a tool may run that no active skill pre-approves."""
+"""Decides, by name and arguments, whether a tool may run that no active skill pre-approves."""
 
 
 class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     """Gives an agent the skills of *runtime*. Put it last, inside what trims or summarises the conversation.
 
-    - The catalog stands in the system message, within *catalog_tokens*, in *style*, *pins* first.
-    - A skill's typed tools are offered once it is loaded, while it is active: the *max_active* skills used last are.
+    - The catalog is in the system message, within *catalog_tokens*, in *style*, with the skills of *pins* first.
+    - With *tools* ``"fixed"``, the request's tools never change: ``load_skill``, ``call_skill``,
+      ``read_skill_resource`` and ``search_skills``, so that a provider's prompt cache keeps the whole prefix; a skill's
+      schemas come with its instructions. With ``"typed"`` each of its tools is offered, with its schema, while the
+      skill is active; that changes the tools whenever a skill is loaded.
+    - A skill is active once loaded, and among the *max_active* used last.
     - With *refresh*, each run sees skills that were added, changed or removed; so does a resumed thread.
-    - *catch_errors* turns what escapes from any other tool into an envelope instead of ending the run.
-    - While a skill is active, the tools that its ``allowed-tools`` name run without asking. Any other tool is run if
-      *ask* says so, or there is no *ask*. With *restrict*, nothing else runs at all while an active skill has
-      ``allowed-tools``. *aliases* are the names that the host's tools have for those of the field.
-    - *limits*, *model*, *workspace* are those of each conversation's `SkillSession`; see `session`.
+    - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
+    - While a skill is active, tools that match its ``allowed-tools`` run without asking. Any other tool runs if *ask*
+      allows it, or if *ask* is None. With *restrict*, no other tool runs while an active skill has ``allowed-tools``.
+      *aliases* maps the names in ``allowed-tools`` to those of the host's tools.
+    - *limits*, *model* and *workspace* are those of each conversation's `SkillSession`; see `session`.
     """
 
     state_schema = SkillState
@@ -59,6 +69,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self,
         runtime: SkillRuntime,
         *,
+        tools: ToolListName = "fixed",
         catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
         style: str = "compact",
         pins: Sequence[str] = (),
@@ -74,8 +85,12 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     ) -> None:
         super().__init__()
         if max_active < 1:
-            raise ValueError(f"max_active is at least 1, not {max_active}")
-        prompting = Prompting(catalog_tokens, style, tuple(pins))
+            raise ValueError(f"max_active must be at least 1; got {max_active}")
+        if tools not in _TOOL_LISTS:
+            raise ValueError(f"tools must be 'fixed' or 'typed'; got {tools!r}")
+        self._tool_list = _TOOL_LISTS[tools]
+        register_checkpoint_types()
+        prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
         self._conversations = Conversations(runtime, prompting, limits=limits, model=model, workspace=workspace)
         self._runtime = runtime
         self._max_active = max_active
@@ -84,59 +99,58 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._restricts = restrict
         self._ask = ask
         self._aliases = aliases
-        names = [name for name in OWN_TOOLS if name != "read_on" or limits is not None]
+        extra = () if limits is None else ("read_on",)
+        self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", *extra)))
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
-        self.tools = [template.own_tool(name) for name in names]
+        self.tools = [template.own_tool(name) for name in self._own]
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
         """Return the session of the conversation whose agent state this is: its ledger, its workspace."""
         return self._conversations.of(state).session
 
     def is_preapproved(self, name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
-        """Whether an active skill's ``allowed-tools`` name this call: for a host's own way of asking."""
+        """Whether an active skill's ``allowed-tools`` match this call, for hosts with their own approval."""
         return permits(self._allowed(state)[1], name, arguments, self._aliases)
-
-    # Before a run: a conversation to remember, and skills as they are now.
 
     def before_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
         """Begin or resume the conversation."""
         update: dict[str, Any] = {}
         if "skill_session" not in state:
             update["skill_session"] = self._conversations.new_key()
+            state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
         if self._refreshes:
             fresh = self._runtime.catalog.refresh()
-            changed = self._changed(state, fresh)
-            if changed or fresh is not self._runtime.catalog:
+            if fresh is not self._runtime.catalog:
                 self._runtime.catalog = fresh
-            if changed:
-                self._conversations.of(state).forget(changed)
-                update["loaded_skills"] = self._reloaded(changed, state)
+            conversation = self._conversations.of(state)
+            if changed := self._changed(state, conversation):
+                self._runtime.catalog = fresh  # drops the contracts that were read from the files as they were
+                conversation.forget(changed)
+                update["loaded_skills"] = changed
+        if resumed := self._resumed(state):
+            update["loaded_skills"] = resumed
         return update or None
 
     async def abefore_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
-        """Begin or resume the conversation; looking at files is left to a thread."""
+        """Begin or resume the conversation; files are read in a worker thread."""
         return await anyio.to_thread.run_sync(self.before_agent, state, runtime)
-
-    # Each request to the model.
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Tell the model of the skills, and read what is broken in its tool calls."""
+        """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, handler(self._prepared(request)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Tell the model of the skills, and read what is broken in its tool calls."""
+        """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, await handler(self._prepared(request)))
-
-    # Each tool call.
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Run a skill's tool, or another one if it may run."""
+        """Run a skill's tool, or another tool if it is allowed."""
         routed = self._routed(request)
         if isinstance(routed, ToolMessage):
             return routed
@@ -144,18 +158,18 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if self._must_ask(routed):
                 answer = self._asked(routed)
                 if inspect.isawaitable(answer):
-                    raise TypeError("SkillMiddleware(ask=...) is a coroutine function, and the agent was not awaited")
+                    raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
                 if answer is not True:
                     return _not_approved(routed)
             result = handler(routed)
         except Exception as error:
             return self._caught(routed, error)
-        return self._noted(routed, result)
+        return self._answered(routed, result)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Run a skill's tool, or another one if it may run."""
+        """Run a skill's tool, or another tool if it is allowed."""
         routed = self._routed(request)
         if isinstance(routed, ToolMessage):
             return routed
@@ -167,28 +181,37 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             result = await handler(routed)
         except Exception as error:
             return self._caught(routed, error)
-        return self._noted(routed, result)
+        return self._answered(routed, result)
 
-    def _changed(self, state: Mapping[str, Any], catalog: SkillCatalog) -> dict[str, Skill | None]:
-        """The active skills whose edition is another one now, None for one that is gone."""
-        changed: dict[str, Skill | None] = {}
-        for name, loaded in active_skills(state, self._max_active).items():
-            try:
-                skill = catalog.activate(name)
-            except SkillRuntimeError:
-                changed[name] = None
+    def _resumed(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the loaded skills that the messages show but the state does not know.
+
+        A service without a checkpointer gets its history back from the caller: there the messages are the only record.
+        """
+        if state.get("loaded_skills"):
+            return {}
+        messages = state.get("messages") or []
+        calls = loading_calls(messages)
+        conversation = self._conversations.of(state)
+        found: dict[str, Any] = {}
+        for message in messages if calls else ():
+            name = loaded_by(message, calls)
+            if name is None or is_hidden(self._runtime, name) or (now := conversation.edition_of(name)) is None:
                 continue
-            if fingerprint(skill) != loaded["edition"]:
-                changed[name] = skill
-        return changed
+            edition, text = now
+            found[name] = {"edition": edition, "text": text, "used": len(found) + 1}
+        return found
 
-    def _reloaded(self, changed: Mapping[str, Skill | None], state: Mapping[str, Any]) -> dict[str, Any]:
-        loaded: dict[str, Any] = dict.fromkeys(changed)
-        for name, skill in changed.items():
-            if skill is not None:
-                text = digest_of(render_activation(skill, to_tool_name))
-                loaded[name] = {**state["loaded_skills"][name], "edition": fingerprint(skill), "text": text}
-        return loaded
+    def _changed(self, state: Mapping[str, Any], conversation: Conversation) -> dict[str, Any]:
+        """Return the active skills that have changed, as the state shall have them, and None for one that is gone."""
+        changed: dict[str, Any] = {}
+        for name, loaded in active_skills(state, self._max_active).items():
+            now = conversation.edition_of(name)
+            if now is None:
+                changed[name] = None
+            elif now[0] != loaded["edition"]:
+                changed[name] = {**loaded, "edition": now[0], "text": now[1]}
+        return changed
 
     def _prepared(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         state = request.state
@@ -197,18 +220,30 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
-        messages, standing = _with_each_once(request.messages, texts)
-        gone = (name for name in active if name not in standing)
+        messages, shown = _with_each_once(request.messages, texts)
+        gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
-        told = "\n\n".join([conversation.prompt(), *filter(None, restored)])
-        others = [tool for tool in request.tools if _name_of(tool) not in OWN_TOOLS]
+        skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
+        others = [tool for tool in request.tools if _name_of(tool) not in self._own]
+        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
+        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
+        if self._tool_list is TYPED:
+            own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
         taken = {_name_of(tool) for tool in others}
-        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in OWN_TOOLS]
-        own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
-        typed = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in taken]
+        typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
         return request.override(
-            system_message=_with_text(request.system_message, told), messages=messages, tools=[*others, *own, *typed]
+            system_message=_with_text(request.system_message, skills_text),
+            messages=messages,
+            tools=[*others, *own, *typed],
         )
+
+    def _typed_tools(self, conversation: Conversation, active: Mapping[str, Any]) -> list[SkillTool]:
+        if self._tool_list is not TYPED:
+            return []
+        functions = conversation.function_tools()
+        names = {tool.name for tool in functions}
+        loaded = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in names]
+        return [*functions, *loaded]
 
     def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any]:
         if isinstance(response, AIMessage):
@@ -217,7 +252,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation = self._conversations.of(request.state)
 
         def is_ours(name: str) -> bool:
-            return name in OWN_TOOLS or self._catches or conversation.typed_tool(name) is not None
+            return name in self._own or self._catches or conversation.typed_tool(name) is not None
 
         result: list[BaseMessage] = []
         for message in inner.result:
@@ -227,16 +262,14 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return settled
 
     def _routed(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:
-        """The request with the tool that answers it, or the answer where none may."""
+        """Return the request with the tool that answers it, or the answer if no tool may."""
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
-        if name in OWN_TOOLS and request.tool is not None:
+        if name in self._own and request.tool is not None:
             return request.override(tool=conversation.own_tool(name))
         if request.tool is None:
-            if (found := conversation.typed_tool(name)) is not None:
-                skill, tool = found
-                if skill in active_skills(request.state, self._max_active):
-                    return request.override(tool=tool)
+            if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
+                return request.override(tool=found[1])
             if (skill_name := conversation.skill_of(name)) is not None:
                 return _refused(
                     request,
@@ -245,15 +278,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                     f"Call load_skill with the name {skill_name!r} first; then its tools are offered",
                     recoverable=True,
                 )
-            if self._catches:
-                return _refused(
-                    request,
-                    ErrorCode.TOOL_NOT_AVAILABLE,
-                    f"There is no tool {name[:80]!r}",
-                    "Use one of the tools that are offered",
-                    recoverable=True,
-                )
-            return request
+            return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
         if self._restricts:
             is_declared, allowed = self._allowed(request.state)
             if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
@@ -265,15 +290,37 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 )
         return request
 
+    def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
+        """Whether a tool of *skill* may run: it is loaded, or needs no loading.
+
+        Behind a fixed tool list a model that calls a skill's tool by its own name is understood. Models also load a
+        skill and call it in one message: both calls run in parallel, so the load is not in the state yet.
+        """
+        if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
+            return True
+        return self._conversations.of(state).is_function(skill) or _is_loading(skill, state)
+
+    def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+        """Return *result*, or the envelope in place of LangGraph's own text about an unknown tool.
+
+        That text lists every tool of the agent, also those that are not offered to the model at the moment.
+        """
+        is_unknown = request.tool is None and isinstance(result, ToolMessage) and result.status == "error"
+        if is_unknown and isinstance(result, ToolMessage) and _UNKNOWN in result.text:
+            return refused_call(
+                request.tool_call["name"], request.tool_call["id"], unknown_tool(request.tool_call["name"])
+            )
+        return self._noted(request, result)
+
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
-        """Whether any active skill declares ``allowed-tools``, and all entries of those that do."""
+        """Return whether any active skill declares ``allowed-tools``, and the entries of all that do."""
         catalog = self._runtime.catalog
         declared = []
         for name in active_skills(state, self._max_active):
             metadata = catalog.get(name)
-            fields = {} if metadata is None else metadata.frontmatter
-            if metadata is not None and ("allowed-tools" in fields or "allowed_tools" in fields):
-                declared.append(metadata.allowed_tools)
+            frontmatter = None if metadata is None else metadata.read_frontmatter()
+            if frontmatter is not None and frontmatter.restricts_tools:
+                declared.append(frontmatter.allowed_tools)
         return bool(declared), [entry for entries in declared for entry in entries]
 
     def _must_ask(self, request: ToolCallRequest) -> bool:
@@ -287,19 +334,21 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return self._ask(request.tool_call["name"], request.tool_call["args"])
 
     def _is_skills(self, request: ToolCallRequest) -> bool:
-        """Whether the tool is the conversation's own or a skill's."""
+        """Whether the tool is one of the conversation's own or a skill's."""
         conversation = self._conversations.of(request.state)
-        return request.tool_call["name"] in OWN_TOOLS or conversation.holds(request.tool)
+        return request.tool_call["name"] in self._own or conversation.holds(request.tool)
 
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)
+        name = request.tool_call["name"]
+        if request.tool is None and not is_control_flow(error):
+            return refused_call(name, request.tool_call["id"], unknown_tool(name))
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error
-        name = request.tool_call["name"]
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
 
     def _noted(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
-        """*result*, and in the state that its skill was loaded or used."""
+        """Return *result*, with an update of the state: which skill was loaded or used."""
         if not isinstance(result, ToolMessage):
             return result
         response = result.artifact
@@ -312,12 +361,14 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             text = digest_of(str(result.content))
             entry = {"edition": loaded["digest"], "text": text, "used": used}
             if name in before and before[name]["edition"] == loaded["digest"]:
-                entry["text"] = before[name]["text"]  # told already: this answer was one line
+                # The answer was the one line "already active": the instructions are in the earlier message.
+                entry["text"] = before[name]["text"]
             else:
-                result.additional_kwargs["skillruntime"] = {"loaded": name, "text": text}
+                result.additional_kwargs["skillruntime"] = {"loaded": name}
         else:
             tool = self._conversations.of(request.state).typed_tool(request.tool_call["name"])
-            name = tool[0] if tool is not None else str(request.tool_call["args"].get("name", ""))
+            called = str(request.tool_call["args"].get("name", ""))  # of call_skill: "pdf-processing/extract"
+            name = tool[0] if tool is not None else called.replace("__", "/").partition("/")[0]
             if name not in before or not self._is_skills(request):
                 return result
             entry = {**before[name], "used": used}
@@ -329,7 +380,7 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
 
 
 def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
-    """The system message with *text* after what it says already, so that its beginning stays cached."""
+    """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):
@@ -338,25 +389,36 @@ def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
 
 
 def _with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
-    """*messages* in which each active skill's instructions stand at most once, and the names whose do stand there."""
-    standing: set[str] = set()
+    """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
+    calls = loading_calls(messages)
+    if not calls:
+        return messages, set()
+    shown: set[str] = set()
     changed: list[Any] = []
     for message in messages:
-        said = message.additional_kwargs.get("skillruntime") if isinstance(message, ToolMessage) else None
-        note: dict[str, Any] = said if isinstance(said, dict) else {}
-        name = note.get("loaded")
-        if name is not None and digest_of(str(message.content)) == note["text"]:
-            if texts.get(name) == note["text"] and name not in standing:
-                standing.add(name)
+        name = loaded_by(message, calls)
+        if name is not None:
+            if texts.get(name) == digest_of(message.text) and name not in shown:
+                shown.add(name)
             else:
-                gone = _SUPERSEDED if name in texts else _UNLOADED
-                message = message.model_copy(update={"content": gone.format(name)})
+                replaced = _SUPERSEDED if name in texts else _UNLOADED
+                message = message.model_copy(update={"content": replaced.format(name)})
         changed.append(message)
-    return changed, standing
+    return changed, shown
 
 
-_SUPERSEDED = "The instructions of {!r} were loaded here; they stand elsewhere in this conversation now."
-_UNLOADED = "{!r} was loaded here and is not active any more; load it again to use it."
+def _is_loading(skill: str, state: Mapping[str, Any]) -> bool:
+    """Whether the model's last message calls ``load_skill`` for *skill*."""
+    last = next((each for each in reversed(state.get("messages") or []) if isinstance(each, AIMessage)), None)
+    calls = last.tool_calls if last is not None else []
+    return any(call["name"] == "load_skill" and skill in map(str, call["args"].values()) for call in calls)
+
+
+_TOOL_LISTS = {"fixed": FIXED, "typed": TYPED}
+
+_UNKNOWN = "is not a valid tool, try one of"  # langgraph.prebuilt.tool_node.INVALID_TOOL_NAME_ERROR_TEMPLATE
+_SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
+_UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 
 
 def _refused(
@@ -371,5 +433,5 @@ def _not_approved(request: ToolCallRequest) -> ToolMessage:
         request,
         ErrorCode.ACCESS_DENIED,
         f"The host did not approve running {request.tool_call['name']!r}",
-        "Do not repeat the call; ask the user how to go on without it",
+        "Do not repeat the call; ask the user how to continue without it",
     )

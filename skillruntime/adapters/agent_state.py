@@ -1,20 +1,22 @@
-"""Which skills a conversation has loaded, as it stands in an agent's state and its checkpoints. Pure values."""
+"""Which skills a conversation has loaded: values that an agent's state, and so its checkpoints, hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from langchain_core.messages import AIMessage, ToolMessage
 from typing_extensions import TypedDict
 
-__all__ = ["LoadedSkill", "SkillState", "active_skills", "merge_loaded", "next_use"]
+__all__ = ["LoadedSkill", "SkillState", "active_skills", "loaded_by", "loading_calls", "merge_loaded", "next_use"]
 
 
 class LoadedSkill(TypedDict):
-    """One loaded skill: the fingerprint of its edition, a digest of the text that told of it, and when it was used.
+    """One loaded skill: its fingerprint, a digest of the message that shows its instructions, and when it was used.
 
-    ``used`` only orders: the higher, the later.
+    ``used`` is a counter, not a time: the highest was used last.
     """
 
     edition: str
@@ -30,6 +32,7 @@ def merge_loaded(
     >>> merge_loaded({"a": {"edition": "1", "text": "t", "used": 1}}, {"a": None})
     {}
     """
+    # LangGraph applies the updates of parallel tool calls one by one: each names only the skill that it touched.
     merged = {**(before or {}), **(update or {})}
     return {name: loaded for name, loaded in merged.items() if loaded is not None}
 
@@ -42,7 +45,7 @@ class SkillState(AgentState[Any]):
 
 
 def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:
-    """Return the loaded skills that count, in the order of loading: the *limit* used last."""
+    """Return the active skills in the order of loading: of those loaded, the *limit* that were used last."""
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     if len(loaded) <= limit:
         return dict(loaded)
@@ -51,6 +54,31 @@ def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill
 
 
 def next_use(state: Mapping[str, Any]) -> int:
-    """Return the ``used`` of whatever is used now."""
+    """Return the ``used`` counter for a skill that is used now."""
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     return max((one["used"] for one in loaded.values()), default=0) + 1
+
+
+def loading_calls(messages: Sequence[Any]) -> set[str]:
+    """Return the ids of all calls of ``load_skill`` in *messages*."""
+    return {
+        str(call["id"])
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+        if call["name"] == "load_skill"
+    }
+
+
+def loaded_by(message: Any, calls: set[str]) -> str | None:
+    """Return the skill whose instructions *message* shows, if it answers one of *calls*; else None.
+
+    The text itself is read: a history that a caller sent back as JSON has lost artifacts and ``additional_kwargs``.
+    """
+    if not isinstance(message, ToolMessage) or message.tool_call_id not in calls:
+        return None
+    found = _OPENING.match(message.text)
+    return found["name"] if found else None
+
+
+_OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')

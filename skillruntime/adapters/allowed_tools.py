@@ -1,6 +1,6 @@
-"""What a skill's ``allowed-tools`` pre-approve: patterns, and whether a tool call fits one. Pure.
+"""The patterns of a skill's ``allowed-tools``, and whether a tool call matches one.
 
-The format leaves the syntax to its clients; the forms here are those of the field's first client: ``Read``,
+The Agent Skills format leaves their syntax to clients; the forms here are those of Claude Code: ``Read``,
 ``Bash(git:*)`` (a command that begins with these words), ``Read(docs/**)`` (a path or a text with wildcards),
 ``WebFetch(domain:example.org)``, ``mcp__server``, ``mcp__server__tool``, ``mcp__server__*``.
 """
@@ -27,10 +27,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "webfetch": ("fetch", "web_fetch"),
     "websearch": ("web_search",),
 }
-"""The tools that LangChain and its neighbours offer under other names than the field's first client."""
+"""Names that LangChain and related libraries have for the tools of Claude Code."""
 
 _SHAPE = re.compile(r"(?P<tool>[^()\s]+)(?:\((?P<scope>.*)\))?", re.DOTALL)
-_CHAINED = re.compile(r"[;&|<>`\n\r]|\$\(")  # what can run or write something besides the command itself
+_CHAINED = re.compile(r"[;&|<>`\n\r]|\$\(")  # shell syntax that can run a second command or write a file
 _TEXT_KEYS = ("command", "cmd", "commands", "path", "file_path", "filename", "url", "pattern", "query")
 
 
@@ -43,7 +43,7 @@ class ToolPattern:
 
     @classmethod
     def parse(cls, text: str) -> ToolPattern | None:
-        """Return the pattern that *text* says, or None where it says none.
+        """Return the pattern that *text* writes, or None if it is not a pattern.
 
         >>> ToolPattern.parse("Bash(git:*)")
         ToolPattern(tool='Bash', scope='git:*')
@@ -52,7 +52,7 @@ class ToolPattern:
         return cls(found["tool"], found["scope"]) if found else None
 
     def fits(self, name: str, arguments: Mapping[str, Any], aliases: Mapping[str, tuple[str, ...]] = ALIASES) -> bool:
-        """Whether a call of the tool *name* with *arguments* is what this pattern allows."""
+        """Whether this pattern allows a call of the tool *name* with *arguments*."""
         if not _names(self.tool, name, aliases):
             return False
         if self.scope is None or self.scope.strip() in ("*", ":*"):
@@ -73,23 +73,28 @@ def permits(
     >>> permits(("Read", "Bash(git:*)"), "shell", {"command": "git status; rm -r ."})
     False
     """
+    # An entry that cannot be parsed allows nothing: a typing error must not widen what may run.
     patterns = (ToolPattern.parse(entry) for entry in entries)
     return any(pattern is not None and pattern.fits(name, arguments, aliases) for pattern in patterns)
 
 
 def _fits(scope: str, given: str, arguments: Mapping[str, Any]) -> bool:
+    # The scopes of Claude Code's permission rules: "domain:", a prefix with ":*", a command, a path with wildcards.
     if scope.startswith("domain:"):
         return _in_domain(given, scope.removeprefix("domain:"))
     if scope.endswith(":*"):
+        # Whole words, so that "git:*" does not allow "gitleaks".
         words = scope.removesuffix(":*").split()
         return _CHAINED.search(given) is None and given.split()[: len(words)] == words
     if _is_command(arguments):
         return _CHAINED.search(given) is None and fnmatchcase(given.strip(), scope)
+    # fnmatch knows no directories: "docs/../secret" would match "docs/**".
     return ".." not in re.split(r"[/\\]", given) and fnmatchcase(given.removeprefix("./"), scope.removeprefix("./"))
 
 
 def _names(pattern: str, name: str, aliases: Mapping[str, tuple[str, ...]]) -> bool:
     if pattern.startswith("mcp__"):
+        # "mcp__server" allows all tools of that server; "mcp__server__tool" exactly one.
         if "*" in pattern:
             return fnmatchcase(name, pattern)
         return name == pattern or (pattern.count("__") == 1 and name.startswith(pattern + "__"))
@@ -102,9 +107,10 @@ def _is_command(arguments: Mapping[str, Any]) -> bool:
 
 
 def _text(arguments: Mapping[str, Any]) -> str | None:
-    """What of the arguments a scope speaks of; None where it cannot be told."""
+    """The text that a scope is matched against; None if no argument, or more than one, could be meant."""
     for key in _TEXT_KEYS:
         value = arguments.get(key)
+        # LangChain's ShellTool takes "commands": a list. More than one command cannot be matched by one pattern.
         if isinstance(value, list) and len(value) == 1:
             (value,) = value
         if isinstance(value, str):

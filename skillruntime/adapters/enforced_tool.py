@@ -1,7 +1,7 @@
-"""The contract layer around a LangChain tool that already exists: mended, refused in the envelope, never raising.
+"""The contract layer around an existing LangChain tool: malformed arguments are repaired, or refused in the envelope.
 
-A call that succeeds answers exactly as the tool itself does (content, artifact, ``Command``); what was mended stands
-in the message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool's own, or the refused one.
+A call that succeeds returns exactly what the tool returns (content, artifact, ``Command``); the repairs are in the
+message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool's own, or that of the refused call.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
+from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.contract.response import SkillResponse
@@ -28,24 +29,26 @@ _refusal: ContextVar[SkillResponse | None] = ContextVar("skillruntime_refusal", 
 
 
 def enforce(tool: BaseTool, *, policy: str | None = None) -> EnforcedTool:
-    """Return *tool* with its argument schema enforced as a contract; it never raises for a bad call.
+    """Return *tool* with its argument schema enforced as a contract; a malformed call never raises.
 
-    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``. Arguments that LangChain injects pass by.
+    *policy* is ``"strict"``, ``"safe"`` (the default) or ``"lenient"``. Arguments that LangChain injects are
+    not checked.
 
     Raises:
-        InvalidSkillError: the tool's argument schema is no JSON Schema that can be enforced.
+        InvalidSkillError: the tool's argument schema is not a valid JSON Schema.
     """
     return EnforcedTool(tool, policy=policy)
 
 
 class EnforcedTool(BaseTool):
-    """What `enforce` returns: to a model, to LangGraph and to callbacks the same tool as the one inside."""
+    """What `enforce` returns; models, LangGraph and callbacks cannot distinguish it from the tool inside."""
 
     _inner: BaseTool = PrivateAttr()
     _contract: Contract = PrivateAttr()
     _policy: str | None = PrivateAttr()
 
     def __init__(self, tool: BaseTool, *, policy: str | None = None) -> None:
+        register_checkpoint_types()
         contract = _contract_of(tool)
         super().__init__(
             name=tool.name,
@@ -65,7 +68,7 @@ class EnforcedTool(BaseTool):
 
     @property
     def func(self) -> Callable[..., Any] | None:
-        """The function inside: where LangGraph looks for what it shall inject."""
+        """The function inside: LangGraph reads its signature to find what to inject."""
         return getattr(self._inner, "func", None)
 
     @property
@@ -86,11 +89,13 @@ class EnforcedTool(BaseTool):
         return await self.arun(**read_tool_call(input, config), **kwargs)
 
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the tool if the arguments fit, with everything that LangChain handed along."""
+        """Run the tool if the arguments fit, with all options that LangChain passes."""
         given, injected = self._split(tool_input)
         try:
             accepted = self._contract.accept(given, policy=self._policy)
         except SkillInputError as error:
+            # BaseTool.run reports the run to callbacks and calls `_run`, which returns this refusal. A context
+            # variable carries it, because LangChain copies the context into the threads that run tools in parallel.
             token = _refusal.set(SkillResponse.failed(*error.to_errors()))
             try:
                 return super().run(_shown(given), *args, **kwargs)
@@ -120,17 +125,19 @@ class EnforcedTool(BaseTool):
         return _noted(result, accepted)
 
     def _split(self, tool_input: Any) -> tuple[Any, dict[str, Any]]:
-        """What the model sent, and what LangChain injected; a lone text for a tool of one text becomes its argument."""
+        """Return what the model sent and what LangChain injected; a one-text tool may get its bare text."""
+        # `BaseTool.run` documents a bare string for tools with one argument; JSON text is the model's raw arguments.
         if isinstance(tool_input, str) and not tool_input.lstrip().startswith("{"):
             names = list(_declared(self._contract))
             return ({names[0]: tool_input}, {}) if len(names) == 1 else (tool_input, {})
         if not isinstance(tool_input, Mapping):
             return tool_input, {}
+        # InjectedState, InjectedToolCallId and ToolRuntime arrive among the arguments and are not JSON.
         injected_names = _injected_names(self._inner, self._contract)
         injected = {key: value for key, value in tool_input.items() if key in injected_names}
         return {key: value for key, value in tool_input.items() if key not in injected}, injected
 
-    # Only a refused call comes this far: its run is told to callbacks like any other.
+    # Only a refused call reaches the methods below: callbacks see its run like any other.
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (tool_call_id,), {}
@@ -145,7 +152,7 @@ class EnforcedTool(BaseTool):
         return self._run(tool_call_id)
 
     def _failed(self, error: Exception, tool_call_id: str | None) -> Any:
-        """The envelope of a tool that was called rightly and raised."""
+        """Return the envelope of a tool that raised although its arguments fit."""
         error = unwrapped(error)
         if is_control_flow(error):
             raise error
@@ -154,7 +161,7 @@ class EnforcedTool(BaseTool):
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
 
 
-# What LangChain tells providers of its oldest kind of tool, which takes one text and has no schema.
+# The schema that LangChain sends for `Tool`, its oldest kind of tool, which takes one text and has no schema.
 _ONE_TEXT = {
     "type": "object",
     "required": ["__arg1"],
@@ -181,8 +188,9 @@ def _declared(contract: Contract) -> Mapping[str, Any]:
 
 
 def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
-    """The arguments that exist for LangChain alone: in the tool's full schema or signature, not in the model's."""
+    """Return the arguments that only LangChain sets: in the full schema or signature, not in the model's schema."""
     names: set[str] = set()
+    # LangGraph's ToolNode finds injected arguments in the schema or, for ToolRuntime, only in the signature.
     if isinstance(tool.args_schema, type) and issubclass(tool.args_schema, BaseModel):
         names |= set(tool.args_schema.model_fields)
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
@@ -193,10 +201,12 @@ def _injected_names(tool: BaseTool, contract: Contract) -> frozenset[str]:
 
 
 def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
-    """What a tool tells a model by LangChain's own means, and what its argument model refuses beyond JSON Schema."""
+    """Return what a ``ToolException`` says, or what the pydantic argument model refuses beyond its JSON Schema."""
+    # ToolException is LangChain's way to show a message to the model; other exceptions' text may hold secrets.
     if isinstance(error, ToolException):
         return [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, str(error) or "The tool failed", recoverable=False)]
     model = tool.args_schema
+    # Only the tool's own argument model: a ValidationError from inside the function is a bug of the tool.
     if isinstance(error, ValidationError) and isinstance(model, type) and error.title == model.__name__:
         return [
             SkillError(
@@ -212,12 +222,12 @@ def _own_words(error: Exception, tool: BaseTool) -> list[SkillError]:
 
 
 def _shown(given: Any) -> Any:
-    """What callbacks are shown of a refused call: they expect text or a mapping."""
+    """Return a refused call's arguments as callbacks take them: text or a mapping."""
     return dict(given) if isinstance(given, Mapping) else str(given)
 
 
 def _noted(result: Any, accepted: Accepted) -> Any:
-    """*result* as it is, with what was mended beside it where there is a place for it."""
+    """Return *result*, with the repairs noted if it is a message."""
     if accepted.repairs and isinstance(result, ToolMessage):
         result.additional_kwargs["skillruntime"] = {"repairs": [repair.to_dict() for repair in accepted.repairs]}
     return result

@@ -1,8 +1,8 @@
-"""The LangChain door: callable skills as tools that answer in the envelope and never end a run for a bad call.
+"""Callable skills as LangChain tools that answer in the envelope; a malformed call never ends a run.
 
-A tool here gives LangChain a JSON Schema, for which LangChain validates nothing: the contract does. A failure is a
-``ToolMessage`` with ``status="error"`` whose content is the envelope and whose artifact is the `SkillResponse`. What is
-no failure of a skill (an interrupt of LangGraph, a cancellation) passes through.
+LangChain does not validate arguments against a JSON Schema; here the contract does. A failed call becomes a
+``ToolMessage`` with ``status="error"`` whose content is the envelope and whose artifact is the `SkillResponse`. An
+interrupt of LangGraph and a cancellation are raised as usual.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
 
+from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
-    HOW_TO,
+    FIXED,
     OWN_TOOLS,
+    TYPED,
+    ToolList,
     conversation_runtime,
     fits,
-    is_hidden,
-    offered_names,
+    skills_prompt,
     to_text,
+    unknown_tool,
+    visible_callables,
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
@@ -33,7 +37,6 @@ from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -41,14 +44,14 @@ from skillruntime.runtime.session import SkillSession
 __all__ = ["DEFAULT_CATALOG_TOKENS", "EnforcedTool", "SkillTool", "SkillToolkit", "call_options", "enforce"]
 
 DEFAULT_CATALOG_TOKENS = 4_000
-"""What the catalog may cost where nobody says: some eighty skills in full."""
+"""The catalog's default budget, in tokens: about eighty skills with full descriptions."""
 
 
 class SkillTool(BaseTool):
     """One callable skill as a LangChain tool.
 
-    The content of its answer is the envelope as compact JSON, the artifact the `SkillResponse`. Arguments named
-    ``self``, ``config``, ``run_manager`` or ``callbacks`` arrive intact; text is taken as the model's raw arguments.
+    The content of its answer is the envelope as compact JSON, the artifact is the `SkillResponse`. Arguments named
+    ``self``, ``config``, ``run_manager`` or ``callbacks`` arrive intact; a text is read as the model's raw arguments.
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
@@ -68,23 +71,24 @@ class SkillTool(BaseTool):
     ) -> None:
         """Make the tool for the callable *skill* (``"pdf-processing/extract"``); *fields* are those of ``BaseTool``.
 
-        *to_content* says what the model reads of an answer; by default the envelope as compact JSON, and the page of a
-        text that a limit cut as plain text.
+        *to_content* turns an answer into the text that the model reads; by default the envelope as compact JSON, or
+        plain text for a page of a text that a token limit cut.
 
         Raises:
-            SkillRuntimeError: there is no such skill, or nothing callable in it.
+            SkillRuntimeError: no skill has this name, or it has nothing to call.
         """
         contract = runtime.contract(skill)
         fields.setdefault("name", to_tool_name(skill))
         fields.setdefault("description", contract.description or skill)
         fields.setdefault("args_schema", to_tool_schema(contract))
         super().__init__(**fields)
+        register_checkpoint_types()
         self._runtime = runtime
         self._skill = skill
         self._session = session
         self._to_content = to_content or to_text
 
-    # A call's shape is a model's to get wrong too: LangChain's own reading raises on it.
+    # A model can malform the call's shape too, and LangChain's own parsing would raise on it.
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  the base's
         """Call the skill: *input* is a tool call, the arguments, or their raw text."""
@@ -95,14 +99,14 @@ class SkillTool(BaseTool):
         return await self.arun(**read_tool_call(input, config), **kwargs)
 
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        return dict(tool_input)  # nothing is injected: what the model sent is what callbacks see
+        return dict(tool_input)  # nothing is injected, so callbacks see what the model sent
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (tool_input, tool_call_id), {}  # by position, so that no argument's name can clash
 
     def _run(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # LangChain evaluates hints at each call
         config = var_child_runnable_config.get()
-        response = self._runtime.call_blocking(
+        response = self._runtime.call_sync(
             self._skill, tool_input, session=self._session, config=config, let_through=is_control_flow
         )
         return to_tool_result(response, self._to_content, self.name, tool_call_id)
@@ -118,17 +122,18 @@ class SkillTool(BaseTool):
 class SkillToolkit(BaseToolkit):
     """The tools for an agent: ``load_skill``, ``read_skill_resource``, and the callable skills.
 
-    With ``style="typed"`` each callable skill is a tool of its own with its own schema, which reads every contract now;
-    with ``style="generic"`` one ``call_skill`` takes any of them, and no contract is read before it is called.
+    With ``style="typed"`` each callable skill is a tool of its own with its own schema, so every contract is read now;
+    with ``style="generic"`` one ``call_skill`` calls any of them, and a contract is read at its first call.
 
-    The catalog is told within *catalog_tokens*. Where all of it fits, ``load_skill`` lists the names it takes, up to a
-    hundred; where it does not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` gives the
-    rest of what a limit cut.
+    The catalog is rendered within *catalog_tokens*. If all of it fits, ``load_skill`` lists the names it takes, up to a
+    hundred; if not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` returns the rest of
+    a text that a limit cut.
     """
 
     _runtime: SkillRuntime = PrivateAttr()
     _session: SkillSession = PrivateAttr()
     _style: str = PrivateAttr()
+    _tool_list: ToolList = PrivateAttr()
     _catalog_tokens: int | None = PrivateAttr()
 
     def __init__(
@@ -142,7 +147,10 @@ class SkillToolkit(BaseToolkit):
         super().__init__()
         self._runtime = runtime
         self._session = session or runtime.session()
+        if style not in ("typed", "generic"):
+            raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
         self._style = style
+        self._tool_list = TYPED if style == "typed" else FIXED
         self._catalog_tokens = catalog_tokens
 
     @property
@@ -151,14 +159,14 @@ class SkillToolkit(BaseToolkit):
         return self._session
 
     def get_tools(self) -> list[BaseTool]:
-        """Return the tools; skills whose contract is faulty are left out, and `diagnostics` of the catalog say why."""
+        """Return the tools; skills with a faulty contract are left out, and the catalog's `diagnostics` say why."""
         runtime = self._runtime
         rendered = self._session.fit_catalog(self._catalog_tokens)
         own = conversation_runtime(
             runtime,
             self._session,
-            to_shown_name=to_tool_name if self._style == "typed" else str,
-            names=offered_names(rendered),
+            tool_list=self._tool_list,
+            rendered=rendered,
             options=call_options,
         )
         names = ["load_skill", "read_skill_resource"]
@@ -168,25 +176,25 @@ class SkillToolkit(BaseToolkit):
         tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
         if self._style == "generic":
             return tools
-        callable_skills = [name for name in runtime.callable_names() if not is_hidden(runtime, name)]
+        callable_skills = visible_callables(runtime)
         tool_names([*callable_skills, *OWN_TOOLS])
         return [*tools, *(self._typed_tool(name) for name in callable_skills)]
 
     def system_prompt(self) -> str:
-        """Return what an agent is told of the skills: the catalog within its budget, and how to use it."""
-        return f"{HOW_TO}\n\n{self._session.render_catalog(self._catalog_tokens).text}"
+        """Return the text for an agent's system message: the catalog within its budget, and how to use it."""
+        return skills_prompt(self._runtime, self._session.render_catalog(self._catalog_tokens), self._tool_list)
 
     def answer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
-        """Return *message* and the answers to its tool calls, for a loop of one's own around ``bind_tools``.
+        """Return *message* and the answers to its tool calls, for your own loop around ``bind_tools``.
 
-        Calls whose JSON the model broke are read or answered; a call of a tool that does not exist is answered.
+        Calls with broken JSON are repaired or answered; a call of an unknown tool is answered.
         """
         settled, pending = self._pending(message)
         tools = {tool.name: tool for tool in self.get_tools()} if pending else {}
         return [*settled, *(_invoked(tools, call, config) for call in pending)]
 
     async def aanswer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
-        """Return *message* and the answers to its tool calls, which run side by side: as `answer`."""
+        """Return *message* and the answers to its tool calls, which run concurrently, as `answer` does."""
         settled, pending = self._pending(message)
         tools = {tool.name: tool for tool in self.get_tools()} if pending else {}
         answers: dict[int, BaseMessage] = {}
@@ -213,7 +221,7 @@ class SkillToolkit(BaseToolkit):
 
 
 def call_options() -> CallOptions:
-    """Return what every call made for LangChain says: its config, and which exceptions are its own."""
+    """Return the options of every call for LangChain: its config, and which exceptions belong to its control flow."""
     return {"config": var_child_runnable_config.get(), "let_through": is_control_flow}
 
 
@@ -224,13 +232,4 @@ def _invoked(tools: dict[str, BaseTool], call: ToolCall, config: RunnableConfig 
 
 
 def _unknown(call: ToolCall) -> ToolMessage:
-    return refused_call(
-        call["name"],
-        call["id"],
-        SkillError(
-            ErrorCode.TOOL_NOT_AVAILABLE,
-            f"There is no tool {call['name'][:80]!r}",
-            recoverable=True,
-            suggested_action="Use one of the tools that are offered",
-        ),
-    )
+    return refused_call(call["name"], call["id"], unknown_tool(call["name"]))

@@ -1,7 +1,7 @@
-"""The MCP door, both ways: skills served to MCP clients, and an MCP server's tools and skills as ours.
+"""Model Context Protocol, in both directions: serve skills to MCP clients, and use an MCP server's tools and skills.
 
-Served are the callable skills as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
-revision 2026-07-28: a client of an older one has the tools, and the skills' files as plain resources. ``python -m
+Callable skills are served as tools, and all skills by the Skills extension (SEP-2640), which needs the protocol's
+revision 2026-07-28; clients of an older revision get the tools, and the skills' files as plain resources. ``python -m
 skillruntime.adapters.mcp DIRECTORY...`` serves directories over standard input and output.
 """
 
@@ -20,13 +20,19 @@ from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
-import mcp_types as types
-from mcp import Client, MCPError
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from pydantic import Field
 
 import skillruntime
+from skillruntime.adapters.extras import missing_extra
+
+try:
+    import mcp_types as types
+    from mcp import Client, MCPError
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "mcp") from None
+
 from skillruntime.adapters.conversation_tools import is_hidden
 from skillruntime.adapters.skill_manifest import (
     MAX_BYTES,
@@ -86,7 +92,8 @@ class GetSkillResult(types.CacheableResult):
 def to_server(runtime: SkillRuntime, *, name: str = "skillruntime", instructions: str | None = None) -> Server[Any]:
     """Return an MCP server of the runtime's skills: tools that can be called, and the skills' files to read.
 
-    What its author hides from models is not served. A bad call is answered with ``isError`` and the envelope.
+    Skills that their author hides from models are not served. A failed call is answered with ``isError`` and the
+    envelope.
     """
     served = _Served(runtime)
     server: Server[Any] = Server(
@@ -105,14 +112,14 @@ def to_server(runtime: SkillRuntime, *, name: str = "skillruntime", instructions
 
 
 async def serve_stdio(runtime: SkillRuntime) -> None:
-    """Serve over standard input and output until the client is gone."""
+    """Serve over standard input and output until the client closes them."""
     server = to_server(runtime)
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
 async def list_skills(client: Client) -> list[dict[str, Any]]:
-    """Return the entries of all skills that a server lists; none where it does not declare the extension."""
+    """Return the entries of all skills that a server lists; none if it does not declare the extension."""
     if EXTENSION not in (client.server_capabilities.extensions or {}):
         return []
     entries: list[dict[str, Any]] = []
@@ -133,13 +140,13 @@ async def fetch_skills(
     """Fetch skills from an MCP server into *directory*, verified, and return the root to hand to `discover`.
 
     *server* is the host's own label for the server: it is part of the path, so that skills of two servers never mix.
-    *names* are the skills wanted; all that are listed without. A skill whose bytes, size, digest or frontmatter are
-    not as listed, that is larger than the extension's limits, or whose content is ``"dynamic"``, is refused, and
-    nothing of it is kept. A digest says that nothing was lost on the way, not that the author is to be trusted: the
-    skills are untrusted like any other of a stranger.
+    *names* selects skills; by default all that are listed. A skill is refused, and nothing of it is kept, if its
+    bytes, sizes, digests or frontmatter differ from its entry, if it is larger than the extension's limits, or if its
+    content is ``"dynamic"``. A digest proves that the transfer is complete, not that the author is trustworthy: the
+    skills are untrusted, as any third-party skill.
 
     Raises:
-        InvalidSkillError: a skill is not as its entry says.
+        InvalidSkillError: a skill does not match its entry.
         SkillNotFoundError: one of *names* is not listed.
     """
     root = Path(directory) / _label(server)
@@ -155,8 +162,8 @@ async def fetch_skills(
 async def import_tools(runtime: SkillRuntime, client: Client, *, server: str) -> list[str]:
     """Register an MCP server's tools as callables ``server/tool``, under contract, and return their names.
 
-    The server's schemas become contracts: a slip is mended, a bad call is refused before it leaves. The tools run
-    through *client*, in the event loop that it lives in, while it is open.
+    The server's schemas become contracts: malformed arguments are repaired or refused before they are sent. The tools
+    run through *client*, in its event loop, while it is open.
     """
     names: list[str] = []
     cursor: str | None = None
@@ -236,7 +243,7 @@ class _Served:
         return GetSkillResult(skill=entry)
 
     def _tools(self) -> dict[str, str]:
-        """The callables by tool name: this reads every contract, so a call looks at what was known first."""
+        """The callables by tool name; this reads every contract, so `call_tool` looks into the last answer first."""
         names = (name for name in self._runtime.callable_names() if not is_hidden(self._runtime, name))
         self._known = tool_names(names)
         return self._known
@@ -245,7 +252,7 @@ class _Served:
         return self._runtime.catalog.for_model()
 
     def _entry(self, metadata: SkillMetadata) -> dict[str, Any] | None:
-        """The skill's entry, or None where it cannot be published: such a skill is left out."""
+        """The skill's entry, or None for a skill that cannot be published: it is left out."""
         try:
             return to_entry(metadata)
         except SkillRuntimeError:
@@ -268,7 +275,7 @@ def _unknown(uri: str) -> MCPError:
 def _label(server: str) -> str:
     plain = "".join(character if character.isalnum() or character in "-_." else "-" for character in server).strip(".")
     if not plain:
-        raise ValueError(f"{server!r} is no label for a server")
+        raise ValueError(f"{server!r} has no letter or digit, so it cannot name the server's directory")
     return plain
 
 
@@ -277,9 +284,9 @@ async def _fetched(client: Client, name: str, entry: Mapping[str, Any]) -> dict[
     uri, resources = str(entry.get("uri", "")), entry.get("resources")
     root = uri.removesuffix("/SKILL.md")
     if root == uri or root.rpartition("/")[2] != name or not _is_name(name):
-        raise InvalidSkillError(f"The entry of {name[:80]!r} does not lead to a SKILL.md of that name")
+        raise InvalidSkillError(f"The entry of {name[:80]!r} does not point to a SKILL.md of that name")
     if not isinstance(resources, list):
-        raise InvalidSkillError(f"The skill {name!r} offers no digests (resources: {str(resources)[:20]!r})")
+        raise InvalidSkillError(f"The skill {name!r} has no digests (resources: {str(resources)[:20]!r})")
     if len(resources) > MAX_FILES or sum(int(each.get("size", 0)) for each in resources) > MAX_BYTES:
         raise InvalidSkillError(f"The skill {name!r} is larger than {MAX_FILES} files or {MAX_BYTES // 1024**2} MiB")
     files: dict[str, bytes] = {}
@@ -290,7 +297,7 @@ async def _fetched(client: Client, name: str, entry: Mapping[str, Any]) -> dict[
         verify(data, resource)
         files[path] = data
     if "SKILL.md" not in files or not same_frontmatter(read_verbatim(files["SKILL.md"]), entry.get("frontmatter")):
-        raise InvalidSkillError(f"The SKILL.md of {name!r} does not say what its entry says")
+        raise InvalidSkillError(f"The SKILL.md of {name!r} differs from its entry")
     return files
 
 
@@ -298,7 +305,7 @@ def _path_inside(root: str, uri: str) -> str:
     path = unquote(uri.removeprefix(root + "/"))
     parts = path.split("/")
     if not uri.startswith(root + "/") or any(part in ("", ".", "..") or set(part) & set("\\\0:") for part in parts):
-        raise InvalidSkillError(f"{uri[:200]!r} is no file of the skill at {root!r}")
+        raise InvalidSkillError(f"{uri[:200]!r} is not a file of the skill at {root!r}")
     return path
 
 
@@ -312,7 +319,7 @@ def _bytes_of(content: Any) -> bytes:
 
 
 def _write(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Put the files in place of whatever was fetched before, all of them or none."""
+    """Replace what was fetched before by *files*: all of them or, on an error, none."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as temporary:
         fresh = Path(temporary) / "fresh"
@@ -359,18 +366,18 @@ def _caller(client: Client, tool: str) -> Any:
 
 
 def _failure(text: str) -> Exception:
-    """What a tool's failure says: another runtime's envelope as it is, or its text."""
+    """Return the failure that a tool reported: an envelope of another skillruntime as it is, or else the text."""
     try:
         document = json.loads(text)
     except ValueError:
         document = None
     if isinstance(document, dict) and isinstance(document.get("errors"), list) and document["errors"]:
         return ReportedFailureError({"errors": document["errors"]})
-    return ToolExecutionError(text[:500] or "The tool failed and did not say why")
+    return ToolExecutionError(text[:500] or "The tool failed and gave no reason")
 
 
 def main(arguments: list[str]) -> None:
-    """Serve the directories that are named, trusted, over standard input and output."""
+    """Serve the directories named on the command line, as trusted ones, over standard input and output."""
     anyio.run(serve_stdio, SkillRuntime(discover(*arguments, trusted=True)))
 
 

@@ -1,6 +1,6 @@
 """A schema without alternatives at its root, for providers that reject them there.
 
-What is sent is told to the model, and decides nothing: the contract keeps the original, and enforces that.
+The folded schema is only shown to the model; the contract keeps the original schema and enforces it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = ["fold_root"]
 
+# Keywords that OpenAI and Anthropic reject at the root of a tool's parameters, beside oneOf, anyOf and allOf.
 _DROPPED = ("not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "enum", "const")
 _MAX_DEPTH = 8
 
@@ -19,7 +20,7 @@ def fold_root(
 ) -> dict[str, Any]:
     """Return *schema* as one plain object: the properties of all alternatives, required what all of them require.
 
-    *resolve* gives what a local reference stands for.
+    *resolve* returns the schema that a local reference points to.
 
     >>> fold_root({"oneOf": [{"properties": {"url": {"type": "string"}}, "required": ["url"]},
     ...     {"properties": {"path": {"type": "string"}}, "required": ["path"]}]})
@@ -41,11 +42,11 @@ def fold_root(
 def _fold(
     schema: Mapping[str, Any], resolve: Callable[[str], Mapping[str, Any] | None], depth: int
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the properties, the required names, and what else there is to say."""
+    """Return the properties, the required names, and sentences for what one object cannot express."""
     properties = dict(schema.get("properties") or {})
     required = list(schema.get("required") or ())
     sayings: list[str] = []
-    if depth > _MAX_DEPTH:
+    if depth > _MAX_DEPTH:  # alternatives may refer to themselves
         return properties, [], sayings
     for part in schema.get("allOf") or ():
         if (branch := _branch(part, resolve)) is not None:
@@ -63,8 +64,10 @@ def _fold(
             _add(properties, ((name, part) for name, part in inner.items() if name not in before))
         common = [name for name in folded[0][1] if all(name in needed for _, needed, _ in folded)]
         choices = [[name for name in needed if name not in common] for _, needed, _ in folded]
+        # A branch that is not an object (`true`, an unresolvable reference) requires nothing, so none is common.
         if len(folded) == len(branches):
             required += [name for name in common if name not in required]
+        # One flat object cannot say "exactly one of these": the description says it to the model instead.
         if any(choices):
             sayings.append("Give " + ", or ".join(" with ".join(names) or "neither" for names in choices) + ".")
     return properties, required, sayings
@@ -81,11 +84,12 @@ def _branch(part: Any, resolve: Callable[[str], Mapping[str, Any] | None]) -> Ma
 
 
 def _add(properties: dict[str, Any], more: Iterable[tuple[str, Any]]) -> None:
-    """Add *more*; a name with two schemas takes either."""
+    """Add *more* to *properties*; a name with two schemas accepts either."""
     for name, part in more:
         known = properties.get(name)
         if name not in properties or known == part:
             properties[name] = part
+        # `const` in each branch is how discriminated unions name their kind: together they are an enum.
         elif isinstance(known, Mapping) and _constants(known) is not None and _constants(part) is not None:
             values = [*(_constants(known) or ()), *(_constants(part) or ())]
             kept = {key: value for key, value in known.items() if key not in ("const", "enum")}

@@ -1,6 +1,6 @@
-"""A skill as others fetch it: its frontmatter and every file with digest and size (MCP's Skills extension, SEP-2640).
+"""A skill's manifest: its frontmatter, and each file's digest and size (MCP's Skills extension, SEP-2640).
 
-Law: what a manifest says of a file are the bytes that `read_file` gives.
+Law: digest and size of a file are those of the bytes that `read_file` returns.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
 
 MAX_FILES = 512
 MAX_BYTES = 16 * 1024 * 1024
-"""What every host must take of one skill (the extension's "Limits")."""
+"""The largest skill that every host must accept (the extension's section "Limits")."""
 
-_SCHEME = "skill://"
+_SCHEME = "skill://"  # the extension's own URI scheme (SEP-2640, "Resource URIs")
 
 
 def to_uri(name: str, path: str = "SKILL.md") -> str:
@@ -47,7 +47,7 @@ def to_uri(name: str, path: str = "SKILL.md") -> str:
 
 
 def split_uri(uri: str) -> tuple[str, str] | None:
-    """Return the skill and the path that *uri* names; None where it names none of ours.
+    """Return the skill and the path that *uri* names; None for any other address.
 
     >>> split_uri("skill://pdf-processing/references/a%20b.md")
     ('pdf-processing', 'references/a b.md')
@@ -62,7 +62,7 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
     """Return the extension's entry of a skill: ``uri``, ``frontmatter`` and the complete ``resources``.
 
     Raises:
-        InvalidSkillError: it has no frontmatter that can be told, or is larger than a host must take.
+        InvalidSkillError: its frontmatter cannot be read, or it is larger than a host must accept.
     """
     directory = os.path.dirname(metadata.path)  # noqa: PTH120 - as everywhere in the catalog, no pathlib
     resources: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ def read_file(metadata: SkillMetadata, path: str) -> bytes:
     """Return the bytes of a skill's file, ``SKILL.md`` and its contracts among them.
 
     Raises:
-        ResourceNotFoundError: there is no such file inside the skill.
+        ResourceNotFoundError: the skill has no such file.
     """
     asked = os.path.basename(metadata.path) if path == "SKILL.md" else path  # noqa: PTH119
     return read_bytes(os.path.dirname(metadata.path), asked, MAX_BYTES)  # noqa: PTH120
@@ -106,25 +106,26 @@ def read_verbatim(data: bytes) -> dict[str, Any]:
     except YamlFault as fault:
         raise InvalidSkillError(f"The frontmatter cannot be read: {fault}") from None
     if not isinstance(as_text, dict):
-        raise InvalidSkillError("There is no frontmatter")
-    import yaml  # as in the catalog: it costs as much as starting Python
+        raise InvalidSkillError("The SKILL.md has no frontmatter")
+    import yaml  # imported here, because importing it takes as long as starting Python
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         value = yaml.load(block or "", Loader=loader)
-    except (yaml.YAMLError, ValueError):  # a tag that nobody knows, a date that is none
+    except (yaml.YAMLError, ValueError):  # an unknown tag, or a date such as 2026-13-45
         value = as_text
     plain = _plain(value)
     return plain if isinstance(plain, dict) else {}
 
 
 def same_frontmatter(ours: Any, theirs: Any) -> bool:
-    """Whether two readings of one frontmatter say the same; YAML 1.1 and 1.2 may differ in the type of a word."""
+    """Whether two parsers read the same frontmatter; YAML 1.1 and 1.2 may give one word (`yes`) different types."""
     match ours, theirs:
         case dict(), dict():
             return ours.keys() == theirs.keys() and all(same_frontmatter(ours[key], theirs[key]) for key in ours)
         case list(), list():
             return len(ours) == len(theirs) and all(map(same_frontmatter, ours, theirs))
+        # A scalar and a container are never the same, whatever their text.
         case (dict() | list(), _) | (_, dict() | list()):
             return False
         case _:
@@ -132,14 +133,14 @@ def same_frontmatter(ours: Any, theirs: Any) -> bool:
 
 
 def verify(data: bytes, resource: Mapping[str, Any]) -> None:
-    """Check fetched bytes against what the entry said of them.
+    """Check fetched bytes against their entry in the manifest.
 
     Raises:
-        InvalidSkillError: size or digest are other ones: the bytes must not be used.
+        InvalidSkillError: size or digest differ, so the bytes must not be used.
     """
     if len(data) != resource.get("size") or _digest(data) != resource.get("digest"):
         raise InvalidSkillError(
-            f"{str(resource.get('uri'))[:200]} is not what its entry says: another size or digest",
+            f"{str(resource.get('uri'))[:200]} does not match its entry: size or digest differ",
             suggested_action="Fetch the skill's entry again; if it still differs, do not use the skill",
         )
 
@@ -166,6 +167,7 @@ def _plain(value: Any) -> Any:
             return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
         case list() | tuple() | set():
             return [_plain(inner) for inner in value]
+        # JSON has no dates, bytes, NaN or infinity; the extension's frontmatter is JSON.
         case datetime.date():
             return value.isoformat()
         case bytes():

@@ -1,8 +1,8 @@
-"""OpenTelemetry spans of what skills do, by the GenAI conventions: an observer for ``SkillRuntime(on_call=...)``.
+"""OpenTelemetry spans by the GenAI semantic conventions: an observer for ``SkillRuntime(on_call=...)``.
 
-The span of a call is current while the skill runs, so that what the skill does (another call, a request) is its child;
-that of a skill loaded or a resource read is written when it is over. Each is a child of the span that is current there.
-Arguments and results are in it only where ``content=True`` says so: they may hold secrets.
+The span of a call is current while the skill runs, so spans that the skill opens are its children. The span of a skill
+loaded or a resource read is written after the event. Each is a child of the span that is current at that time.
+Arguments and results may hold secrets, so they are recorded only with ``content=True``.
 """
 
 from __future__ import annotations
@@ -14,22 +14,27 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
-from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
-
 import skillruntime
+from skillruntime.adapters.extras import missing_extra
+
+try:
+    from opentelemetry import trace
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "otel") from None
+
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 
 __all__ = ["ATTRIBUTES", "CONTENT", "spans"]
 
 ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
-    # the GenAI conventions'
+    # GenAI semantic conventions, "Execute tool span"
     "gen_ai.operation.name": lambda record: record.operation.value,
     "gen_ai.tool.name": lambda record: record.name if record.operation is Operation.CALL else record.operation.value,
     "gen_ai.tool.type": lambda record: "function",
     "gen_ai.conversation.id": lambda record: record.session_id,
     "error.type": lambda record: record.error_codes[0] if record.error_codes else None,
-    # ours
+    # attributes of this library
     "skillruntime.skill.name": lambda record: record.name.partition("/")[0],
     "skillruntime.skill.version": lambda record: record.version,
     "skillruntime.resource.path": lambda record: record.path,
@@ -38,13 +43,13 @@ ATTRIBUTES: Mapping[str, Callable[[CallRecord], Any]] = {
     "skillruntime.migrated_from": lambda record: (record.response.metadata or {}).get("migrated_from"),
     "skillruntime.tokens": lambda record: ((record.response.metadata or {}).get("tokens") or {}).get("total"),
 }
-"""All attributes of a span, and what of a record each says; what says nothing is left out."""
+"""All attributes of a span, and how each is read from a record; an attribute without a value is left out."""
 
 CONTENT: Mapping[str, Callable[[CallRecord], Any]] = {
     "gen_ai.tool.call.arguments": lambda record: _json(record.arguments),
     "gen_ai.tool.call.result": lambda record: _json(record.response.to_dict()),
 }
-"""The attributes that are there only when opted in."""
+"""The attributes that are recorded only with ``content=True``."""
 
 
 def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
@@ -57,7 +62,7 @@ def spans(tracer: Tracer | None = None, *, content: bool = False) -> Observer:
 
 
 class _Spans:
-    """Begins the span of a call before it and ends it with its record; the other operations have only a record."""
+    """Opens a span before a call and closes it after its record; the other operations have only a record."""
 
     def __init__(self, tracer: Tracer, table: Mapping[str, Callable[[CallRecord], Any]]) -> None:
         self._tracer = tracer
@@ -65,8 +70,9 @@ class _Spans:
 
     @contextmanager
     def around(self, name: str) -> Iterator[None]:
-        """Let the span of the call be current; one that is cancelled, and so has no record, says so."""
+        """Make the span of the call current; a cancelled call has no record, so its span gets the error here."""
         span = self._tracer.start_span(f"{Operation.CALL.value} {name}", kind=SpanKind.INTERNAL)
+        # A copy for each call: parallel calls share the context that they were started from.
         before = _CALLS.set({**_CALLS.get(), self: span})
         try:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
@@ -79,7 +85,7 @@ class _Spans:
             span.end()
 
     def __call__(self, record: CallRecord) -> None:
-        """Write what *record* says into its span."""
+        """Write *record* into its span."""
         current = _CALLS.get().get(self) if record.operation is Operation.CALL else None
         if current is not None:
             self._describe(current, record)
@@ -92,7 +98,7 @@ class _Spans:
     def _describe(self, span: Span, record: CallRecord) -> None:
         span.set_attributes({name: value for name, read in self._table.items() if (value := read(record)) is not None})
         if record.status == "failed":
-            errors = record.response.errors or []
+            errors = record.response.errors
             span.set_status(Status(StatusCode.ERROR, errors[0].code.value if errors else None))
 
 

@@ -1,4 +1,4 @@
-"""What a LangChain tool call looks like on its way in and out, whatever shape a model gave it."""
+"""Read LangChain's tool calls, whatever shape a model gave them, and build their answers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["is_control_flow", "read_tool_call", "to_tool_result"]
 
 
 def is_control_flow(error: BaseException) -> bool:
-    """Whether *error* is LangGraph's own way of talking to its loop (an interrupt, a command), not a failure."""
-    langgraph = sys.modules.get("langgraph.errors")  # what was never imported cannot have been raised
+    """Whether *error* is a signal to LangGraph's loop (an interrupt, a command) and not a failure."""
+    langgraph = sys.modules.get("langgraph.errors")  # a module that was never imported cannot have raised
     if langgraph is None:
         return False
     is_invalid_resume = getattr(langgraph, "is_invalid_resume", None)
@@ -31,7 +31,7 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     tool_call_id: str | None = None
     if isinstance(value, Mapping) and value.get("type") == "tool_call":
         given = value.get("id")
-        tool_call_id = "" if given is None else str(given)  # a ToolMessage needs one; some providers send none
+        tool_call_id = "" if given is None else str(given)  # a ToolMessage needs an id; some providers send none
         value = value.get("args", value.get("arguments"))
     return {
         "tool_input": value,
@@ -50,13 +50,14 @@ def to_tool_result(
 ) -> tuple[Any, SkillResponse]:
     """Return content and artifact as ``BaseTool.run`` takes them; a failed call's content is the finished message.
 
-    A result that cannot be written as JSON is a failure too: nobody could have read it.
+    A result that cannot be written as JSON becomes a failure, because the model could not read it.
     """
     try:
         content = to_content(response)
     except (TypeError, ValueError, RecursionError):
         response = SkillResponse.failed(_NOT_JSON, metadata=response.metadata)
         content = to_content(response)
+    # BaseTool.run sets status="success" on content that it wraps itself, so a failure is wrapped here.
     if response.ok or tool_call_id is None:
         return content, response
     message = ToolMessage(content, artifact=response, tool_call_id=tool_call_id, name=name, status="error")
@@ -67,5 +68,5 @@ _NOT_JSON = SkillError(
     ErrorCode.INVALID_OUTPUT,
     "The skill returned a value that cannot be written as JSON",
     recoverable=False,
-    suggested_action="Tell the user that the skill is at fault; the same call will give the same",
+    suggested_action="Tell the user that the skill is at fault; do not repeat the call",
 )

@@ -7,19 +7,20 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from skillruntime.adapters.conversation_tools import (
-    HOW_TO,
+    FIXED,
     OWN_TOOLS,
+    TYPED,
     conversation_runtime,
     fits,
-    is_hidden,
-    offered_names,
+    skills_prompt,
     to_text,
+    unknown_tool,
+    visible_callables,
 )
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -42,7 +43,7 @@ OpenAIInterface = Literal["chat", "responses"]
 def to_openai(contract: Contract, *, name: str | None = None, api: OpenAIInterface = "chat") -> dict[str, Any]:
     """Return the contract as a tool of OpenAI's chat completions, or of its responses.
 
-    *name* is what it is called, where that is not the contract's own name; so for the others here.
+    *name* replaces the contract's own name; likewise in the functions below.
 
     >>> to_openai(Contract.from_dict({"name": "now", "description": "The time."}), api="responses")
     {'type': 'function', 'name': 'now', 'description': 'The time.',
@@ -50,6 +51,7 @@ def to_openai(contract: Contract, *, name: str | None = None, api: OpenAIInterfa
     """
     function = {**_named(contract, name), "parameters": to_tool_schema(contract)}
     if api == "responses":
+        # The responses API defaults to strict mode, which rejects optional properties; the contract checks calls here.
         return {"type": "function", **function, "strict": False}
     return {"type": "function", "function": function}
 
@@ -65,8 +67,9 @@ def to_gemini(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
 
 
 def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
-    """Return the contract as a tool of MCP: with its output schema, where its output is an object, and annotations."""
+    """Return the contract as a tool of MCP, with annotations and, for an object, its output schema."""
     document: dict[str, Any] = {**_named(contract, name), "inputSchema": to_tool_schema(contract)}
+    # MCP allows an output schema only for objects (specification, "Output Schema").
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
         document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
@@ -82,7 +85,7 @@ def to_mcp(contract: Contract, *, name: str | None = None) -> dict[str, Any]:
 
 
 def to_openai_result(response: SkillResponse, call_id: str, *, api: OpenAIInterface = "chat") -> dict[str, Any]:
-    """Return the answer to a call as OpenAI takes it."""
+    """Return the answer to a call in OpenAI's form."""
     if api == "responses":
         return {"type": "function_call_output", "call_id": call_id, "output": to_text(response)}
     return {"role": "tool", "tool_call_id": call_id, "content": to_text(response)}
@@ -95,7 +98,7 @@ def to_anthropic_result(response: SkillResponse, tool_use_id: str) -> dict[str, 
 
 
 def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None = None) -> dict[str, Any]:
-    """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini knows."""
+    """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents."""
     envelope = json.loads(response.to_json())
     result: dict[str, Any] = {"name": name, "response": {"output" if response.ok else "error": envelope}}
     return {"function_response": result if call_id is None else {**result, "id": call_id}}
@@ -104,7 +107,7 @@ def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None 
 def to_mcp_result(response: SkillResponse, *, structured: bool = True) -> dict[str, Any]:
     """Return the answer to a call as MCP's ``tools/call`` gives it.
 
-    The text is the envelope; ``structuredContent`` the data alone, where it is an object, so that it fits the output
+    The text is the envelope; ``structuredContent`` is the data alone, if it is an object, so that it fits the output
     schema.
     """
     result: dict[str, Any] = {"content": [{"type": "text", "text": to_text(response)}], "isError": not response.ok}
@@ -116,7 +119,7 @@ def to_mcp_result(response: SkillResponse, *, structured: bool = True) -> dict[s
 class SkillTools:
     """The tools of one conversation without a framework: definitions to send, and one way to call them.
 
-    With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` takes any.
+    With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` calls any of them.
     """
 
     def __init__(
@@ -129,20 +132,16 @@ class SkillTools:
     ) -> None:
         self.session = session or runtime.session()
         rendered = self.session.render_catalog(catalog_tokens)
-        self.system_prompt = f"{HOW_TO}\n\n{rendered.text}"
+        tool_list = TYPED if style == "typed" else FIXED
+        self.system_prompt = skills_prompt(runtime, rendered, tool_list)
         self._runtime = runtime
-        self._own = conversation_runtime(
-            runtime,
-            self.session,
-            to_shown_name=to_tool_name if style == "typed" else str,
-            names=offered_names(rendered),
-        )
+        self._own = conversation_runtime(runtime, self.session, tool_list=tool_list, rendered=rendered)
         own = ["load_skill", "read_skill_resource"]
         own += [] if fits(rendered) else ["search_skills"]
         own += [] if self.session.limits is None else ["read_on"]
         own += ["call_skill"] if style == "generic" else []
-        skills = [] if style == "generic" else [n for n in runtime.callable_names() if not is_hidden(runtime, n)]
-        tool_names([*skills, *OWN_TOOLS])
+        skills = [] if style == "generic" else visible_callables(runtime)
+        tool_names([*skills, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
         self._contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(skills)
         self._contracts.update({tool: runtime.contract(name) for tool, name in self._skills.items()})
@@ -168,20 +167,24 @@ class SkillTools:
         return [(self._skills.get(tool, tool), contract) for tool, contract in self._contracts.items()]
 
     async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
-        """Call a tool by the name the model used, with its arguments or their raw text; never raise for a bad call."""
+        """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
         if (skill := self._skills.get(tool_name)) is not None:
             return await self._runtime.call(skill, arguments, session=self.session, **options)
         if tool_name in self._contracts:
             return await self._own.call(tool_name, arguments, **options)
-        return _unknown(tool_name)
+        return SkillResponse.failed(unknown_tool(tool_name))
+
+    def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+        """Call a tool without an event loop, as `call` does."""
+        if (skill := self._skills.get(tool_name)) is not None:
+            return self._runtime.call_sync(skill, arguments, session=self.session, **options)
+        if tool_name in self._contracts:
+            return self._own.call_sync(tool_name, arguments, **options)
+        return SkillResponse.failed(unknown_tool(tool_name))
 
     def call_blocking(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
-        """Call a tool without an event loop: as `call`."""
-        if (skill := self._skills.get(tool_name)) is not None:
-            return self._runtime.call_blocking(skill, arguments, session=self.session, **options)
-        if tool_name in self._contracts:
-            return self._own.call_blocking(tool_name, arguments, **options)
-        return _unknown(tool_name)
+        """Call a tool without an event loop: the older name of `call_sync`."""
+        return self.call_sync(tool_name, arguments, **options)
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
@@ -197,14 +200,3 @@ def _is_object(schema: Mapping[str, Any]) -> bool:
             target = target.get(step) if isinstance(target, Mapping) else None
         return isinstance(target, Mapping) and target.get("type") == "object"
     return schema.get("type") == "object"
-
-
-def _unknown(name: str) -> SkillResponse:
-    return SkillResponse.failed(
-        SkillError(
-            ErrorCode.TOOL_NOT_AVAILABLE,
-            f"There is no tool {str(name)[:80]!r}",
-            recoverable=True,
-            suggested_action="Use one of the tools that are offered",
-        )
-    )

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 
 __all__ = ["to_tool_name", "tool_names"]
 
+# The strictest rule among OpenAI, Anthropic and Bedrock; Gemini also takes dots and colons.
 _FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LENGTH = 64
 _DIGEST = 8  # hexadecimal digits that keep two shortened names apart
 
 
 def to_tool_name(name: str) -> str:
-    """Return the tool name for the callable skill *name*; one that does not fit is shortened and marked by a digest.
+    """Return the tool name for the callable skill *name*; one that does not fit is shortened and gets a digest.
 
     >>> to_tool_name("pdf-processing/extract"), to_tool_name("daily-news-digest")
     ('pdf-processing__extract', 'daily-news-digest')
@@ -22,6 +23,7 @@ def to_tool_name(name: str) -> str:
     'r_sum___read_f0066054'
     """
     plain = name.replace("/", "__")
+    # Counting separators keeps "a/b" and "a__b" apart: the second one gets a digest.
     if _FITS.fullmatch(plain) and name.count("/") == plain.count("__"):
         return plain
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
@@ -29,7 +31,7 @@ def to_tool_name(name: str) -> str:
 
 
 def tool_names(names: Iterable[str]) -> dict[str, str]:
-    """Return *names* by tool name: the way back.
+    """Return *names* by tool name, to resolve what a model called.
 
     >>> tool_names(["pdf-processing/extract"])
     {'pdf-processing__extract': 'pdf-processing/extract'}

@@ -1,4 +1,4 @@
-"""A contract's input schema as a tool's parameters: one self-contained object schema, and no more than it needs."""
+"""A contract's input schema as a tool's parameters: one self-contained object schema, without unused definitions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PREFIXES = {"#/definitions/": "definitions", "#/$defs/": "$defs"}
 def to_tool_schema(contract: Contract) -> dict[str, Any]:
     """Return the input schema with its root reference followed, and only the definitions that it uses.
 
-    What is written for people alone (titles, ``$comment``, ``x-documentation``) is not sent; alternatives at the root,
-    which some providers reject, are folded into one object.
+    Text for people (titles, ``$comment``, ``x-documentation``) is left out; alternatives at the root, which some
+    providers reject, are folded into one object.
 
     >>> contract = Contract.from_dict({
     ...     "input": {"$ref": "#/definitions/In"},
@@ -30,12 +30,14 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
     document = contract.input.document
     if not isinstance(document, Mapping):
         return {"type": "object", "properties": {}}
+    # "$schema" is rejected by some providers; definitions are added again below, only those in use.
     schema = {key: value for key, value in document.items() if key not in ("$schema", "definitions", "$defs")}
-    for _ in range(16):  # a chain of references; a loop of them compiles to nothing
+    for _ in range(16):  # bounded: references may form a loop, which accepts anything
         if not isinstance(reference := schema.get("$ref"), str) or (target := _find(document, reference)) is None:
             break
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
     schema = fold_root(schema, lambda reference: _find(document, reference))
+    # OpenAI rejects an object without "properties", even if it takes no arguments.
     result: dict[str, Any] = {"type": "object", **schema, "properties": schema.get("properties", {})}
     used = _used_definitions(result, document)
     for keyword in ("definitions", "$defs"):
@@ -54,10 +56,11 @@ def _find(document: Mapping[str, Any], reference: str) -> Mapping[str, Any] | No
 
 
 def _used_definitions(schema: Any, document: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """The definitions that *schema* reaches, through others too; all of them where a reference is of another form."""
+    """Return the definitions that *schema* reaches, directly or not; all of them if a reference has another form."""
     everything = {(keyword, name) for keyword in ("definitions", "$defs") for name in document.get(keyword, {})}
     used: set[tuple[str, str]] = set()
     pending = [schema]
+    # A definition may use others: follow them until nothing new is found.
     while pending:
         for reference in _references(pending.pop()):
             for prefix, keyword in _PREFIXES.items():

@@ -1,4 +1,4 @@
-"""The scripts of a skill as tools, though nobody wrote a contract for them: read on activation, never run."""
+"""The scripts of a skill as tools, without a written contract: read on activation, never run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
             continue
         try:
             derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path, source))
-        except Exception:  # whatever a stranger wrote costs this tool at most, never the skill
+        except Exception:  # a script that breaks the reader costs its own tool, never the skill
             _log.exception("%s could not be read", resource.path)
             continue
         if derivation is None:

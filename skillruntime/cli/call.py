@@ -1,41 +1,60 @@
-"""``skillruntime call``: call a skill and print its answer."""
+"""``skillruntime call``: call a skill and print its result."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import console, draw_response, exit_code, json_option, print_result
-from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import ErrorCode
+from skillruntime.cli.call_arguments import read_arguments
+from skillruntime.cli.output import console, draw_response, echo, exit_code, fail, json_option, print_result
+from skillruntime.cli.remote_source import is_remote
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["command", "read_arguments"]
+    from skillruntime.catalog import SkillCatalog
+    from skillruntime.contract import SkillResponse
+    from skillruntime.runtime import SkillRuntime
+
+__all__ = ["command"]
 
 
 @click.command("call")
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
-@click.option("--version", "version", metavar="VERSION", help="The version the arguments were written for.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
+@click.option(
+    "--version", "version", metavar="VERSION", help="The contract version that the arguments were written for."
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="The longest it may run."
+)
 @click.option(
     "--workspace",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     show_default="the current directory",
-    help="The directory its paths lie in.",
+    help="The directory that path arguments are relative to.",
 )
-@click.option("--env", "environment", multiple=True, metavar="NAME", help="A variable its script may see; repeatable.")
+@click.option(
+    "--env",
+    "environment",
+    multiple=True,
+    metavar="NAME",
+    help="An environment variable to pass to the script; repeatable.",
+)
 @click.option("--yes", is_flag=True, help="Run an untrusted skill's script without asking.")
 @catalog_options
 @json_option
+@click.pass_context
 def command(
+    context: click.Context,
     name: str,
     arguments: tuple[str, ...],
     version: str | None,
@@ -49,23 +68,37 @@ def command(
 ) -> None:
     """Call the skill NAME ("skill" or "skill/tool") with ARGUMENTS.
 
-    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. What a model would get wrong is
-    mended or refused here just the same.
+    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json; "invoke" has more options for those.
+    ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. Malformed arguments are repaired
+    or refused as they are for a model.
     """
+    if is_remote(name):
+        if version is not None:
+            raise click.UsageError("--version is for local skills: a remote skill has one version, its descriptor's.")
+        from skillruntime.cli import invoke
+
+        context.invoke(invoke.command, descriptor=name, arguments=arguments, timeout=timeout, as_json=as_json)
+        return
     from skillruntime.runtime import Approval, SkillRuntime
 
     def approve(request: Approval) -> bool:
         if yes:
             return True
-        click.echo(f"{request.skill.name!r} comes from an untrusted directory: {request.skill.directory}", err=True)
-        click.echo(f"It would run {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
+        echo(f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}", err=True)
+        echo(f"This call runs {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
         return click.confirm("Run it?", default=False, err=True)
 
+    # Without a terminal the question would read the answer from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
+    sent = read_arguments(arguments)
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None
     runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
-    response = runtime.call_blocking(name, read_arguments(arguments), version=version, timeout=timeout)
+    try:
+        _attach_remote(runtime, name, yes=yes)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    response = _for_people(runtime.call_blocking(name, sent, version=version, timeout=timeout), catalog, name)
 
     def draw(out: Console) -> None:
         if response.ok and response.data is not None:
@@ -73,39 +106,42 @@ def command(
 
     if not as_json:
         draw_response(console(stderr=True), response)
-        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors or []):
-            click.echo("  Here: --yes approves this call, --trust trusts the directories.", err=True)
+        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors):
+            click.echo("  On the command line: --yes approves this call, --trust trusts the directories.", err=True)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))
 
 
-def read_arguments(arguments: tuple[str, ...]) -> Any:
-    """Return the arguments as the runtime takes them: raw text, or a mapping of words."""
-    if not arguments:
-        return {}
-    if len(arguments) == 1:
-        only = arguments[0]
-        if only == "-":
-            return sys.stdin.read()
-        if only.startswith("@"):
-            return _file(only[1:])
-        if "=" not in only.partition("{")[0]:
-            return only
-    pairs = [word.partition("=") for word in arguments]
-    if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:
-        raise click.UsageError(f"{wrong[0]!r} is neither key=value nor, alone, a JSON object")
-    collected: dict[str, Any] = {}
-    for key, _, value in pairs:
-        if key in collected:
-            before = collected[key]
-            collected[key] = [*before, value] if isinstance(before, list) else [before, value]
-        else:
-            collected[key] = value
-    return collected
+def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
+    """Make the skill *name* callable if a descriptor.json says that it runs at a remote endpoint.
+
+    Raises:
+        AccessDeniedError: its directory is untrusted, and the call was not approved.
+    """
+    metadata = runtime.catalog.get(name.partition("/")[0])
+    if metadata is None or not (metadata.directory / "descriptor.json").is_file():
+        return
+    from skillruntime.remote import AddressGuard, attach_remote_skills  # imports an HTTP client
+
+    # What the arguments hold leaves this machine, as much a matter of trust as running a script.
+    if not (metadata.trusted or yes):
+        question = (
+            f"{metadata.name!r} is in an untrusted directory and sends the arguments to a remote server. Call it?"
+        )
+        if not (sys.stdin.isatty() and click.confirm(question, default=False, err=True)):
+            raise AccessDeniedError(
+                f"The skill {metadata.name!r} is untrusted and runs at a remote server",
+                suggested_action="--yes approves this call, --trust trusts the directories",
+            )
+    # An untrusted descriptor must not name an address inside the user's network.
+    attach_remote_skills(runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None)
 
 
-def _file(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{path!r} cannot be read: {error}") from error
+def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str) -> SkillResponse:
+    """Return *response* with the next command in place of a suggestion for a model, where no skill has the name."""
+    errors = response.errors or []
+    if [error.code for error in errors] != [ErrorCode.SKILL_NOT_FOUND]:
+        return response
+    found = SkillNotFoundError(errors[0].message, details=errors[0].details)
+    named = with_next_command(found, catalog, name, "call")
+    return replace(response, errors=list(named.to_errors())) if named.suggested_action else response

@@ -25,7 +25,7 @@ _GIT_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The contracts of one side by callable name, the version of each, and the file that each stands in."""
+    """The contracts of one side by callable name, the version and the file of each."""
 
     contracts: dict[str, Contract]
     versions: dict[str, str] = field(default_factory=dict)
@@ -116,4 +116,4 @@ def _document(path: Path) -> Any:
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidSkillError(f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}") from None
     except Exception as error:  # yaml.YAMLError, which is not worth importing for a JSON file
-        raise InvalidSkillError(f"{path.name} is no YAML: {' '.join(str(error).split())[:200]}") from None
+        raise InvalidSkillError(f"{path.name} is not valid YAML: {' '.join(str(error).split())[:200]}") from None

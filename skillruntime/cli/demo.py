@@ -1,7 +1,7 @@
-"""``skillruntime demo``: an agent's slips repaired, migrated and refused, for real and offline.
+"""``skillruntime demo``: malformed calls repaired, migrated and refused in a real agent, offline.
 
 Everything shown is run: the bundled skills, a LangChain agent loop, the skill's own script in its own process. Only
-the model is a script, so that it makes the slips that real models make, every time.
+the model is scripted, so that every run shows the same model errors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NEEDED = {"langchain": "agents", "feedparser": "skills"}
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One call that the scripted model makes: why it is shown, and what must become of it."""
+    """One call that the scripted model makes: why it is shown, and the expected outcome."""
 
     title: str
     tool: str
@@ -46,7 +46,7 @@ class Scene:
 
 
 SCENES = (
-    Scene("It loads the skill: only now are its instructions read", "load_skill", {"name": SKILL}, "loaded"),
+    Scene("It loads the skill: its instructions are read only now", "load_skill", {"name": SKILL}, "loaded"),
     Scene(
         'It sends the text "5" where the number 5 belongs, and a choice in capitals',
         SKILL,
@@ -59,14 +59,14 @@ SCENES = (
         {"topics": "quantum computing"},
         "migrated",
     ),
-    Scene("It forgets the one parameter that nobody can guess", SKILL, {"time_range": "today"}, "refused"),
-    Scene("It reads what to do, and calls again", SKILL, {"topics": ["harbour seals"]}, "succeeded"),
+    Scene("It leaves out the one parameter that has no default", SKILL, {"time_range": "today"}, "refused"),
+    Scene("It follows the suggested action and calls again", SKILL, {"topics": ["harbour seals"]}, "succeeded"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A scene and what became of it."""
+    """A scene and its outcome."""
 
     scene: Scene
     outcome: str
@@ -87,7 +87,7 @@ class Step:
 @click.command("demo")
 @json_option
 def command(as_json: bool) -> None:
-    """See an agent's slips repaired, migrated and refused: real skills, a real agent loop, no key and no network."""
+    """Watch malformed calls being repaired, migrated and refused: real skills and a real agent loop, offline."""
     _require_libraries(as_json=as_json)
     directory = bundled_skills()
     if directory is None:
@@ -106,17 +106,17 @@ def command(as_json: bool) -> None:
         steps.append(step)
         if out is not None:
             _draw_step(out, number, step)
-    is_as_told = [step.outcome for step in steps] == [scene.outcome for scene in SCENES]
+    is_as_expected = [step.outcome for step in steps] == [scene.outcome for scene in SCENES]
     if out is not None:
-        _draw_end(out, steps, is_as_told=is_as_told)
+        _draw_end(out, steps, is_as_expected=is_as_expected)
     else:
-        document = {"catalog": tokens, "steps": [step.to_dict() for step in steps], "as_told": is_as_told}
+        document = {"catalog": tokens, "steps": [step.to_dict() for step in steps], "as_expected": is_as_expected}
         print_result(document, lambda _: None, as_json=True)
-    sys.exit(0 if is_as_told else EXIT_FAILED)
+    sys.exit(0 if is_as_expected else EXIT_FAILED)
 
 
 def play(catalog: SkillCatalog) -> Iterator[Step]:
-    """Drive a LangChain agent through the scenes, and yield each as it ends."""
+    """Run a LangChain agent through the scenes, and yield each when it has ended."""
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -169,7 +169,7 @@ def _require_libraries(*, as_json: bool) -> None:
 
 
 def _write_feed(workspace: Path) -> None:
-    """Put the demo's own feed, dated today, and the list that names it into the workspace."""
+    """Write the demo's feed, dated today, and the list of feeds that names it into the workspace."""
     now = datetime.now(UTC)
     names = ("two", "three", "four", "five")
     dates = {f"{name}_hours_ago": format_datetime(now - timedelta(hours=2 + n)) for n, name in enumerate(names)}
@@ -179,7 +179,7 @@ def _write_feed(workspace: Path) -> None:
 
 
 def _tokens(catalog: SkillCatalog) -> dict[str, Any]:
-    """What the catalog costs a conversation, and what all instructions at once would."""
+    """Return the tokens of the catalog, of each entry, and of all instructions together."""
     from skillruntime.tokens import count
 
     prompt = catalog.to_prompt()
@@ -199,12 +199,12 @@ def _draw_opening(out: Console, catalog: SkillCatalog, tokens: dict[str, Any], m
     out.print()
     out.rule("[bold]skillruntime demo[/]")
     out.print("Real skills, a real LangChain agent loop, no key and no network. Only the model is a script:")
-    out.print("it makes, on purpose, the slips that real models make.\n")
+    out.print("it makes the errors that real models make, on purpose.\n")
     out.print(f"[bold]1. The catalog[/]  [dim]{len(catalog)} skills discovered in {milliseconds:.1f} ms[/]\n")
     table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
     table.add_column("skill", no_wrap=True)
     table.add_column("tokens", justify="right")
-    table.add_column("what a model is told at start")
+    table.add_column("description, as the model reads it at the start")
     for name, skill in catalog.items():
         table.add_row(f"[bold]{escape(name)}[/]", str(tokens["entries"][name]), escape(skill.description))
     out.print(table)
@@ -240,29 +240,29 @@ def _draw_step(out: Console, number: int, step: Step) -> None:
 
 
 def _result_lines(scene: Scene, envelope: dict[str, Any]) -> Iterator[str]:
-    """What a person wants to see of a result."""
+    """Yield the lines of a result that are worth showing."""
     data = envelope.get("data")
     if scene.tool == "load_skill" and isinstance(data, str):
         from skillruntime.tokens import count
 
-        yield f"{count(data).tokens:,} tokens of instructions, files and tools, now that they are needed"
+        yield f"{count(data).tokens:,} tokens of instructions, file names and tools, loaded on demand"
     elif isinstance(data, dict):
         for topic in data.get("topics_covered", []):
             for article in topic.get("articles", []):
                 yield f"• {article['title']} ({article['source']})"
 
 
-def _draw_end(out: Console, steps: list[Step], *, is_as_told: bool) -> None:
+def _draw_end(out: Console, steps: list[Step], *, is_as_expected: bool) -> None:
     out.print()
-    if is_as_told:
-        out.print(f"[bold green]The run went to its end:[/] {len(steps)} calls, {len(steps)} envelopes, no exception.")
-        out.print("A call that could be mended was run; one that could not was never run, and said what to change.\n")
+    if is_as_expected:
+        out.print(f"[bold green]The run completed:[/] {len(steps)} calls, {len(steps)} envelopes, no exception.")
+        out.print("The repairable calls were run. The other one was refused before it ran, with the change to make.\n")
     else:
-        told = ", ".join(f"{step.scene.outcome} → {step.outcome}" for step in steps)
+        outcomes = ", ".join(f"{step.scene.outcome} → {step.outcome}" for step in steps)
         out.print(
-            f"[bold red]The run did not go as it should:[/] {told} {short(steps[-1].envelope) if steps else ''}\n"
+            f"[bold red]The run did not go as expected:[/] {outcomes} {short(steps[-1].envelope) if steps else ''}\n"
         )
     out.print("[dim]Next:[/]")
-    out.print("  skillruntime show pdf-processing")
-    out.print('  skillruntime call daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
+    out.print("  skillruntime show pdf-processing --bundled")
+    out.print('  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
     out.print("  skillruntime list --skills DIRECTORY\n")

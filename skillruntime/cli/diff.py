@@ -1,4 +1,4 @@
-"""``skillruntime diff OLD NEW``: what changed between two versions of contracts, and whether the version says so."""
+"""``skillruntime diff OLD NEW``: what changed between two versions of contracts, and whether the version covers it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from skillruntime.cli.contract_source import Source, read_sources
 from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
-from skillruntime.compatibility import NO_WITNESS, Bump, Change, Suggestion, Verdict, compare, suggest_migration
+from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
 from skillruntime.contract import read_version
 from skillruntime.errors import SkillRuntimeError
 
@@ -36,7 +36,7 @@ class _Compared:
 
     @property
     def required(self) -> str | None:
-        """The lowest version that may stand on the new side."""
+        """The lowest version number that the new side may have."""
         if self.old_version is None:
             return None
         return str(self.verdict.next_version(read_version(self.old_version).version))
@@ -61,15 +61,15 @@ class _Compared:
 @click.argument("old")
 @click.argument("new")
 @click.option(
-    "--suggest", is_flag=True, help="Write the migration that bridges what breaks, as far as it can be inferred."
+    "--suggest", is_flag=True, help="Print a migration for the breaking changes, as far as one can be inferred."
 )
 @click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
 @json_option
 def command(old: str, new: str, suggest: bool, github: bool, as_json: bool) -> None:
-    """Say what changed from OLD to NEW, which part of the version that raises, and a value that proves it.
+    """Compare OLD with NEW: list the changes, the version part that each raises, and a value that proves it.
 
     OLD and NEW are contract files, skills, directories of skills, or git revisions (v1.0, or v1.0:skills/digest).
-    Exits with 1 where a declared version is too small for its changes.
+    Exits with 1 when a declared version is too low for its changes.
     """
     try:
         compared = _compare(*read_sources(old, new), suggest=suggest)
@@ -109,17 +109,15 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
 
 def _whole(is_removed: bool) -> Verdict:
     if is_removed:
-        return Verdict(
-            (Change("document", "", "contract-removed", "it can no longer be called", Bump.MAJOR, Bump.MAJOR),)
-        )
-    return Verdict((Change("document", "", "contract-added", "it can be called now", Bump.MINOR, Bump.MINOR),))
+        return Verdict((Change("document", "", "contract-removed", "it was removed", Bump.MAJOR, Bump.MAJOR),))
+    return Verdict((Change("document", "", "contract-added", "it was added", Bump.MINOR, Bump.MINOR),))
 
 
 def _draw(console: Console, compared: list[_Compared]) -> None:
     from rich.markup import escape
 
     if not compared:
-        console.print("[yellow]No contract was found on either side[/]")
+        console.print("[yellow]Neither side has a contract[/]")
     for each in compared:
         bump = each.verdict.bump
         versions = f"{each.old_version or 'no version'} → {each.new_version or 'no version'}"
@@ -131,41 +129,45 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             )
             if change.set_theory is not change.bump:
                 console.print(f"        [dim]by set theory {change.set_theory}[/]")
-            if change.witness is not NO_WITNESS:
+            if change.counterexample is not NO_COUNTEREXAMPLE:
                 says = (
-                    "returned now, not promised before" if change.side == "output" else "accepted before, refused now"
+                    "may be returned now, excluded before"
+                    if change.side == "output"
+                    else "accepted before, refused now"
                 )
-                console.print(f"        {says}: {escape(short(change.witness, 200))}")
+                console.print(f"        {says}: {escape(short(change.counterexample, 200))}")
         if each.suggestion is not None:
             console.print("  [green]migration[/]")
             console.print(escape(json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)))
             for change in each.suggestion.unresolved:
-                console.print(f"  [yellow]not bridged:[/] {escape(change.path or '/')}: {escape(change.why)}")
+                console.print(f"  [yellow]not migrated:[/] {escape(change.path or '/')}: {escape(change.why)}")
         if not each.ok:
-            console.print(f"  [bold red]too small:[/] {escape(_advice(each))}")
+            console.print(f"  [bold red]version too low:[/] {escape(_advice(each))}")
 
 
 def _advice(each: _Compared) -> str:
     if each.required is None:
-        return "it breaks callers, and no version says so; give the contract a version"
+        return "this change breaks callers; give the contract a version"
     return f"the version must be at least {each.required}, not {each.new_version or 'absent'}"
 
 
 def _annotations(each: _Compared) -> list[str]:
-    """Return the workflow commands that GitHub shows beside the file."""
+    """Return the workflow commands that GitHub shows as annotations of the file."""
     lines = []
     for change in each.verdict.changes:
         if change.bump < Bump.MINOR:
             continue
         level = "error" if not each.ok and change.bump is each.verdict.bump else "notice"
-        witness = "" if change.witness is NO_WITNESS else f" Witness: {short(change.witness, 200)}"
-        text = _escaped(f"{change.side} {change.path}: {change.why}.{witness}")
+        counterexample = (
+            ""
+            if change.counterexample is NO_COUNTEREXAMPLE
+            else f" Counterexample: {short(change.counterexample, 200)}"
+        )
+        text = _escaped(f"{change.side} {change.path}: {change.why}.{counterexample}")
         title = _escaped(f"{each.name}: {change.bump} change", more=True)
         lines.append(f"::{level} file={_escaped(each.file, more=True)},title={title}::{text}")
     if not each.ok:
-        lines.append(
-            f"::error file={_escaped(each.file, more=True)},title=Version too small::{_escaped(_advice(each))}"
-        )
+        lines.append(f"::error file={_escaped(each.file, more=True)},title=Version too low::{_escaped(_advice(each))}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""``skillruntime init``: write the contract files that an author starts from."""
+"""``skillruntime init``: write a first version of a skill's contract files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.output import draw_diagnostics, fail, json_option, print_result, to_json
-from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, SkillRuntimeError
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,33 +21,38 @@ __all__ = ["command"]
 
 @click.command("init")
 @click.argument("skill")
-@click.option("--force", is_flag=True, help="Replace contract files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing contract files.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @catalog_options
 @json_option
 def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Write contract.json, or contracts/*.json, for SKILL: a name, or a directory with a SKILL.md.
 
-    They are read out of its scripts and its frontmatter, for you to edit; what a model will miss is said.
+    The contract is derived from its scripts and its frontmatter, for you to edit; findings of the linter are printed.
     """
     from skillruntime.catalog import derive_scripts
     from skillruntime.contract import lint_contract
     from skillruntime.derive import draft_contracts
 
     try:
-        found = _find(skill, directories)
+        found = _find(skill, directories, as_json=as_json)
         documents = draft_contracts(
             list(derive_scripts(found.resources(), found.read_resource_bytes).values()), found.frontmatter
         )
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     if not documents:
-        hint = "Write contract.json by hand, or give a script an argument parser"
-        fail(InvalidSkillError(f"Nothing in {found.name!r} says what it takes", suggested_action=hint), as_json=as_json)
+        hint = "Write contract.json by hand (docs/contract.md), or give a script an argument parser"
+        fail(
+            InvalidSkillError(
+                f"No script and no frontmatter field of {found.name!r} declares parameters", suggested_action=hint
+            ),
+            as_json=as_json,
+        )
     there = [path for path in documents if (found.directory / path).exists()]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
-        fail(InvalidSkillError(f"{', '.join(there)} is there already", suggested_action=hint), as_json=as_json)
+        fail(InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint), as_json=as_json)
     advice = [each for path, document in documents.items() for each in lint_contract(document, path=path)]
     if not dry_run:
         _write(found.directory, documents, as_json=as_json)
@@ -63,7 +68,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     print_result(result, draw, as_json=as_json)
 
 
-def _find(skill: str, directories: tuple[str, ...]) -> Skill:
+def _find(skill: str, directories: tuple[str, ...], *, as_json: bool) -> Skill:
     from skillruntime.catalog import discover
 
     path = Path(skill).expanduser()
@@ -72,8 +77,12 @@ def _find(skill: str, directories: tuple[str, ...]) -> Skill:
         for metadata in catalog.values():
             if metadata.directory.resolve() == path.resolve():
                 return catalog.activate(metadata.name)
-        raise InvalidSkillError(f"{skill!r} has a SKILL.md that cannot be loaded; see skillruntime validate {skill}")
-    return open_catalog(directories).activate(skill)
+        raise InvalidSkillError(f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate {skill}")
+    others = open_catalog(directories)
+    try:
+        return others.activate(skill)
+    except SkillNotFoundError as error:
+        fail(with_next_command(error, others, skill, "init"), as_json=as_json)
 
 
 def _write(directory: Path, documents: dict[str, dict[str, Any]], *, as_json: bool) -> None:

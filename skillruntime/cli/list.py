@@ -1,4 +1,4 @@
-"""``skillruntime list``: the skills that are found, what each costs a model, and which cannot be used here."""
+"""``skillruntime list``: the skills found, what each costs in the catalog, and which cannot be used here."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli import output
-from skillruntime.cli.output import draw_diagnostics, json_option, print_result
+from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows
 from skillruntime.cli.progress import with_progress
-from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 from skillruntime.cli.terminal_text import shown, without_controls
 from skillruntime.errors import SkillRuntimeError
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-_DRAWN_WHOLE = 50
-"""Skills whose whole description is drawn; of more, each has one line."""
+_MOST_IN_TABLE = 50
+"""Up to this many skills are drawn with their whole descriptions; more get one line each."""
 
-_COLUMNS, _TOLD = ("skill", "version", "tokens", "trust"), "what it is for"
+_COLUMNS, _LAST = ("skill", "version", "tokens", "trust"), "description"
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One line of the list: the skill, the tokens of its entry in the catalog, and why it cannot be used here."""
+    """One line of the list: the skill, the tokens of its entry in the catalog, and why it is unavailable."""
 
     skill: SkillMetadata
     tokens: int
@@ -57,16 +57,18 @@ class Listed:
 
 @click.command("list")
 @click.argument("text", required=False)
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only skills with this tag; repeatable: with any.")
-@click.option("--available/--unavailable", default=None, help="Only skills that can be used here, or that cannot.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only skills with this tag; repeatable: any of them.")
+@click.option(
+    "--available/--unavailable", default=None, help="Only skills that are available here, or only those that are not."
+)
 @click.option(
     "--sort",
     type=click.Choice(["name", "tokens", "version"]),
     default="name",
     show_default=True,
-    help="tokens: the most first; version: the newest first.",
+    help="tokens: largest first; version: newest first.",
 )
-@click.option("--model", default="gpt-4o", show_default=True, help="Whose tokens to count.")
+@click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
 @catalog_options
 @json_option
 def command(
@@ -79,13 +81,13 @@ def command(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """List the skills that are found; with TEXT, those whose name or description has it.
+    """List the skills found; with TEXT, those whose name or description contains it.
 
-    "tokens" is what a skill's entry adds to the catalog that a model reads at start: nothing for a skill that is hidden
-    from models, or stands beside a newer version of itself.
+    "tokens" is what a skill's entry adds to the catalog that a model reads at the start: 0 for a skill that is hidden
+    from models, and for an older version beside a newer one.
 
-    More than 50 skills are drawn a line each; to a pipe they go as lines with tabs between, to be cut and searched:
-    name, version, tokens, trust, description.
+    A terminal gets a table, with a line each for more than 50 skills. To a pipe, each skill is a line with tabs: name,
+    version, tokens, trust, description.
     """
     catalog = open_catalog(directories, trust=trust)
     wanted = (text or "").casefold()
@@ -94,23 +96,24 @@ def command(
         skill for skill in chosen.every_version().values() if wanted in f"{skill.name}\n{skill.description}".casefold()
     ]
     plain = set(catalog)
-    lines = [_listed(catalog, skill, model, plain) for skill in with_progress(skills, "looking at skills")]
+    lines = [_listed(catalog, skill, model, plain) for skill in with_progress(skills, "reading skills")]
     lines = [line for line in lines if available is None or available is not bool(line.unavailable)]
     lines = _in_order(lines, sort)
 
     def draw(console: Console) -> None:
         if not catalog:
-            console.print("No skills were found. Give a directory: skillruntime list --skills DIRECTORY")
+            output.echo(no_skills(directories), err=True)
         elif not lines:
-            console.print(f"None of the {len(catalog):,} skills is like that.")
+            output.echo(f"None of the {len(catalog):,} skills matches.", err=True)
+            # "skillruntime list DIRECTORY" is what ls has taught everyone to type.
             if text and Path(text).is_dir():
-                console.print(shown(f"To list the skills in that directory: skillruntime list --skills {text}"))
-        elif len(lines) <= _DRAWN_WHOLE:
+                output.echo(f"To list the skills in that directory: skillruntime list --skills {text}", err=True)
+        elif not console.is_terminal:
+            print_rows(map(_fields, lines))
+        elif len(lines) <= _MOST_IN_TABLE:
             console.print(_table(lines))
-        elif console.is_terminal:
-            console.print(_lines(lines, console.width))
         else:
-            click.echo("\n".join("\t".join(_fields(line)) for line in lines))
+            console.print(_lines(lines, console.width))
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
@@ -126,6 +129,7 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Coll
     from skillruntime.catalog import STYLES
     from skillruntime.tokens import count
 
+    # What the catalog leaves out costs nothing: hidden skills, and versions beside a newer one.
     form, tokens = STYLES["compact"], 0
     if skill.model_invocable and skill.name in plain:
         tokens = count(form.between + form.write(skill.name, skill.description, skill.path), model).tokens
@@ -145,7 +149,7 @@ def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
 
 
 def _version_rank(line: Listed) -> tuple[Any, ...]:
-    """Return what grows with the version; a skill without one that can be read comes below all others."""
+    """Return a sort key that grows with the version; skills without a readable version come last."""
     from skillruntime.contract import read_version
 
     try:
@@ -155,14 +159,14 @@ def _version_rank(line: Listed) -> tuple[Any, ...]:
 
 
 def _fields(line: Listed) -> tuple[str, ...]:
-    """Return what one line tells, nothing left out: name, version, tokens, trust, description."""
+    """Return the fields of one line: name, version, tokens, trust, description."""
     skill = line.skill
-    told = " ".join(skill.description.split())
+    described = " ".join(skill.description.split())
     if not skill.model_invocable:
-        told = f"for people only: {told}"
+        described = f"for people only: {described}"
     if line.unavailable:
-        told = f"unavailable: {'; '.join(line.unavailable)} {told}"
-    fields = (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", told)
+        described = f"unavailable: {'; '.join(line.unavailable)} {described}"
+    fields = (skill.name, skill.version or "", f"{line.tokens}", "trusted" if skill.trusted else "ask", described)
     return tuple(without_controls(field) for field in fields)
 
 
@@ -174,15 +178,15 @@ def _lines(lines: list[Listed], width: int) -> Segments:
 
     dim, bold = Style(dim=True), Style(bold=True)
     rows = [_fields(line) for line in lines]
-    head, foot = (*_COLUMNS, _TOLD), (f"{len(lines):,} skills", "", f"{sum(line.tokens for line in lines):,}", "", "")
+    head, foot = (*_COLUMNS, _LAST), (f"{len(lines):,} skills", "", f"{sum(line.tokens for line in lines):,}", "", "")
     widths = [max(cell_len(row[column]) for row in (head, *rows, foot)) for column in range(len(_COLUMNS))]
-    widths[0] = min(widths[0], width // 2)
-    room = max(width - sum(widths) - 2 * len(widths), 8)
+    widths[0] = min(widths[0], width // 2)  # one long name must not push out every description
+    left = max(width - sum(widths) - 2 * len(widths), 8)
     segments: list[Segment] = []
     for row in (head, *rows, foot):
         name, version, _, trust = map(set_cell_size, row, widths)
-        told = row[-1] if cell_len(row[-1]) <= room else set_cell_size(row[-1], room - 1) + "…"
-        rest = f"  {version}  {row[2]:>{widths[2]}}  {trust}  {told}"
+        described = row[-1] if cell_len(row[-1]) <= left else set_cell_size(row[-1], left - 1) + "…"
+        rest = f"  {version}  {row[2]:>{widths[2]}}  {trust}  {described}"
         of_all = row is head or row is foot
         segments += [Segment(name, dim if of_all else bold), Segment(f"{rest}\n", dim if of_all else None)]
     return Segments(segments)
@@ -197,15 +201,15 @@ def _table(lines: list[Listed]) -> Table:
     table.add_column(version, no_wrap=True)
     table.add_column(tokens, no_wrap=True, justify="right", footer=f"{sum(line.tokens for line in lines):,}")
     table.add_column(trust, no_wrap=True)
-    table.add_column(_TOLD)
+    table.add_column(_LAST)
     for line in lines:
         metadata = line.skill
-        told = shown(" ".join(metadata.description.split()))
+        described = shown(" ".join(metadata.description.split()))
         if line.unavailable:
-            told = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{told}"
+            described = f"[red]unavailable: {shown('; '.join(line.unavailable))}[/]\n{described}"
         if not metadata.model_invocable:
-            told = f"[dim]for people only[/]\n{told}"
+            described = f"[dim]for people only[/]\n{described}"
         trusted = "[green]trusted[/]" if metadata.trusted else "[yellow]ask[/]"
         name, stated = f"[bold]{shown(metadata.name)}[/]", shown(metadata.version or "")
-        table.add_row(name, stated, f"{line.tokens:,}", trusted, told)
+        table.add_row(name, stated, f"{line.tokens:,}", trusted, described)
     return table

@@ -1,4 +1,4 @@
-"""``skillruntime lock``: pin the skills that are found, or check that they are still what was pinned."""
+"""``skillruntime lock``: write the digests of the skills found to a lockfile, or check the skills against it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.catalog import LOCK_FILE, check_lock, lock_skills
-from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, fail, json_option, print_result, to_json
+from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,34 +22,44 @@ __all__ = ["command"]
 
 
 @click.command("lock")
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 where skills differ from the lock.")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.")
 @click.option("--file", default=LOCK_FILE, show_default=True, type=click.Path(dir_okay=False, path_type=Path))
 @catalog_options
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Write the version and the digest of every skill to skills.lock.json, or check them against it."""
+    """Write the version and the digest of every skill to skills.lock.json, or check the skills against it."""
     catalog = open_catalog(directories, trust=trust).every_version()
     if not check:
         try:
             document = lock_skills(catalog)
             _write(file, to_json(document) + "\n")
         except OSError as error:
-            fail(InvalidSkillError(f"{error.filename or file} cannot be locked: {error.strerror}"), as_json=as_json)
-        text = f"[green]{len(catalog)} skills are locked in {file}[/]"
+            fail(
+                InvalidSkillError(f"{error.filename or file} cannot be read or written: {error.strerror}"),
+                as_json=as_json,
+            )
+        text = f"[green]Locked {len(catalog)} skills in {file}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
         findings = check_lock(catalog, json.loads(file.read_text(encoding="utf-8")), path=str(file))
     except FileNotFoundError:
-        hint = "Run skillruntime lock to write one"
-        fail(ResourceNotFoundError(f"There is no lock file {str(file)!r}", suggested_action=hint), as_json=as_json)
+        hint = "Write it with skillruntime lock"
+        missing = LockfileNotFoundError(f"There is no lockfile {str(file)!r}", suggested_action=hint)
+        # Not 1: a build must be able to tell skills that differ from a lockfile that was never committed.
+        fail(missing, as_json=as_json, code=EXIT_USAGE)
     except (OSError, ValueError, RecursionError) as error:
-        fail(InvalidSkillError(f"{str(file)!r} cannot be read: {type(error).__name__}"), as_json=as_json)
+        fail(
+            InvalidSkillError(
+                f"{str(file)!r} is not a readable lockfile ({type(error).__name__}); recreate it with skillruntime lock"
+            ),
+            as_json=as_json,
+        )
 
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
         if not findings:
-            console.print(f"[green]{len(catalog)} skills are what {file} says[/]")
+            console.print(f"[green]{len(catalog)} skills match {file}[/]")
 
     found = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
     print_result(found, draw, as_json=as_json)
@@ -57,7 +67,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
 
 
 def _write(file: Path, text: str) -> None:
-    """Write the whole file or nothing."""
+    """Write the file at once, or leave it as it was."""
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         scratch.write_text(text, encoding="utf-8")

@@ -1,14 +1,15 @@
-"""How the command line speaks: one JSON document, or the same drawn for a person."""
+"""What every command prints with: one JSON document, or the same drawn for a person."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from skillruntime.cli.terminal_text import ESCAPED_IN_JSON, without_controls
 from skillruntime.contract import SkillResponse
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import ErrorCode, SkillRuntimeError
@@ -20,20 +21,26 @@ __all__ = [
     "EXIT_FAILED",
     "EXIT_OK",
     "EXIT_TRY_AGAIN",
+    "EXIT_USAGE",
     "draw_response",
+    "echo",
     "exit_code",
     "fail",
     "json_option",
+    "make_streams_safe",
     "print_result",
+    "print_rows",
     "to_json",
     "writable",
 ]
 
-EXIT_OK, EXIT_FAILED, EXIT_TRY_AGAIN = 0, 1, 3
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
 
-_PASSING = {
+# An error with one of these codes that also calls itself recoverable may be gone when the same call is made again.
+# TOOL_NOT_AVAILABLE is recoverable only for a server that cannot be reached; a missing command or package is not.
+_MAY_PASS = {
     *(ErrorCode.TOOL_TIMEOUT, ErrorCode.EXECUTION_TIMEOUT, ErrorCode.RATE_LIMIT_EXCEEDED),
-    *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR),
+    *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR, ErrorCode.TOOL_NOT_AVAILABLE),
 }
 _MOST_ERRORS = 5  # drawn for a person; --json has them all
 
@@ -48,52 +55,82 @@ def print_result(document: Any, draw: Callable[[Console], None], *, as_json: boo
         draw(console())
 
 
+def print_rows(rows: Iterable[Sequence[object]]) -> None:
+    """Print *rows* for another program: a line each, its fields separated by tabs, on stdout."""
+    # cut, awk and sort count tabs and lines: neither may be inside a field.
+    lines = ["\t".join(without_controls(" ".join(str(field).split())) for field in row) for row in rows]
+    if lines:
+        click.echo(writable("\n".join(lines)))
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print *text*: as it is to a pipe or a file, without control characters to a terminal."""
+    stream = sys.stderr if err else sys.stdout
+    click.echo(without_controls(text) if stream.isatty() else text, err=err)
+
+
 def to_json(document: Any) -> str:
-    r"""Return *document* as JSON that can always be written: what is no UTF-8 in a path becomes an escape.
+    r"""Return *document* as JSON that can always be written: bytes of a path that are not UTF-8 become escapes.
 
     >>> to_json({"path": "\udcff"})
     '{\n  "path": "\\udcff"\n}'
     """
-    return writable(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    # Under an ASCII or Latin-1 locale only the escapes of JSON itself keep the document readable for a program.
+    plain = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    text = json.dumps(document, ensure_ascii=plain, indent=2, default=str)
+    # json.dumps leaves U+0080 to U+009F as they are, and U+009B starts a terminal's control sequence.
+    return writable(ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def writable(text: str) -> str:
-    """Return *text* with an escape for what is no UTF-8, as a file's name may be on disk."""
+    """Return *text* with escapes for bytes that are not UTF-8, which file names may contain."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def fail(error: SkillRuntimeError, *, as_json: bool) -> NoReturn:
-    """Tell *error* as the envelope and exit with its code."""
+def make_streams_safe() -> None:
+    """Let stdout and stderr write an escape for a character that the locale's encoding lacks, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def fail(error: SkillRuntimeError, *, as_json: bool, code: int | None = None) -> NoReturn:
+    """Print *error* as the envelope and exit with *code*, by default that of the error."""
     response = SkillResponse.failed(*error.to_errors())
     if as_json:
         click.echo(to_json(response.to_dict()))
     else:
         draw_response(console(stderr=True), response)
-    sys.exit(exit_code(response))
+    sys.exit(exit_code(response) if code is None else code)
 
 
 def exit_code(response: SkillResponse) -> int:
-    """Return 0 where there is a result, 3 where waiting may be all it needs, else 1.
+    """Return 0 for a result, 3 where the same call may succeed later, else 1.
 
     >>> exit_code(SkillResponse("partial_success", data=1)), exit_code(SkillResponse.failed())
     (0, 1)
     """
     if response.ok:
         return EXIT_OK
-    errors = response.errors or []
-    may_pass = bool(errors) and all(error.recoverable and error.code in _PASSING for error in errors)
+    errors = response.errors
+    may_pass = bool(errors) and all(error.recoverable and error.code in _MAY_PASS for error in errors)
     return EXIT_TRY_AGAIN if may_pass else EXIT_FAILED
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console to draw on."""
+    """Return the console to draw on; no control character of a text reaches the terminal through it."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    from skillruntime.cli.terminal_filter import WithoutControls  # rich takes 40 ms: --json does without
+
+    # Wrapped lines would have to be joined again by whatever reads the pipe.
+    drawn = Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    drawn.push_render_hook(WithoutControls())
+    return drawn
 
 
 def draw_response(console: Console, response: SkillResponse) -> None:
-    """Draw an envelope: what became of the call, what was mended, and what to do about each error."""
+    """Draw an envelope: its status, the repairs, and each error with its suggested action."""
     from rich.markup import escape
 
     metadata = response.metadata or {}
@@ -101,10 +138,11 @@ def draw_response(console: Console, response: SkillResponse) -> None:
     name = escape(str(metadata.get("skill", "")))
     version = f" [dim]{escape(str(metadata['version']))}[/]" if "version" in metadata else ""
     took = f" [dim]{metadata['duration_ms']} ms[/]" if "duration_ms" in metadata else ""
-    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}")
+    sandbox = f" [dim]sandbox: {escape(str(metadata['sandbox']))}[/]" if "sandbox" in metadata else ""
+    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}{sandbox}".rstrip())
     for line in notes(metadata):
         console.print(f"  [cyan]{escape(line)}[/]")
-    errors = response.errors or []
+    errors = response.errors
     for error in errors[:_MOST_ERRORS]:
         console.print(f"  [bold red]{error.code.value}[/] {escape(error.message)}")
         if error.suggested_action:
@@ -114,10 +152,11 @@ def draw_response(console: Console, response: SkillResponse) -> None:
 
 
 def notes(metadata: dict[str, Any]) -> Iterable[str]:
-    """Yield what the envelope's metadata has to say, one line each."""
+    """Yield the migration, repairs, warnings and files of the metadata, one line each."""
     if "migrated_from" in metadata:
         yield f"migrated from {metadata['migrated_from']}"
     for repair in metadata.get("repairs", []):
+        # A repair of the text itself, such as a trailing comma, has no place among the arguments.
         where = repair["path"] or "the text"
         yield f"repaired {where}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
     for warning in metadata.get("warnings", []):
@@ -142,4 +181,5 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
 
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
     for diagnostic in diagnostics:
+        # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
         console.print(f"[{colours[diagnostic.severity.value]}]{escape(str(diagnostic))}[/]")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["with_progress"]
 
-PATIENCE = 1.0
+DELAY_SECONDS = 1.0
 """Seconds before the bar appears."""
 
 _Item = TypeVar("_Item")
@@ -26,7 +26,7 @@ def with_progress(
     out: Console | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[_Item]:
-    """Yield *items*; from the second second on a bar shows how many are done, and is wiped at the end.
+    """Yield *items*; after a second, a bar shows how many are done, and is erased at the end.
 
     It is drawn on *out*, by default stderr, if that is a terminal.
     """
@@ -34,7 +34,7 @@ def with_progress(
     started = clock()
     done = 0
     for item in listed:
-        if clock() - started > PATIENCE:
+        if clock() - started > DELAY_SECONDS:
             break
         yield item
         done += 1

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from skillruntime.cli.output import to_json
 
 __all__ = ["command"]
 
 
 @click.command("schema")
 @click.argument("document", type=click.Choice(["descriptor"]))
-def command(document: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Changes nothing: the schema is JSON. For uniformity.")
+def command(document: str, as_json: bool) -> None:
     """Print the JSON Schema of DOCUMENT: the descriptor of a remote skill."""
     from skillruntime.remote import DESCRIPTOR_SCHEMA
 
-    click.echo(json.dumps(DESCRIPTOR_SCHEMA, ensure_ascii=False, indent=2))
+    click.echo(to_json(DESCRIPTOR_SCHEMA))

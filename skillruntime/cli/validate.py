@@ -1,4 +1,4 @@
-"""``skillruntime validate``: everything that is wrong with skills, at once, by the strict reading of the format."""
+"""``skillruntime validate``: every problem of skills and their contracts at once, by the strict format."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ __all__ = ["command"]
 
 @click.command("validate")
 @click.argument("paths", nargs=-1, metavar="PATH...", required=True)
-@click.option("--fix", "fixing", is_flag=True, help="Mend first what is mechanical; each SKILL.md is replaced whole.")
+@click.option("--fix", "fixing", is_flag=True, help="Fix mechanical problems first, by rewriting the SKILL.md.")
 @click.option("--github", "report", flag_value="github", help="Print annotations for GitHub's workflows.")
 @click.option("--sarif", "report", flag_value="sarif", help="Print a SARIF 2.1.0 log for code scanners.")
 @json_option
 def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: bool) -> None:
-    """Say everything that is wrong with the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
+    """Check the skills at each PATH: a skill, its SKILL.md, or a directory of skills.
 
-    Errors are what the format forbids, and contracts that are broken; migrations are tried on arguments of the old
-    versions. Exits with 1 where there is an error; warnings and advice alone are no failure.
+    Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
+    Exits with 1 if there is an error; warnings and advice do not fail.
     """
     if report and as_json:
-        raise click.UsageError("one form at a time: --json, --github or --sarif")
+        raise click.UsageError("use only one of --json, --github and --sarif")
     validations = _validations(paths)
     fixed: list[dict[str, Any]] = []
     if fixing:
@@ -52,7 +52,7 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
         validations = _validations(paths) if fixed else validations
     findings = [
         finding
-        for validation in with_progress(validations, "trying contracts")
+        for validation in with_progress(validations, "checking contracts")
         for finding in (*validation.diagnostics, *_more(validation))
     ]
     findings = list(dict.fromkeys(findings))
@@ -64,7 +64,7 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
         others = len(findings) - errors
         counts = ((number, "skill"), (errors, "error"), (others, "other finding"))
         counted = ", ".join(f"{amount:,} {noun}{'' if amount == 1 else 's'}" for amount, noun in counts)
-        out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skill was found'}[/]")
+        out.print(f"[{'red' if errors else 'green'}]{counted if number else 'No skills found'}[/]")
 
     if report:
         click.echo(writable(_report(report, findings)))
@@ -97,7 +97,7 @@ def _is_missing(validation: Validation) -> bool:
 
 
 def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str, Any]]:
-    """Mend what can be, say what was done on stderr, and return it."""
+    """Fix what can be fixed, report it on stderr, and return it."""
     from skillruntime.catalog import fix_skill
 
     fixed = []
@@ -118,7 +118,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
 
 def _more(validation: Validation) -> list[Diagnostic]:
-    """Return what only shows when a skill is activated: versions that disagree, and migrations that fail when tried."""
+    """Return the findings that need an activated skill: versions that disagree, and migrations that fail when tried."""
     from skillruntime.catalog import Skill, SkillMetadata
 
     name = os.path.basename(os.path.dirname(validation.path))  # noqa: PTH119, PTH120
@@ -134,7 +134,7 @@ def _more(validation: Validation) -> list[Diagnostic]:
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:
-    """Return what does not come out right when the skill's migrations are tried on arguments of the old versions."""
+    """Return the findings from trying the skill's migrations on arguments of the old versions."""
     from skillruntime.compatibility import migration_diagnostics  # only where there are migrations to try
 
     found = []
@@ -147,7 +147,7 @@ def _migrations(skill: Skill) -> list[Diagnostic]:
 
 
 def _report(form: str, findings: Sequence[Diagnostic]) -> str:
-    """Return *findings* as another program takes them, their paths relative to the current directory."""
+    """Return *findings* as a GitHub or SARIF report, their paths relative to the current directory."""
     from skillruntime._version import __version__
     from skillruntime.catalog import to_github, to_sarif
 

@@ -1,53 +1,85 @@
-"""The model's raw text to arguments: slips of syntax are mended and named, what was cut off is refused.
+"""Parse the raw text that a model wrote into arguments: malformed syntax is repaired and named, a cut text is refused.
 
-The law: a text is mended only where it can be read in one way. Nothing is completed, except the very last brace after
-a value that closed itself. Whatever is cut inside a string, key, number or literal, between the items of an array, or
-after a comma or colon, is a ``TruncatedInputError``, for nobody can know how it would have gone on.
+The law: a text is repaired only where it can be read in one way. Nothing is completed, except the last brace after a
+value that closed itself, and only where the caller says that the model stopped by itself. A text that is cut inside a
+string, key, number or literal, between the items of an array, or after a comma or colon is a ``TruncatedInputError``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from skillruntime.contract.lenient_json import Reader, UnreadableError, literal, unique_members
+from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.lenient_json import LenientParser, UnreadableError, literal, unescaped, unique_members
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = ["Parsed", "cut_off", "parse_arguments", "parse_container"]
+__all__ = ["FINISHED", "Parsed", "cut_off", "parse_arguments", "parse_container", "split_calls"]
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
+FINISHED = frozenset(
+    {
+        *("stop", "tool_calls", "function_call"),  # OpenAI, and the many servers that speak its protocol
+        *("end_turn", "tool_use"),  # Anthropic; its `stop_sequence` may end a text anywhere
+        "STOP",  # Gemini
+        *("COMPLETE", "TOOL_CALL"),  # Cohere
+        "eos",  # Hugging Face's text generation server: `eos_token` is left out, for it also ends what was cut
+    }
+)
+"""The finish reasons by which a provider says that the model stopped by itself, as each writes it."""
 CUT_OFF_REASONS = frozenset(
     {
         *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
         *("content_filter", "safety"),
     }
 )
-"""What providers call it, in small letters, when a model did not stop by itself."""
+"""The finish reasons, in small letters, by which a provider says that the model was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a text says, and the rules by which its syntax was mended, in the order they were needed."""
+    """The value that a text writes, and the rules by which its syntax was repaired, in the order they were needed."""
 
     value: Any
-    mends: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How a text is read: decimals kept as they are written, an open object closed, the parameters' *names*."""
+
+    literals: bool = True
+    may_close: bool = False
+    names: Container[str] = ()
+    encoded: int = 0
+
+    def deeper(self) -> _Options:
+        """Return the options for a text inside a text."""
+        return replace(self, literals=True, encoded=self.encoded + 1)
 
 
 def parse_arguments(
-    text: str, *, finish_reason: str | None = None, literals: bool = False, quoting: bool = True
+    text: str,
+    *,
+    finish_reason: str | None = None,
+    literals: bool = False,
+    quoting: bool = True,
+    names: Container[str] = (),
 ) -> Parsed:
-    """Return the JSON value that *text* says; empty text is an empty object.
+    """Return the JSON value that *text* writes; an empty text is an empty object.
 
-    *finish_reason* is what the provider said of why the model stopped. With *literals*, a number that a float would
-    not remember as it was written is a ``Decimal``, which remembers, so that ``1.50`` can become the text ``"1.50"``.
-    Without *quoting*, no error shows any of the text: it may hold a secret.
+    *finish_reason* is the provider's word for why the model stopped: a missing last brace is added only if it is one of
+    ``FINISHED``. With *literals*, a number that a float would not keep as it was written is a ``Decimal``, which does,
+    so that ``1.50`` can become the text ``"1.50"``. Without *quoting*, no error quotes the text: it may hold a secret.
+    *names* are the declared parameters: a value given to one of them beside the object is refused, not ignored.
 
     >>> parse_arguments('{"a": 1,}')
-    Parsed(value={'a': 1}, mends=('trailing-comma',))
+    Parsed(value={'a': 1}, rules=('trailing-comma',))
     >>> parse_arguments('{"city": "New Yo')
     Traceback (most recent call last):
     skillruntime.errors.TruncatedInputError: The arguments end inside a string
@@ -59,7 +91,7 @@ def parse_arguments(
     if finish_reason is not None and finish_reason.lower() in CUT_OFF_REASONS:
         _fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
     try:
-        parsed = _parse(text, literals=literals, encoded=0)
+        parsed = _parse(text, _Options(literals, finish_reason in FINISHED, names))
         if "\\u" in text or not text.isascii():
             _check_unicode(parsed.value)
     except UnreadableError as error:
@@ -68,10 +100,10 @@ def parse_arguments(
 
 
 def parse_container(text: str) -> Parsed | None:
-    """Return the array or object that *text* writes in JSON or as a Python literal; ``None`` if it writes none.
+    """Return the array or object that *text* writes in JSON or as a Python literal; ``None`` if it writes neither.
 
     >>> parse_container("['a', 'b']")
-    Parsed(value=['a', 'b'], mends=('single-quotes',))
+    Parsed(value=['a', 'b'], rules=('single-quotes',))
     >>> parse_container("[1, 2") is None
     True
     """
@@ -80,12 +112,50 @@ def parse_container(text: str) -> Parsed | None:
         if inner is None:
             break
         text = inner
-    fenced = _inside_fence(text.strip())
-    text = (text if fenced is None else fenced).strip()
-    if len(text) < 2 or text[0] + text[-1] not in ("[]", "{}", "()"):
-        return None
-    parsed = _parse_container(text)
-    return None if parsed is None or find_fault(parsed.value) else parsed
+    found: list[Parsed] = []
+    for inside in _without_fence(text.strip()):
+        inside = inside.strip()
+        if len(inside) >= 2 and inside[0] + inside[-1] in ("[]", "{}", "()"):
+            parsed = _parse_container(inside)
+            if parsed is not None and not find_fault(parsed.value):
+                found.append(parsed)
+    return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
+
+
+def split_calls(text: str) -> list[dict[str, Any]]:
+    """Return the objects that *text* writes one after the other, for a host that takes several calls apart.
+
+    `Contract.accept` refuses such a text, because one of the calls would be lost; each object that is returned here can
+    be given to it. What separates them may be commas, the brackets of an array, line ends and marks of tool calls.
+
+    >>> split_calls('[TOOL_CALLS] [{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"n": 1}}]')
+    [{'name': 'a', 'arguments': {}}, {'name': 'b', 'arguments': {'n': 1}}]
+    >>> split_calls('{"city": "Paris"}\\n{"city": "Rome"}')
+    [{'city': 'Paris'}, {'city': 'Rome'}]
+
+    Raises:
+        TruncatedInputError: the last object is cut off.
+        SkillInputError: there is no object, or something else stands between two of them.
+    """
+    calls: list[dict[str, Any]] = []
+    position = 0
+    try:
+        while (start := text.find("{", position)) >= 0:
+            between = _CALL_MARK.sub("", text[position:start]).strip(" \t\r\n,;[`")
+            if calls and between:
+                raise UnreadableError("between two objects there is {}", between)
+            parser = LenientParser(text, start)
+            calls.append(parser.object(0))
+            position = parser.position
+        if not calls:
+            raise UnreadableError("it is {}", text[:200])
+    except UnreadableError as error:
+        _fail(error, True)
+    return calls
+
+
+_CALL_MARK = re.compile(r"\[/?[^\W\d][\w -]*\]|</?[\w:.-]+>|```\w*")
+"""What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, a fence."""
 
 
 def _parse_container(text: str) -> Parsed | None:
@@ -94,24 +164,29 @@ def _parse_container(text: str) -> Parsed | None:
         return Parsed(value) if isinstance(value, dict | list) else None
     except (ValueError, RecursionError, UnreadableError):
         pass
-    reader = Reader(text)
+    parser = LenientParser(text)
     try:
-        value = reader.value(0)
-        reader.space()
+        value = parser.value(0)
+        parser.space()
     except UnreadableError:
         return None
-    if reader.position != len(text) or "unclosed-object" in reader.mends:
-        return None
-    return Parsed(value, tuple(reader.mends))
+    return Parsed(value, tuple(parser.rules)) if parser.position == len(text) else None
 
 
-def _inside_fence(text: str) -> str | None:
-    """Return what stands between the two ends of a Markdown fence, or of Python's triple quotes; ``None`` if none."""
-    for mark in ("```", "~~~", '"""', "'''"):
+def _without_fence(text: str) -> list[str]:
+    """Return what *text* writes inside a Markdown fence or inside quotes that JSON does not have, else *text* itself.
+
+    A fence holds its text as it is. Whether a backslash inside Python's triple quotes or inside backticks escapes the
+    next character cannot be known, so there the text is returned both ways if it holds one.
+    """
+    for mark in ("```", "~~~", '"""', "'''", "`"):
         if text.startswith(mark) and text.endswith(mark) and len(text) >= 2 * len(mark):
             inside = text[len(mark) : -len(mark)]
-            return _LANGUAGE.sub("", inside, count=1) if mark in ("```", "~~~") else inside
-    return None
+            if mark in ("```", "~~~"):
+                return [_LANGUAGE.sub("", inside, count=1)]
+            other = unescaped(inside) if "\\" in inside else None
+            return [inside] if other is None else [inside, other]
+    return [text]
 
 
 _LANGUAGE = re.compile(r"^[\w+-]*[ \t]*\r?\n?")
@@ -133,7 +208,7 @@ _LENIENT = json.JSONDecoder(strict=False)
 
 
 def cut_off(where: str) -> TruncatedInputError:
-    """Return the error of arguments that *where* says were cut off: ``end inside a string``."""
+    """Return the error of arguments that were cut off, as *where* says: ``end inside a string``."""
     return TruncatedInputError(
         f"The arguments {where}",
         suggested_action="Send the whole call again as one complete JSON object; shorten long values if needed",
@@ -146,32 +221,32 @@ def _fail(error: UnreadableError, quoting: bool) -> NoReturn:
         raise cut_off(message) from None
     raise SkillInputError(
         f"The arguments are not one JSON object: {message}",
-        suggested_action="Send the arguments again as exactly one JSON object",
+        suggested_action=error.action or "Send the arguments again as exactly one JSON object",
     ) from None
 
 
-def _parse(text: str, *, literals: bool, encoded: int) -> Parsed:
+def _parse(text: str, options: _Options) -> Parsed:
     if len(text) > MAX_CHARACTERS:
         raise UnreadableError(f"the text has {len(text)} characters, more than {MAX_CHARACTERS}")
     text = text.removeprefix("\ufeff").strip()
     if text in ("", "null", "None"):
         return Parsed({}, ("empty-text",))
-    mends: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     try:
-        value = _decode(text, literals=literals)
+        value = _decode(text, literals=options.literals)
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
     except ValueError as error:
         if "digits" in str(error):
             raise UnreadableError("a number has thousands of digits") from None
-        value, mends = _mend(text, encoded)
-    if isinstance(value, str) and encoded < MAX_ENCODED:
-        inner = _parse(value, literals=literals, encoded=encoded + 1)
-        return Parsed(inner.value, (*mends, "double-encoding", *inner.mends))
+        value, rules = _repaired(text, options)
+    if isinstance(value, str) and options.encoded < MAX_ENCODED:
+        inner = _parse(value, options.deeper())
+        return Parsed(inner.value, (*rules, "double-encoding", *inner.rules))
     if not isinstance(value, dict | list):
         kind = {str: "a string", bool: "a boolean"}.get(type(value), "a number")
         raise UnreadableError(f"it is {kind}")
-    return Parsed(value, mends)
+    return Parsed(value, rules)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -189,64 +264,187 @@ def _decode(text: str, *, literals: bool) -> Any:
 def _check_unicode(value: Any) -> None:
     try:
         if not is_unicode(value):
-            raise UnreadableError("a text holds half of a surrogate pair, which is no Unicode character")
+            raise UnreadableError("a string holds half of a surrogate pair, which is not a Unicode character")
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
 
 
 _FRAGMENT = re.compile(r"""["']\s*:?$|["'\d\]}]\s*,$""")
 _MARK = re.compile(r"\[/?[^\W\d][\w -]*\]")
-"""A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: no array, for no JSON is written so."""
+"""A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so."""
 _OPERATOR = re.compile(r"""[-+*/%|&=?(\["']|\.\S""")
 
 
-def _mend(text: str, encoded: int) -> tuple[Any, tuple[str, ...]]:
-    """Read *text* as JSON with slips: one object, a fence or prose around it, and the syntax of its neighbours."""
-    fenced = _inside_fence(text)
-    if fenced is not None and fenced.strip()[:1] in tuple("{[\"'"):
-        if encoded > MAX_ENCODED:
+def _repaired(text: str, options: _Options) -> tuple[Any, tuple[str, ...]]:
+    """Parse *text*, which is not JSON: inside a fence or quotes, between sentences, or with malformed syntax."""
+    inside = _without_fence(text)
+    if inside != [text] and inside[0].strip()[:1] in tuple("{[\"'"):
+        if options.encoded > MAX_ENCODED:
             raise UnreadableError("there are fences within fences")
-        inner = _parse(fenced, literals=True, encoded=encoded + 1)
-        return inner.value, ("markdown-fence", *inner.mends)
-    escaped = _encoded(text) if encoded < MAX_ENCODED else None
+        inner = _only_one(inside, options.deeper())
+        return inner.value, ("markdown-fence", *inner.rules)
+    escaped = _encoded(text) if options.encoded < MAX_ENCODED else None
     if escaped is not None:
-        inner = _parse(escaped, literals=True, encoded=encoded + 1)
-        return inner.value, ("double-encoding", *inner.mends)
-    if text[0] in "[\"'" and not text.startswith("'''") and not _MARK.match(text):
-        reader = Reader(text)
-        value = reader.value(0)
-        reader.space()
-        if reader.position == len(text):
-            return value, tuple(reader.mends)
-        raise UnreadableError("after it stands {}", reader.rest())
+        inner = _parse(escaped, options.deeper())
+        return inner.value, ("double-encoding", *inner.rules)
+    mark = _MARK.match(text)
+    if text[0] in "[\"'" and not text.startswith("'''") and not mark:
+        parser = LenientParser(text, may_close=options.may_close)
+        value = parser.value(0)
+        parser.space()
+        if parser.position != len(text):
+            raise UnreadableError("after it comes {}", parser.rest())
+        if isinstance(value, str) and text[0] == "'":
+            value = _checked_quotes(text[1:-1], value)
+        return value, tuple(parser.rules)
+    if mark and text[mark.end() :].lstrip().startswith("["):
+        return _one_of_list(text[mark.end() :].lstrip())
     start = text.find("{")
     if start < 0:
         raise UnreadableError("it is {}", text[:200])
-    return _mend_object(text, start)
+    return _object_in(text, start, options)
 
 
-def _mend_object(text: str, start: int) -> tuple[Any, tuple[str, ...]]:
-    """Read the object that begins at *start*, and refuse what stands around it if it may belong to it."""
-    reader = Reader(text, start)
+def _only_one(texts: list[str], options: _Options) -> Parsed:
+    """Return what all of *texts* that can be parsed write, if it is the same.
+
+    Raises:
+        UnreadableError: none can be parsed, or they write different values.
+    """
+    found: list[Parsed] = []
+    failure: UnreadableError | None = None
+    for text in texts:
+        try:
+            found.append(_parse(text, options))
+        except UnreadableError as error:
+            failure = failure or error
+    if not found:
+        assert failure is not None
+        raise failure
+    if not all(is_same(each.value, found[0].value) for each in found):
+        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+    return found[0]
+
+
+def _checked_quotes(inside: str, value: str) -> str:
+    """Return *value*, what a Python string of *inside* holds, or *inside* where only that is strict JSON.
+
+    ``'{"path": "C:\\\\temp"}'`` is a path as JSON and holds a tab as Python: then neither is taken.
+    """
+    if "\\" not in inside:
+        return value
     try:
-        value, reader.position = _LITERAL_DECODER.raw_decode(text, start)
+        strict = _decode(inside, literals=True)
+    except (ValueError, RecursionError):
+        return value
+    if not isinstance(strict, dict | list):
+        return value
+    try:
+        other = _parse(value, _Options(encoded=MAX_ENCODED)).value
+    except UnreadableError:
+        return inside
+    if not is_same(strict, other):
+        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+    return inside
+
+
+def _one_of_list(text: str) -> tuple[Any, tuple[str, ...]]:
+    """Parse the array of calls that follows a mark, as ``[TOOL_CALLS] [{...}]``; it must hold one call."""
+    parser = LenientParser(text)
+    value = parser.value(0)
+    parser.space()
+    if _MARK.sub("", text[parser.position :]).strip():
+        raise UnreadableError("after it comes {}", parser.rest())
+    if len(value) > 1:
+        raise _several(len(value))
+    parser.note("text-around")
+    return value, tuple(parser.rules)
+
+
+def _several(count: int | None = None) -> UnreadableError:
+    number = "more than one" if count is None else str(count)
+    verb = "is" if count is None else "are"
+    return UnreadableError(
+        f"there {verb} {number} {'object' if count is None else 'calls'} in one text",
+        action="Send one call at a time, each as exactly one JSON object",
+    )
+
+
+def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str, ...]]:
+    """Parse the object that begins at *start*; refuse what is around it if it may belong to the arguments."""
+    parser = LenientParser(text, start, may_close=options.may_close)
+    try:
+        value, parser.position = _LITERAL_DECODER.raw_decode(text, start)
     except (ValueError, RecursionError, UnreadableError):
-        value = reader.value(0)
-    end = reader.position
-    reader.space()
-    before, after = text[:start].strip(), text[reader.position :].strip()
+        value = parser.value(0)
+    end = parser.position
+    parser.space()
+    before, after = text[:start].strip(), text[parser.position :].strip()
     if after and not after.strip("}] \t\r\n") and not before:
-        careful = Reader(text, start)
+        careful = LenientParser(text, start)
         careful.value(0)
         if not careful.left_object:
-            return value, (*reader.mends, "stray-bracket")
+            return value, (*parser.rules, "stray-bracket")
     if "{" in after:
-        raise UnreadableError("there is more than one object")
+        raise _several()
     left, right = _MARK.sub("", before), _MARK.sub("", after).lstrip()
     is_fragment = _FRAGMENT.search(left) or "[" in left or right[:1] in (",", ":") or set(right) & set("[]}")
     is_apart = text[end : end + 1].isspace()  # what follows at once in brackets is an index, not a mark
-    if is_fragment or ("\n" not in text[end : reader.position] and _OPERATOR.match(right if is_apart else after)):
-        raise UnreadableError("around the object stands {}", before[-100:] + " " + after[:100])
+    if is_fragment or ("\n" not in text[end : parser.position] and _OPERATOR.match(right if is_apart else after)):
+        raise UnreadableError("around the object there is {}", before[-100:] + " " + after[:100])
     if before or after:
-        reader.mended("markdown-fence" if "```" in before and "```" in after else "text-around")
-    return value, tuple(reader.mends)
+        _check_beside(before, text[end:].strip(), value, options.names)
+        parser.note("markdown-fence" if "```" in before and "```" in after else "text-around")
+    return value, tuple(parser.rules)
+
+
+_NEGATION = re.compile(
+    r"\b(?:not|never|avoid|instead\s+of|rather\s+than|nicht|kein\w*|jamais|ne\s.*\bpas|nunca)\b|n['\u2019]t\b"
+    "|\u4e0d\u8981|\u4e0d\u5e94|\u5225|\u522b|\u52ff",  # Chinese: do not, should not
+    re.IGNORECASE | re.DOTALL,
+)
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f]")
+_VALUE = r"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\n,;<]*)"""
+_KEY = re.compile(rf"""(?P<mark>["'`])(?P<name>[^"'`\n]{{1,80}})(?P=mark)\s*[:=]\s*{_VALUE}""")
+_NAMED = re.compile(rf"""(?<![\w.-])(?P<name>[^\W\d][\w.-]{{0,80}})["'`*\]]{{0,3}}\s*[:=]\s*{_VALUE}""")
+_TAG = re.compile(r"""<[^<>]*?(?P<name>[^\W\d][\w.-]*)["']?\s*/?>\s*(?P<value>[^<]*)""")
+
+
+def _check_beside(before: str, after: str, value: Any, names: Container[str]) -> None:
+    """Refuse an object beside which the text says something else about its members, or says not to use it.
+
+    ``query: {...}`` introduces the object; ``"days": 5`` behind it is a member that would be lost.
+    """
+    if _NEGATION.search(_SENTENCE_END.split(before)[-1]):
+        raise UnreadableError("the text before the object says not to use it")
+    before = _CALL_MARK.sub(" ", before) if "<" not in before else before
+    for name, said in _members_beside(before, after, names):
+        if not any(_says(said, member) for member in _members(value, name)):
+            raise UnreadableError("beside the object there is {}", f"{name}: {said}")
+
+
+def _members_beside(before: str, after: str, names: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield each name with the value that the text beside the object gives it: a quoted name, or a declared one."""
+    for text in (before, after):
+        for pattern in (_KEY, _NAMED, _TAG):
+            for match in pattern.finditer(text):
+                said = match["value"].strip().strip("`").strip()
+                introduces = text is before and match.end() == len(text) and said in ("", "json", "JSON")
+                if said and not introduces and (pattern is _KEY or match["name"] in names):
+                    yield match["name"], said
+
+
+def _members(value: Any, name: str) -> Iterable[Any]:
+    """Yield each member *name* of *value* and of the objects in it."""
+    if isinstance(value, dict):
+        if name in value:
+            yield value[name]
+        for member in value.values():
+            yield from _members(member, name)
+
+
+def _says(said: str, member: Any) -> bool:
+    """Whether *said*, as prose writes it, is the value *member*."""
+    said = said.strip().rstrip(".").strip("\"'")
+    written = member if isinstance(member, str) else json.dumps(member, ensure_ascii=False, default=str)
+    return said.casefold() == written.strip().rstrip(".").casefold()

@@ -1,24 +1,28 @@
 """What a skill accepts and promises at one version: ``accept`` arguments, ``check`` output.
 
-The path of the arguments is fixed: raw text -> one JSON object -> which version was it written for -> mended to that
-version's shape -> migrated, along the chain -> mended to the current shape -> declared defaults. The steps share one
-secret, whose shape is in force, so they are not separable.
+The path of the arguments is fixed: raw text -> one JSON object -> which version was it written for -> coerced to that
+version's shape -> migrated, along the chain -> coerced to the current shape -> declared defaults. The steps share the
+knowledge of whose shape is in force, so they are not separable.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.arguments import Parsed, cut_off, parse_arguments
+from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, policy_named, without_decimals
+from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_plain_json
+from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 from skillruntime.errors import (
@@ -32,12 +36,10 @@ from skillruntime.errors import (
 
 __all__ = ["Accepted", "Contract"]
 
-CHAPTER_DIALECT = "https://json-schema.org/draft/2020-12"
-
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Arguments that fit, and what it took: the mends, the version they were written for, what to warn of."""
+    """Arguments that fit, and what it took: the repairs, the version they were written for, warnings."""
 
     arguments: dict[str, Any]
     repairs: tuple[Repair, ...] = ()
@@ -46,7 +48,7 @@ class Accepted:
 
 
 class Contract:
-    """The contract of one callable skill (contract chapter 31.6, and what DESIGN adds to it).
+    """The contract of one callable skill (section 31.6 of the contract document, and our additions).
 
     >>> contract = Contract.from_dict({
     ...     "version": "1.0.0",
@@ -61,7 +63,7 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_depth", "_shapes"),
+        *("policy", "_document", "_defaults", "_deprecated", "_depth", "_names", "_reserved", "_shapes"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
@@ -79,21 +81,21 @@ class Contract:
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
         self._defaults = Defaults.of(self.input)
-        self._depth = self.input.value_depth or MAX_DEPTH
+        self._depth = MAX_DEPTH
         properties = _declared(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         self.migrations = link(_read_migrations(document), Version.parse(self.version) if self.version else None)
-        self._shapes = tuple(self._shape(migration) for migration in self.migrations)
+        self._link_shapes()
 
     @classmethod
     def from_dict(cls, document: Any, *, name: str = "") -> Contract:
         """Return the contract that *document* writes, under *name* or else its own ``name`` or ``title``.
 
         Raises:
-            InvalidSkillError: it is no contract; ``details["faults"]`` lists all that is wrong.
+            InvalidSkillError: it is not a contract; ``details["faults"]`` lists all that is wrong.
         """
         if not isinstance(document, dict):
-            raise InvalidSkillError(f"a contract is a JSON object, got {type(document).__name__}")
+            raise InvalidSkillError(f"a contract must be a JSON object, got {type(document).__name__}")
         return cls(document, name=name)
 
     @classmethod
@@ -129,7 +131,7 @@ class Contract:
         """
         extended = copy.copy(self)
         extended.migrations = link((*self.migrations, migration), Version.parse(self.version) if self.version else None)
-        extended._shapes = tuple(extended._shape(each) for each in extended.migrations)
+        extended._link_shapes()
         return extended
 
     def accept(
@@ -145,37 +147,38 @@ class Contract:
 
         *raw* is a mapping, or the text a model wrote. *version* is the one it was written for, where that is known.
         *policy* is ``"strict"``, ``"safe"``, ``"lenient"`` or a ``Policy``; by default the contract's own, which is
-        safe. *finish_reason* is what the provider said of why the model stopped. A mapping that fits comes back
-        untouched: the same object, unless a default was filled in. What is no JSON (NaN, a set, a cycle, a number of
-        thousands of digits) is refused; half of a surrogate pair is looked for in a text, not in a mapping.
+        safe. *finish_reason* is the provider's word for why the model stopped: only where it says that the model
+        stopped by itself is a missing last brace added. A mapping that fits comes back untouched: the same object,
+        unless a default was filled in. A value that is not JSON (NaN, a set, a cycle, a number of thousands of digits)
+        is refused; half of a surrogate pair is looked for in a text, not in a mapping.
 
         Raises:
             SkillInputError: it does not fit; ``skill_errors`` has one error per offending parameter.
             TruncatedInputError: the text was cut off.
             UnsupportedVersionError: no migration covers *version*.
         """
-        if version is None and finish_reason is None:
-            parsed = parse_arguments(raw, quoting=not self.input.may_hold_secrets) if isinstance(raw, str) else None
+        if version is None and (finish_reason is None or finish_reason in FINISHED):
+            parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
             arguments = parsed.value if parsed else raw
-            if type(arguments) is dict and not (parsed and parsed.mends) and self._fits(arguments):
+            if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
                 return self._accepted(arguments, (), None, fill_defaults)
         return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
 
     def check(self, output: Any) -> None:
-        """Check that *output* is what the contract promises.
+        """Check that *output* fits the contract.
 
         Raises:
-            SkillOutputError: it is not; ``details["violations"]`` says where.
+            SkillOutputError: it does not; ``details["violations"]`` says where.
         """
         if self.output is None:
             return
-        fault = find_fault(output, self.output.value_depth or MAX_DEPTH)
+        fault = find_fault(output, MAX_DEPTH)
         if fault:
-            raise SkillOutputError(f"The skill returned what is no JSON: {fault}")
+            raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if not self.output.is_valid(output):
             errors = explain(self.output.violations(output), self.output)
             raise SkillOutputError(
-                "The skill returned what its contract does not promise: "
+                "The output of the skill does not fit its contract: "
                 + "; ".join(error.message for error in errors[:3]),
                 details={"violations": [{"message": error.message, **(error.details or {})} for error in errors]},
             )
@@ -211,12 +214,19 @@ class Contract:
                     schema[key] = {**around[key], **schema[key]}
         return Schema(schema, where=label)
 
+    def _link_shapes(self) -> None:
+        """Compile the shapes of older versions, and collect the names of all parameters, old and current."""
+        self._shapes = tuple(self._shape(migration) for migration in self.migrations)
+        old = [declared_properties(shape.document, [()]) for shape in self._shapes if shape is not None]
+        self._reserved = frozenset(name for names in old for name in names)
+        self._names = self._reserved | declared_properties(self.input.document, [()]).keys()
+
     def _shape(self, migration: Migration) -> Schema | None:
         """Compile the schema of the arguments that *migration* starts from, where it is known."""
         return None if migration.accepts is None else self._schema(migration.accepts, f"migration to {migration.to}")
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
-        """Whether *arguments* fit as they are. An engine may choke on what is no JSON: then they do not."""
+        """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
         if self.input.guarded and not is_plain_json(arguments, self._depth):
             return False
         try:
@@ -232,30 +242,52 @@ class Contract:
             used = sorted(self._deprecated & arguments.keys())
             warnings = tuple(f"the parameter {name!r} is deprecated" for name in used)
         if fill_defaults and self._defaults:
-            arguments = self._defaults.filled(arguments)
+            misspelt: list[tuple[str, str]] = []
+            arguments = self._defaults.filled(arguments, misspelt)
+            warnings += tuple(
+                f"{sent!r} is not declared; if {name!r} was meant, send it under that name (its default is not used)"
+                for sent, name in misspelt
+            )
         return Accepted(arguments, repairs, migrated_from, warnings)
+
+    def _parse(self, text: str, finish_reason: str | None, *, literals: bool) -> Parsed:
+        quoting = not self.input.may_hold_secrets
+        return parse_arguments(text, finish_reason=finish_reason, literals=literals, quoting=quoting, names=self._names)
 
     def _accept_slowly(
         self, raw: Any, version: str | None, fill_defaults: bool, policy: Policy, finish_reason: str | None
     ) -> Accepted:
-        secret = self.input.may_hold_secrets
-        parsed = _parse(raw, finish_reason, quoting=not secret)
+        parsed = self._parse_anything(raw, finish_reason)
         fault = find_fault(parsed.value, self._depth)
         if fault:
             raise SkillInputError(
-                f"The arguments are no JSON: {fault}", suggested_action="Send the arguments as one plain JSON object"
+                f"The arguments are not JSON: {fault}", suggested_action="Send the arguments as one plain JSON object"
             )
-        if not policy.mend and "unclosed-object" in parsed.mends:
+        if not policy.repair and "unclosed-object" in parsed.rules:
             raise cut_off("end inside an object")
-        if parsed.mends and not policy.mend and parsed.mends != ("empty-text",):
+        if parsed.rules and not policy.repair and parsed.rules != ("empty-text",):
             raise SkillInputError(
-                f"The arguments are not JSON: {', '.join(parsed.mends)}",
+                f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
         attempt = self._attempt(parsed.value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
-        repairs = _syntax_repairs(raw, parsed, secret) + attempt.coerced.repairs
+        repairs = _syntax_repairs(raw, parsed, self.input.may_hold_secrets) + attempt.coerced.repairs
         return self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+
+    def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
+        match raw:
+            case None:
+                return Parsed({}, ("empty-text",))
+            case str():
+                return self._parse(raw, finish_reason, literals=True)
+            case bytes() | bytearray():
+                try:
+                    return self._parse(bytes(raw).decode(), finish_reason, literals=True)
+                except UnicodeDecodeError as error:
+                    raise SkillInputError(f"The arguments are not UTF-8: {error.reason}") from None
+        parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
+        return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
 
     def _attempt(self, arguments: Any, version: str | None, policy: Policy) -> _Attempt:
         """Find out which version *arguments* were written for, and bring them to the current shape."""
@@ -267,25 +299,66 @@ class Contract:
         for index in newest_first:
             shape = self._shapes[index]
             if shape is not None and self._is_untouched(arguments, shape):
-                return self._along(arguments, index, policy)
+                return self._of_old_caller(arguments, index, policy)
         attempts: list[_Attempt] = []
         refusal: SkillInputError | None = None
-        for index in (None, *newest_first) if policy.mend else (None,):
-            if index is not None and self._shapes[index] is None:
+        for start in (None, *newest_first) if policy.repair else (None,):
+            if start is not None and self._shapes[start] is None:
                 continue
             try:
-                attempts.append(self._along(arguments, index, policy))
+                attempts.append(self._along(arguments, start, policy))
             except SkillInputError as error:
                 refusal = refusal or error
         if not attempts:
             assert refusal is not None
             raise refusal
-        if any(attempt.coerced.value != attempts[0].coerced.value for attempt in attempts[1:]):
-            raise SkillInputError(
-                "The arguments could be of this version or of an older one, and would come to different results",
-                suggested_action=f"Send them in the form of version {self.version}",
-            )
+        for attempt in attempts[1:]:
+            if not is_same(attempt.coerced.value, attempts[0].coerced.value):
+                raise self._unclear_version(attempts[0])
         return attempts[0]
+
+    def _of_old_caller(self, arguments: Any, index: int, policy: Policy) -> _Attempt:
+        """Bring *arguments*, which fit the shape before migration *index* as they are, to the current shape.
+
+        They are also read by the current shape. A container written in a string is the commonest error of current
+        callers: where the current shape needs no other repair and the old one says nothing about that string, it is
+        the container. Where the two readings differ otherwise, the call is refused.
+        """
+        old = self._along(arguments, index, policy)
+        try:
+            current = self._along(arguments, None, policy)
+        except SkillInputError:
+            return old
+        rules = {repair.rule for repair in current.coerced.repairs}
+        declared = _declared(self.input.document)
+        old_names = {name for name in self._reserved if name not in declared}
+        if rules & _UNCOUNTED or not old_names.isdisjoint(current.coerced.value):
+            return old
+        if is_same(without_decimals(current.coerced.value), without_decimals(old.coerced.value)):
+            return old
+        shape = self._shapes[index]
+        assert shape is not None
+        if rules == {"container-text"} and not any(
+            _describes_text(shape.document, parse_pointer(repair.path)) for repair in current.coerced.repairs
+        ):
+            return current
+        raise self._unclear_version(current)
+
+    def _unclear_version(self, current: _Attempt) -> SkillInputError:
+        """Return the error of arguments that an older version reads otherwise; it says how to send them."""
+        sent = next((each for each in current.coerced.repairs if each.rule not in _UNCOUNTED and each.path), None)
+        action = f"Send them in the form of version {self.version}, or state the version"
+        if sent is not None and not sent.secret and not self.input.may_hold_secrets:
+            value = without_decimals(sent.after)
+            written = json.dumps(value, ensure_ascii=False)
+            if len(written) <= 60 and sent.rule != "key-name":
+                action = (
+                    f"Send `{sent.path[1:]}` as the {_kind(value)} {written} ({self.version}), or state the version"
+                )
+        return SkillInputError(
+            "The arguments could be of this version or of an older one, with different results",
+            suggested_action=action,
+        )
 
     def _is_untouched(self, arguments: Any, shape: Schema) -> bool:
         return isinstance(arguments, dict) and shape.is_valid(arguments)
@@ -294,7 +367,7 @@ class Contract:
         try:
             version = Version.parse(stated)
         except ValueError as error:
-            raise UnsupportedVersionError(f"{stated!r} is no version: {error}") from None
+            raise UnsupportedVersionError(f"{stated!r} is not a version: {error}") from None
         covering = chain(self.migrations, version)
         if covering:
             start = self.migrations.index(covering[0])
@@ -317,16 +390,16 @@ class Contract:
             for migration in (first, *chain(self.migrations, first.to)):
                 shape = self._shapes[self.migrations.index(migration)]
                 if shape is not None:
-                    coerced = self._mended(value, shape, policy)
+                    coerced = self._coerced(value, shape, policy)
                     repairs += coerced.repairs
                     value = coerced.value
                 value = migration.apply(value)
-        coerced = self._mended(value, self.input, policy)
+        coerced = self._coerced(value, self.input, policy)
         source = None if start is None else str(self.migrations[start].source)
         return _Attempt(replace(coerced, repairs=repairs + coerced.repairs), source)
 
-    def _mended(self, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
-        coerced = coerce(arguments, shape, policy)
+    def _coerced(self, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
+        coerced = coerce(arguments, shape, policy, reserved=self._reserved)
         if not coerced.fits:
             raise SkillInputError("Input validation failed", skill_errors=explain(coerced.violations, shape))
         if not isinstance(coerced.value, dict):
@@ -342,26 +415,27 @@ class _Attempt:
     migrated_from: str | None = None
 
 
-def _parse(raw: Any, finish_reason: str | None, *, quoting: bool) -> Parsed:
-    match raw:
-        case None:
-            return Parsed({}, ("empty-text",))
-        case str():
-            return parse_arguments(raw, finish_reason=finish_reason, literals=True, quoting=quoting)
-        case bytes() | bytearray():
-            try:
-                text = bytes(raw).decode()
-            except UnicodeDecodeError as error:
-                raise SkillInputError(f"The arguments are not UTF-8: {error.reason}") from None
-            return parse_arguments(text, finish_reason=finish_reason, literals=True, quoting=quoting)
-    parse_arguments("", finish_reason=finish_reason)  # what was cut off is refused, in whatever form it comes
-    return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
+_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
+"""Rules of repair that leave out or make up something: a reading that needs them says nothing about its version."""
+
+
+def _describes_text(document: Any, path: tuple[str, ...]) -> bool:
+    """Whether an old shape says what the string at *path* holds, so that it is meant as a string."""
+    return any(
+        not {"format", "pattern", "contentMediaType", "enum", "const"}.isdisjoint(schema)
+        for schema in subschemas(document, path)
+    )
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return kinds.get(type(value), "value")
 
 
 def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:
     text = raw if isinstance(raw, str) else ""
     excerpt = text if len(text) <= 200 else text[:199] + "…"
-    return tuple(Repair("", rule, excerpt, None, secret) for rule in parsed.mends)
+    return tuple(Repair("", rule, excerpt, None, secret) for rule in parsed.rules)
 
 
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:

@@ -1,4 +1,4 @@
-"""Declared defaults: what stands in the arguments for a parameter that was left out."""
+"""Declared defaults: the values of parameters that a call leaves out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.contract.coercion.coercer import is_close
 from skillruntime.contract.coercion.subschemas import ABSENT, default_at, in_place, property_locations
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema
@@ -13,6 +14,7 @@ from skillruntime.contract.schema import Schema
 __all__ = ["Defaults"]
 
 MAX_DEPTH = 8
+MAX_COMPARED = 50
 _EACH_ALONE = frozenset(
     {
         *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
@@ -24,8 +26,12 @@ _EACH_ALONE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The defaults of one object: plain ones, ones to copy, and the levels of the members that are there."""
+    """The defaults of one object: plain ones, ones to copy, and the levels of the members that are there.
 
+    ``names`` are its declared properties where it may hold others, else ``None``.
+    """
+
+    names: frozenset[str] | None
     plain: dict[str, Any]
     copied: dict[str, Any]
     members: dict[str, _Level]
@@ -38,8 +44,9 @@ class _Level:
 class Defaults:
     """The defaults of one schema, ready to fill in; false if it declares none.
 
-    A default that the schema itself would refuse is none: so ``"default": null`` of a parameter that is not nullable.
-    An object that is absent is not made up; where it is there, its own defaults are filled in.
+    A default that the schema itself would refuse does not count: so ``"default": null`` of a parameter that is not
+    nullable. An object that is absent is not made up; where it is there, its own defaults are filled in. Beside an
+    undeclared key that is like the name of an absent parameter, its default is not filled in: ``{"limt": 5}``.
     """
 
     __slots__ = ("_independent", "_root", "_schema", "_simple")
@@ -58,39 +65,47 @@ class Defaults:
     def __bool__(self) -> bool:
         return bool(self._root)
 
-    def filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def filled(self, arguments: dict[str, Any], misspelt: list[tuple[str, str]] | None = None) -> dict[str, Any]:
         """Return *arguments*, which fit, with the defaults filled in; the same object if none is missing.
 
-        >>> schema = Schema({"properties": {"n": {"default": 5}}})
-        >>> Defaults.of(schema).filled({"m": 1})
-        {'m': 1, 'n': 5}
+        *misspelt* receives each undeclared key with the parameter that it may mean, whose default was left out.
+
+        >>> schema = Schema({"properties": {"limit": {"default": 5}}})
+        >>> Defaults.of(schema).filled({"m": 1}), Defaults.of(schema).filled({"limt": 1})
+        ({'m': 1, 'limit': 5}, {'limt': 1})
         """
-        if self._simple:
-            if self._root.plain.keys() <= arguments.keys():
+        root = self._root
+        if self._simple and (root.names is None or arguments.keys() <= root.names):
+            if root.plain.keys() <= arguments.keys():
                 return arguments
-            filled = {**arguments, **self._root.plain, **arguments}
+            filled = {**arguments, **root.plain, **arguments}
             if self._independent:
-                return filled  # each default fits its property, and nothing else looks at it
+                return filled  # each default fits its property, and no other keyword depends on it
         else:
-            filled = _fill(arguments, self._root)
+            filled = _fill(arguments, root, [] if misspelt is None else misspelt)
             if filled is arguments:
                 return arguments
         return filled if self._schema.is_valid(filled) else arguments
 
 
-def _fill(value: dict[str, Any], level: _Level) -> dict[str, Any]:
+def _fill(value: dict[str, Any], level: _Level, misspelt: list[tuple[str, str]]) -> dict[str, Any]:
     added = {name: default for name, default in level.plain.items() if name not in value}
     added |= {name: copy.deepcopy(default) for name, default in level.copied.items() if name not in value}
+    if added and level.names is not None:
+        for key in [key for key in value if key not in level.names][:MAX_COMPARED]:
+            for name in [name for name in added if is_close(key, name)]:
+                misspelt.append((key, name))
+                del added[name]
     for name, below in level.members.items():
         member = value.get(name)
         if isinstance(member, dict):
-            filled = _fill(member, below)
+            filled = _fill(member, below, misspelt)
             if filled is not member:
                 added[name] = filled
     for name, below in level.items.items():
         items = value.get(name)
         if isinstance(items, list):
-            inside = [_fill(item, below) if isinstance(item, dict) else item for item in items]
+            inside = [_fill(item, below, misspelt) if isinstance(item, dict) else item for item in items]
             if any(new is not old for new, old in zip(inside, items, strict=True)):
                 added[name] = inside
     return value | added if added else value
@@ -102,7 +117,8 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
     members: dict[str, _Level] = {}
     items: dict[str, _Level] = {}
     document = schema.document
-    for name, places in property_locations(document, [location], choices=False).items():
+    properties = property_locations(document, [location], choices=False)
+    for name, places in properties.items():
         default = default_at(document, places)
         if default is not ABSENT and all(schema.fits(default, place) for place in places):
             (copied if isinstance(default, dict | list) else plain)[name] = default
@@ -116,4 +132,7 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
                     if below:
                         items[name] = below
                     break
-    return _Level(plain, copied, members, items)
+    is_closed = any(
+        each.get("additionalProperties") is False for _, each in in_place(document, [location], choices=False)
+    )
+    return _Level(None if is_closed else frozenset(properties), plain, copied, members, items)

@@ -1,7 +1,7 @@
-"""Reads one value of JSON as its neighbours write it: comments, other quotes, Python literals, trailing commas.
+"""Parse JSON as models and neighbouring languages write it: comments, other quotes, Python literals, trailing commas.
 
-The law: it reads what can be read in one way only. It never completes anything but the last brace of an object whose
-last value closed itself.
+The law: it parses only what can be read in one way. It never completes anything but the last brace of an object whose
+last value closed itself, and that only where it is asked to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_DEPTH
 
-__all__ = ["Reader", "UnreadableError", "literal", "quote", "unique_members"]
+__all__ = ["LenientParser", "UnreadableError", "literal", "quote", "unescaped", "unique_members"]
 
 _SPACE = re.compile(r"\s+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -41,38 +41,43 @@ _SEPARATORS = frozenset(" \t\r\n,:]})/#") | _WIDE.keys()
 
 
 class UnreadableError(Exception):
-    """The text cannot be read: why, and whether because it ends too early.
+    """The text cannot be parsed: why, what to do instead, and whether because it ends too early (*cut*).
 
-    ``{}`` in *message* stands for what *stands* there, quoted; ``unquoted`` is the message without it.
+    ``{}`` in *message* is replaced by *found*, quoted; ``unquoted`` is the message without it.
     """
 
-    def __init__(self, message: str, stands: str | None = None, *, cut: bool = False) -> None:
-        super().__init__(message if stands is None else message.replace("{}", quote(stands)))
-        self.unquoted = message if stands is None else message.replace("{}", "other text")
-        self.cut = cut
+    def __init__(self, message: str, found: str | None = None, *, cut: bool = False, action: str | None = None) -> None:
+        super().__init__(message if found is None else message.replace("{}", quote(found)))
+        self.unquoted = message if found is None else message.replace("{}", "other text")
+        self.cut, self.action = cut, action
 
 
-class Reader:
-    """Reads one value of JSON, or of JSON as its neighbours write it: comments, Python literals, trailing commas."""
+class LenientParser:
+    """A parser of one JSON value at *position*, which notes each rule by which it departs from JSON.
 
-    def __init__(self, text: str, position: int = 0) -> None:
+    With *may_close*, an outermost object that the text does not close is closed.
+    """
+
+    def __init__(self, text: str, position: int = 0, *, may_close: bool = False) -> None:
         self.text = text
         self.position = position
-        self.mends: dict[str, None] = {}
+        self.may_close = may_close
+        self.rules: dict[str, None] = {}
         self.left_object = False
         """Whether an object closed and its parent went on, so that a brace too many could be that one."""
 
-    def mended(self, rule: str) -> None:
-        self.mends[rule] = None
+    def note(self, rule: str) -> None:
+        """Record that *rule* was needed."""
+        self.rules[rule] = None
 
     def space(self) -> None:
-        """Pass over white space and comments."""
+        """Skip white space and comments."""
         while self.text[self.position : self.position + 1] not in _SOLID:
             if match := _SPACE.match(self.text, self.position):
                 self.position = match.end()
             elif match := _COMMENT.match(self.text, self.position):
                 self.position = match.end()
-                self.mended("comment")
+                self.note("comment")
             elif self.text.startswith("/*", self.position):
                 raise UnreadableError("end inside a comment", cut=True)
             else:
@@ -86,22 +91,22 @@ class Reader:
         return self.text[self.position]
 
     def is_wide(self, mark: str) -> bool:
-        """Whether a colon or comma of full width stands here, as Chinese and Japanese are typed, for the plain one."""
+        """Whether the next character is *mark* in full width, as it is typed among Chinese and Japanese."""
         found = _WIDE.get(self.text[self.position]) == mark
         if found:
-            self.mended("full-width-punctuation")
+            self.note("full-width-punctuation")
         return found
 
     def value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
-        match self.peek("where a value should stand"):
+        match self.peek("where a value is expected"):
             case "{":
                 return self.object(depth)
             case "[":
                 return self.array(depth, "]")
             case "(":
-                self.mended("python-literal")
+                self.note("python-literal")
                 return self.array(depth, ")")
             case '"' | "'" | "\u201c" | "\u2018":
                 return self.string()
@@ -115,30 +120,27 @@ class Reader:
             character = self.peek("inside an object" if depth or not pairs else "after a comma")
             if character == "}":
                 if pairs:
-                    self.mended("trailing-comma")
+                    self.note("trailing-comma")
                 break
             key = self.string() if character in _PLAIN else self.bare_key()
             if self.peek("after a key") != ":" and not self.is_wide(":"):
-                raise UnreadableError("a colon should stand where {} stands", self.rest())
+                raise UnreadableError("expected a colon, got {}", self.rest())
             self.position += 1
             value = self.value(depth + 1)
             pairs.append((key, value))
             self.space()
-            if self.position >= len(self.text) and depth == 0 and self.closed_itself(value):
-                self.mended("unclosed-object")
+            if self.position >= len(self.text) and depth == 0 and self.may_close and _closed_itself(value):
+                self.note("unclosed-object")
                 return unique_members(pairs)
             character = self.peek("inside an object")
             if character == "}":
                 break
             if character != "," and not self.is_wide(","):
-                raise UnreadableError("a comma should stand where {} stands", self.rest())
+                raise UnreadableError("expected a comma, got {}", self.rest())
             self.left_object = self.left_object or isinstance(value, dict)
             self.position += 1
         self.position += 1
         return unique_members(pairs)
-
-    def closed_itself(self, value: Any) -> bool:
-        return value is None or isinstance(value, str | bool | list | dict)
 
     def array(self, depth: int, closing: str) -> list[Any]:
         self.position += 1
@@ -147,7 +149,7 @@ class Reader:
         while True:
             if self.peek("between the items of an array") == closing:
                 if comma and closing == "]":
-                    self.mended("trailing-comma")
+                    self.note("trailing-comma")
                 break
             items.append(self.value(depth + 1))
             character = self.peek("between the items of an array")
@@ -155,7 +157,7 @@ class Reader:
             if comma:
                 self.position += 1
             elif character != closing:
-                raise UnreadableError("a comma should stand where {} stands", self.rest())
+                raise UnreadableError("expected a comma, got {}", self.rest())
             elif closing == ")" and len(items) == 1:
                 raise UnreadableError("a value in parentheses is an expression")
         self.position += 1
@@ -167,16 +169,16 @@ class Reader:
         if match and match.end() == len(self.text):
             raise UnreadableError("end inside a key", cut=True)
         if match is None or match[0] in _LITERALS:
-            raise UnreadableError("a key in quotes should stand where {} stands", self.rest())
+            raise UnreadableError("expected a key in quotes, got {}", self.rest())
         self.position = match.end()
-        self.mended("unquoted-key")
+        self.note("unquoted-key")
         return match[0]
 
     def string(self) -> str:
         mark = self.text[self.position]
         closing = _CLOSING.get(mark, mark)
         if mark != '"':
-            self.mended("single-quotes" if mark == "'" else "typographic-quotes")
+            self.note("single-quotes" if mark == "'" else "typographic-quotes")
         self.position += 1
         parts: list[str] = []
         while True:
@@ -189,16 +191,16 @@ class Reader:
             self.position += 1
             if character == closing:
                 break
-            if closing != mark:  # whether a backslash in them escapes anything, nobody can know
-                raise UnreadableError("inside typographic quotes stands {}", character + self.rest())
+            if closing != mark:  # whether a backslash in them escapes anything cannot be known
+                raise UnreadableError("inside typographic quotes there is {}", character + self.rest())
             if character == "\\":
                 parts.append(self.escape(mark))
             else:
-                self.mended("control-character")
+                self.note("control-character")
                 parts.append(character)
         following = self.text[self.position : self.position + 1]
         if following and following not in _SEPARATORS:
-            raise UnreadableError("after a string stands {}", self.rest())
+            raise UnreadableError("after a string comes {}", self.rest())
         return self.paired("".join(parts))
 
     def escape(self, mark: str) -> str:
@@ -208,7 +210,7 @@ class Reader:
         self.position += 1
         if character in _ESCAPES:
             if character == "'" and mark == '"':
-                self.mended("escaped-quote")
+                self.note("escaped-quote")
             return _ESCAPES[character]
         if character == "u" or (character in _HEXADECIMAL and mark == "'"):
             digits = self.text[self.position : self.position + _HEXADECIMAL[character]]
@@ -219,7 +221,7 @@ class Reader:
                 return chr(int(digits, 16))
             except (ValueError, OverflowError):
                 pass
-        raise UnreadableError(f"the escape \\{character} is none that JSON knows")
+        raise UnreadableError(f"\\{character} is not an escape of JSON")
 
     def paired(self, text: str) -> str:
         """Join the two halves that an escaped character beyond U+FFFF is written as."""
@@ -235,20 +237,20 @@ class Reader:
             if _UNFINISHED_NUMBER.fullmatch(self.text, self.position):
                 raise UnreadableError("end in a number, which may not be whole", cut=True)
             if self.text[self.position] not in _SEPARATORS or _DIVISION.match(self.text, self.position):
-                raise UnreadableError("after a number stands {}; an expression is not computed", self.rest())
+                raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
             return self.number(match[0])
         if match := _WORD.match(self.text, self.position):
             word = match[0]
             if word in _LITERALS:
                 self.position = match.end()
                 if word[0].isupper():
-                    self.mended("python-literal")
+                    self.note("python-literal")
                 return _LITERALS[word]
             if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
                 raise UnreadableError("end inside a literal", cut=True)
         if self.text[self.position :] in ("-", "+"):
             raise UnreadableError("end in a number, which may not be whole", cut=True)
-        raise UnreadableError("a value should stand where {} stands", self.rest())
+        raise UnreadableError("expected a value, got {}", self.rest())
 
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
@@ -262,22 +264,42 @@ class Reader:
         return self.text[self.position : self.position + 200]
 
 
+def _closed_itself(value: Any) -> bool:
+    """Whether *value* ended with a mark of its own: a number may go on, and ``Paris}"`` may hold the brace itself."""
+    if isinstance(value, str):
+        return not value.endswith(("}", "]"))
+    return value is None or isinstance(value, bool | list | dict)
+
+
+def unescaped(text: str) -> str | None:
+    """Return *text* with its escapes resolved, as in a string of JSON or Python; ``None`` if one is not an escape.
+
+    >>> unescaped("say \\\\x41"), unescaped("C:\\\\qux") is None
+    ('say A', True)
+    """
+    parser = LenientParser("'" + re.sub(r"(?<!\\)((?:\\\\)*)'", r"\1\'", text) + "'")
+    try:
+        return parser.string()
+    except UnreadableError:
+        return None
+
+
 def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object; a key that stands there twice must say the same twice.
+    """Return the members of an object.
 
     Raises:
-        UnreadableError: it does not.
+        UnreadableError: a key is there twice, with different values.
     """
     members = dict(pairs)
     if len(members) != len(pairs):
         for key, value in pairs:
             if not is_same(members[key], value):
-                raise UnreadableError(f"the key {quote(key)} stands there twice, with different values")
+                raise UnreadableError(f"the key {quote(key)} is there twice, with different values")
     return members
 
 
 def literal(text: str) -> float | Decimal:
-    """Return the number *text* writes; one that a float would not remember as it was written stays a decimal."""
+    """Return the number *text* writes; one that a float would not keep as it was written is a decimal."""
     number = float(text)
     return number if repr(number) == text and not number.is_integer() else Decimal(text)
 

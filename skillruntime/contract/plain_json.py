@@ -1,4 +1,4 @@
-"""What is JSON and what is not: a host may hand over anything, and an engine may choke on it."""
+"""Tell JSON values from others: a host may pass anything, and an engine may raise on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_BITS = 14_000
 
 
 def is_plain_json(value: Any, depth: int = MAX_DEPTH) -> bool:
-    """Whether *value* holds nothing but JSON, at most *depth* levels deep: a quick look, without saying what else.
+    """Whether *value* holds nothing but JSON, at most *depth* levels deep.
 
     >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
     (True, False)
@@ -39,7 +39,7 @@ def is_plain_json(value: Any, depth: int = MAX_DEPTH) -> bool:
 
 
 def is_unicode(value: Any) -> bool:
-    """Whether no text in *value*, which is JSON, holds half of a surrogate pair, which is no character of Unicode.
+    """Whether no text in *value*, which is JSON, holds half of a surrogate pair, which is not a Unicode character.
 
     >>> is_unicode({"a": ["\N{GRINNING FACE}"]}), is_unicode({"a": ["\\ud83d"]})
     (True, False)
@@ -53,7 +53,7 @@ def is_unicode(value: Any) -> bool:
 
 
 def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | None:
-    """Return a sentence on the first thing in *value* that is no JSON, or ``None``.
+    """Return a phrase about the first part of *value* that is not JSON, or ``None``.
 
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
@@ -72,7 +72,7 @@ def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | Non
         case dict():
             for key, member in value.items():
                 if not isinstance(key, str):
-                    return f"the key {key!r}, which is no text, at {_where(path)}"
+                    return f"the key {key!r}, which is not a string, at {_where(path)}"
                 if not key.isascii() and not is_unicode(key):
                     return f"half of a surrogate pair in a key at {_where(path)}"
                 fault = find_fault(member, depth, (*path, key))

@@ -1,29 +1,54 @@
-"""The standard envelope: what every call answers, whatever happened (contract chapter 31.4)."""
+"""The response envelope that every call returns, whether it succeeded or failed (contract document, 31.4)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
 from skillruntime.errors import ErrorCode, RateLimitError, SkillError, SkillInputError, SkillRuntimeError
 
-__all__ = ["SkillResponse", "handle_skill_error"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Data = TypeVar("Data", default=Any)
+else:
+    from typing import TypeVar  # Python 3.11 and 3.12 have no default for a type variable
+
+    Data = TypeVar("Data")
+
+__all__ = ["STATUSES", "SkillResponse", "Status", "handle_skill_error", "to_plain"]
+
+Status = Literal["success", "partial_success", "failed"]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
-class SkillResponse:
-    """The answer to one call: ``status`` is ``success``, ``partial_success`` or ``failed``.
+class SkillResponse(Generic[Data]):
+    """The answer to one call; to an MCP client a failed one is a tool execution error (SEP-1303).
+
+    ``data`` is what the skill returned: of a typed function its own model or dataclass; `to_dict` makes it JSON.
 
     >>> SkillResponse("success", data={"pages": 3}).to_dict()
     {'status': 'success', 'data': {'pages': 3}}
+
+    Raises:
+        ValueError: ``status`` is not one of `STATUSES`.
     """
 
-    status: str
-    data: Any | None = None
-    errors: list[SkillError] | None = None
+    status: Status
+    data: Data | None = None
+    errors: list[SkillError] = field(default_factory=list)
     metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(STATUSES)}; got {self.status!r:.80}")
+        errors: Any = self.errors
+        if errors is None:  # the contract document writes `errors=None` for "no errors"
+            object.__setattr__(self, "errors", [])
 
     @property
     def ok(self) -> bool:
@@ -31,15 +56,15 @@ class SkillResponse:
         return self.status != "failed"
 
     @classmethod
-    def failed(cls, *errors: SkillError, metadata: dict[str, Any] | None = None) -> SkillResponse:
-        """Return the envelope of a call that gave nothing but *errors*."""
+    def failed(cls, *errors: SkillError, metadata: dict[str, Any] | None = None) -> SkillResponse[Any]:
+        """Return the envelope of a call that failed with *errors*."""
         return cls("failed", errors=list(errors), metadata=metadata)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of 31.4: absent parts are left out."""
+        """Return the JSON object of 31.4; fields without a value are left out."""
         document: dict[str, Any] = {"status": self.status}
         if self.data is not None:
-            document["data"] = self.data
+            document["data"] = to_plain(self.data)
         if self.errors:
             document["errors"] = [error.to_dict() for error in self.errors]
         if self.metadata:
@@ -48,18 +73,19 @@ class SkillResponse:
 
     def to_json(self) -> str:
         """Return the envelope as compact JSON text, as a model reads it."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"), default=str)
+        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"), default=_to_json)
 
 
 def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> SkillResponse:
-    """Return the envelope that stands for *exception*: the chapter's function, with its own dictionaries.
+    """Return the envelope for *exception*, as the contract document's function of this name does (31.4).
 
-    *context* may carry ``timeout``, the seconds that were allowed. An exception of our family keeps its code;
-    one that nobody foresaw is ``INTERNAL_ERROR`` and says nothing but its type.
+    *context* may carry ``timeout``, the seconds that were allowed. A `SkillRuntimeError` keeps its code; any other
+    exception becomes ``INTERNAL_ERROR`` with its type alone, because its text may hold secrets.
 
     >>> handle_skill_error(TimeoutError(), {"timeout": 30}).errors[0].message
     'Operation timed out after 30s'
     """
+    # The messages below are the contract document's own, word for word: its examples assert them.
     match exception:
         case SkillInputError(code=ErrorCode.INVALID_INPUT):
             error = SkillError(
@@ -94,3 +120,27 @@ def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> 
                 details={"exception_type": type(exception).__name__},
             )
     return SkillResponse.failed(error)
+
+
+def to_plain(data: Any) -> Any:
+    """Return *data* as JSON values if it is a model, a dataclass, an enum, a date or a set; else *data* itself.
+
+    >>> import datetime
+    >>> to_plain(datetime.date(2026, 1, 2)), to_plain({"n": 1})
+    ('2026-01-02', {'n': 1})
+    """
+    if isinstance(data, dict | list | str | int | float | bool | None) and not hasattr(data, "_value_"):
+        return data  # as it is: what is inside a container is converted where it is written as text
+    # Imported here, because a host without typed functions never needs it.
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    try:
+        return to_jsonable_python(data)
+    except (PydanticSerializationError, ValueError):
+        return data
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value that JSON does not have as one that it has; ``json.dumps`` asks for it."""
+    plain = to_plain(value)
+    return str(value) if plain is value else plain

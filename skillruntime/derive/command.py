@@ -25,7 +25,7 @@ TEXT = ValueType({"type": "string"})
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An argument, or a part of one, that reading could not tell: which, why, and in which line."""
+    """An argument, or a part of one, that could not be read: which, why, and in which line."""
 
     argument: str
     reason: str
@@ -38,7 +38,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a script: ``flags`` is empty for one that is told by its place.
+    """One argument of a script: ``flags`` is empty for one that is positional.
 
     ``takes``, ``length``, ``repeat``, ``off_flag`` and ``choices`` as in `Parameter`; ``least`` is the number of items
     that a list must have. ``default`` is ABSENT where there is none, or where it cannot be read. ``bare`` says that the

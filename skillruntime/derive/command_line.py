@@ -21,7 +21,7 @@ Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_
 Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
-"""Stands for a default that is not there: ``None`` is one."""
+"""The default of a parameter that has none: ``None`` is one."""
 
 WORD_LIMIT = 100_000
 """Characters of one word; Linux takes 131,072 bytes."""
@@ -32,17 +32,18 @@ TOTAL_LIMIT = 1_000_000
 COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
+# These take the word behind a flag as its value, whatever it looks like; argparse, parseArgs and yargs do not.
 _NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "places", "commander")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument as the script's parser knows it; without ``flag`` it is told by its place.
+    """One argument as the script's parser knows it; without ``flag`` it is positional.
 
     ``takes``: ``"value"``; ``"nothing"`` (a switch; ``off_flag`` says no); ``"optional"`` (a value, or ``true`` for
     the bare flag); ``"values"`` (several words, ``length`` of them if that is fixed); ``"rest"`` (all words that are
     left, flags or not, as argparse's REMAINDER); ``"count"`` (the flag as often as the number says); ``"one_of"``
-    (``choices`` pairs each value with the flag that stands for it). ``repeat``: the flag is given once per item.
+    (``choices`` pairs each value with the flag that means it). ``repeat``: the flag is given once per item.
     ``encode`` says how a value is written: ``"text"``, ``"json"``, ``"python"`` (a literal), ``{"join": ","}``, or
     ``{"words": [[true, "yes"], [false, "no"]]}``. A value that equals ``default`` is left out: the script knows it.
     """
@@ -62,7 +63,7 @@ class Parameter:
         """Return the parameter that *document* writes; raises `InvalidSkillError`."""
         known = {"name", "flag", "takes", "off_flag", "length", "repeat", "encode", "choices", "default"}
         if not isinstance(document, Mapping) or not isinstance(document.get("name"), str) or set(document) - known:
-            raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is no parameter")
+            raise InvalidSkillError(f"run.command_line: {str(document)[:80]!r} is not a parameter")
         values = dict(document)
         if values.get("takes", "value") not in get_args(Takes):
             raise InvalidSkillError(f"run.command_line: takes is {values['takes']!r}, not one of {get_args(Takes)}")
@@ -175,10 +176,12 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
         except _UnsayableError as error:
             faults.append(_fault(parameter.name, str(error), value))
     # A flag that takes as many words as follow goes first: the next flag ends its words. Some say nothing at all.
+    # ``--tags a b --limit 3 file``: argparse would take ``file`` for a tag if the open flag came last.
     options = sorted((option for option in options if option[1]), key=lambda option: not option[0])
     if rest:
         yield from _before_the_rest(line, options, places, rest, faults)
         return
+    # Such a script reads positions: flags are looked for among the words, so they follow them.
     if line.parser == "places":
         yield from _in_place(places, faults)
         places = []
@@ -186,10 +189,10 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
         yield from words
     open_ended = bool(options) and options[-1][0]
     positionals = _in_place(places, faults)
-    told = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
+    known_texts = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
     if line.parser != "words" and positionals:
-        if told or places[-1][0].takes != "rest":
-            if open_ended or any(_looks_like_flag(word, line) for word in told):
+        if known_texts or places[-1][0].takes != "rest":
+            if open_ended or any(_looks_like_flag(word, line) for word in known_texts):
                 yield "--"
         elif open_ended or _looks_like_flag(positionals[0], line):
             faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))
@@ -233,17 +236,19 @@ def _option(line: CommandLine, parameter: Parameter, value: Any) -> tuple[bool, 
         case "nothing":
             chosen = flag if value is True else parameter.off_flag
             return False, [chosen] if chosen else []
+        # ``-vvv``: the default is where argparse starts counting.
         case "count":
             base = parameter.default if isinstance(parameter.default, int) else 0
             times = int(value) - base
             if not 0 <= times <= COUNT_LIMIT:
+                # A count below the default cannot be said, one above the limit would be an attack.
                 raise _UnsayableError(f"it is from {base} to {base + COUNT_LIMIT}")
             return False, [flag] * times
         case "one_of":
             for known, its_flag in parameter.choices:
                 if known == value and type(known) is type(value):
                     return False, [its_flag]
-            raise _UnsayableError("no flag stands for this value")
+            raise _UnsayableError("this value has no flag")
         case "optional" if value is True:
             return True, [flag]
         case "values":
@@ -268,6 +273,7 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
     words = [_text(parameter, item) for item in group]
     if parameter.length is not None and len(words) != parameter.length:
         raise _UnsayableError(f"it has {parameter.length} items")
+    # argparse ends a list at the first word that looks like a flag (`_parse_optional`, line 2229).
     if len(words) > 1 and line.parser not in ("click", "words", "places"):
         for word in words:
             if _looks_like_flag(word, line) and not _is_negative_number(word, line):
@@ -281,6 +287,7 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
         attach or dashed or (line.files and text[:1] in line.files)
     ):
         return [flag, text]
+    # A dash is no reason to attach the value there.
     if not attach and line.parser in _NEXT_WORD_IS_THE_VALUE:
         return [flag, text]
     return _attached(line, flag, text)
@@ -288,9 +295,12 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
 
 def _attached(line: CommandLine, flag: str, text: str) -> list[str]:
     """The flag and its value as one word."""
+    # ``--x=5`` or ``-x5``: POSIX attaches to a short flag without a sign.
     is_long = len(flag) > 2 and flag[0] == flag[1]
+    # argparse splits at the first ``=`` of any flag (line 2246).
     if is_long or line.parser in ("argparse", "yargs"):
         return [f"{flag}={text}"]
+    # ``-x`` with an attached empty text is the bare flag.
     if not text:
         raise _UnsayableError("it cannot be empty")
     return [flag + text]
@@ -317,6 +327,7 @@ def _place(parameter: Parameter, value: Any, parser: str = "") -> list[str]:
 
 def _in_place(places: list[tuple[Parameter, list[str] | None]], faults: list[SkillError]) -> list[str]:
     """Return the positional words; what was left out before one that was given is filled with its default."""
+    # Trailing positionals that say nothing more than the default are left out.
     while places and not _is_needed(*places[-1]):
         places = places[:-1]
     words: list[str] = []
@@ -324,7 +335,7 @@ def _in_place(places: list[tuple[Parameter, list[str] | None]], faults: list[Ski
         if given is None and parameter.default is not ABSENT and parameter.default is not None:
             given = _place(parameter, parameter.default)
         if given is None and parameter.takes == "value" and any(later for _, later in places[index + 1 :]):
-            faults.append(_fault(parameter.name, "it is told by its place, so what follows needs it", None))
+            faults.append(_fault(parameter.name, "it is positional, so what follows needs it", None))
         words += given or []
     return words
 
@@ -337,6 +348,7 @@ def _is_needed(parameter: Parameter, given: list[str] | None) -> bool:
 
 
 def _is_default(value: Any, parameter: Parameter) -> bool:
+    # ``True == 1`` in Python, but they are not the same argument.
     return type(value) is type(parameter.default) and bool(value == parameter.default)
 
 
@@ -346,8 +358,10 @@ def _looks_like_flag(word: str, line: CommandLine) -> bool:
 
 def _is_negative_number(word: str, line: CommandLine) -> bool:
     """Whether argparse takes *word* for a number: it does, unless one of its flags looks like one."""
+    # The expression of `_negative_number_matcher` (argparse.py 3.11, line 1381).
     if line.parser != "argparse" or not re.fullmatch(r"-\d+|-\d*\.\d+", word):
         return False
+    # `_has_negative_number_optionals`: with a flag like ``-1`` every negative number is a flag.
     return not any(re.match(r"-\d", each.flag) for each in line.parameters if each.flag)
 
 
@@ -355,10 +369,12 @@ def _text(parameter: Parameter, value: Any) -> str:
     match parameter.encode:
         case "json":
             text = json.dumps(value, ensure_ascii=False)
+        # ``ast.literal_eval`` reads what ``repr`` writes.
         case "python":
             text = repr(value)
         case {"join": str(separator)}:
             items = [_plain(item) for item in (value if isinstance(value, list | tuple) else [value])]
+            # The script would split the item in two.
             if any(separator in item for item in items):
                 raise _UnsayableError(f"an item cannot contain {separator!r}")
             text = separator.join(items)
@@ -367,8 +383,10 @@ def _text(parameter: Parameter, value: Any) -> str:
             text = written[0] if written else _plain(value)
         case _:
             text = _plain(value)
+    # The system ends each word at its first NUL (``execve``).
     if "\0" in text:
         raise _UnsayableError("it cannot contain a NUL character")
+    # Half of a surrogate pair has no UTF-8 form.
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise _UnsayableError("it holds half a character")
     if len(text) > WORD_LIMIT:
@@ -380,8 +398,10 @@ def _plain(value: Any) -> str:
     match value:
         case str():
             return value
+        # Scripts that read JSON want ``true``; what argparse converts has words of its own.
         case bool() | None:
             return json.dumps(value)
+        # JSON does not distinguish 3.0 from 3, but ``int("3.0")`` fails.
         case float() if value.is_integer() and abs(value) < 1e15:
             return str(int(value))
         case int() | float():

@@ -14,7 +14,7 @@ __all__ = ["to_command_line", "to_input_schema", "with_distinct_names"]
 
 
 def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -> Command:
-    """Return *command* with names that are told apart all the way down: one object holds the arguments of all levels.
+    """Return *command* with names that are distinct all the way down: one object holds the arguments of all levels.
 
     An argument that a command below declares in the same way is given to both; another of the same name gets one of
     its own.
@@ -30,6 +30,8 @@ def with_distinct_names(command: Command, outer: frozenset[str] = frozenset()) -
         renamed = []
         for argument in command.arguments:
             others = [each for inner in _commands(command) for each in inner.arguments if each.name == argument.name]
+            # argparse lets a command's value overwrite the outer one, in one namespace; click keeps one for each
+            # level.
             same = all(_is_alike(argument, each) for each in others) and command.parser == "argparse"
             same = same or not others
             renamed.append(argument if same else replace(argument, name=_free(argument.name, taken | below)))
@@ -57,15 +59,16 @@ def _commands(command: Command) -> Iterator[Command]:
 
 
 def to_input_schema(command: Command) -> dict[str, Any]:
-    """Return the schema of the arguments; commands become a ``oneOf`` that the chooser tells apart."""
+    """Return the schema of the arguments; commands become a ``oneOf`` that the chooser distinguishes."""
     if not command.chooser:
         return _object(*_members(command))
     branches = [_object(*members) for members in _branches(command)]
     names = list(command.commands)
-    told = [f"{name}: {each.description}" for name, each in command.commands.items() if each.description]
+    described = [f"{name}: {each.description}" for name, each in command.commands.items() if each.description]
     chooser: dict[str, Any] = {"type": "string", "enum": names}
-    if told and sum(map(len, told)) < 2_000:
-        chooser["description"] = "; ".join(told)
+    # A hundred commands with a paragraph each would cost more tokens than all else.
+    if described and sum(map(len, described)) < 2_000:
+        chooser["description"] = "; ".join(described)
     schema: dict[str, Any] = {"type": "object", "properties": {command.chooser: chooser}}
     if command.chooser_required:
         schema["required"] = [command.chooser]
@@ -86,6 +89,7 @@ def _branches(command: Command) -> Iterator[_Members]:
             chosen = {command.chooser: {"const": name}}
             both = list(dict.fromkeys([command.chooser, *required, *below_required]))
             yield properties | chosen | below, both, [*rules, *below_rules]
+    # Without a command the outer arguments are a branch of their own.
     if not command.chooser_required:
         yield properties, required, rules
 
@@ -107,6 +111,7 @@ def _members(command: Command) -> _Members:
     rules: list[Any] = []
     for number, needs_one in command.exclusive.items():
         members = [each for each in command.arguments if each.group == number]
+        # JSON Schema has no "at most one of": each pair is excluded.
         rules += [{"not": _both(one, other)} for one, other in combinations(members, 2)]
         if needs_one:
             rules.append({"anyOf": [_used(each) for each in members]})
@@ -115,6 +120,7 @@ def _members(command: Command) -> _Members:
 
 def _used(argument: Argument) -> dict[str, Any]:
     """The schema of arguments in which *argument* is given."""
+    # A switch that is false is not on the command line, so it excludes nothing.
     is_switch = argument.takes == "nothing" and argument.off_flag is None
     constraint = {"properties": {argument.name: {"const": True}}} if is_switch else {}
     return {**constraint, "required": [argument.name]}
@@ -134,6 +140,7 @@ def _property(argument: Argument) -> dict[str, Any]:
     if argument.takes == "nothing" and default is ABSENT and argument.off_flag is None and not argument.required:
         default = False
     text = argument.description
+    # A default that was filled in would exclude the other members.
     if argument.group is not None and default is not ABSENT and argument.takes != "nothing":
         if str(default) not in text:
             text = f"{text} (default: {default})".strip()
@@ -153,6 +160,7 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
             return {"type": "integer", "minimum": base, "maximum": base + COUNT_LIMIT}
         case "one_of":
             values = [value for value, _ in argument.choices]
+            # ``--json`` or ``--yaml``, else "text": the default has no flag, and is left out of the words.
             if argument.default is not ABSENT and argument.default not in values:
                 values.append(argument.default)
             return {"enum": values}
@@ -182,6 +190,7 @@ def to_command_line(command: Command) -> CommandLine:
 
 
 def _parameter(argument: Argument) -> Parameter:
+    # The long flag says in a log what was meant.
     long = next((each for each in argument.flags if len(each) > 2), argument.flags[0] if argument.flags else None)
     default = ABSENT if argument.group is not None and argument.takes != "count" else argument.default
     return Parameter(

@@ -6,6 +6,7 @@ not on declarations, says so by its confidence.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -15,15 +16,17 @@ from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
-from skillruntime.derive.calls import Neighbours
 from skillruntime.derive.command import Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
-from skillruntime.derive.node_script import read_node
-from skillruntime.derive.python_script import read_python
-from skillruntime.derive.reading import Reading
-from skillruntime.derive.shell_script import read_shell
+from skillruntime.derive.interpreter.state import Neighbours
+from skillruntime.derive.readers.node_script import read_node
+from skillruntime.derive.readers.python_script import read_python
+from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.shell_script import read_shell
 
 __all__ = ["Derivation", "derive"]
+
+_log = logging.getLogger("skillruntime.derive")
 
 SOURCE_LIMIT = 400_000
 """Characters of a script that is read; a longer one is data, or generated."""
@@ -56,7 +59,7 @@ class Derivation:
 
 
 def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = None) -> Derivation | None:
-    """Return what *source*, the script at *path* within its skill, takes; None where it is no script that can be read.
+    """Return what *source*, the script at *path* in its skill, takes; None where it cannot be read.
 
     The source is parsed, never imported or run. *neighbours* gives the source of a module beside a Python script by its
     dotted name (a package by ``name.__init__``), for constants and helpers that the script imports; without it such
@@ -116,10 +119,12 @@ _remembered = _Remembered()
 
 
 def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation | None:
+    # A file without a suffix names its interpreter in the first line.
     read = _READERS.get(posixpath.splitext(path)[1].lower()) or _by_first_line(text)
     try:
         reading = None if read is None else read(text, neighbours)
     except RecursionError:
+        _log.warning("%s is nested too deeply to be read", path)
         return None
     return None if reading is None else _to_derivation(reading, path)
 
@@ -135,6 +140,7 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     unread = tuple(dict.fromkeys(reading.command.all_unread()))
     notes = tuple(reading.command.all_notes())
     command = with_distinct_names(reading.command)
+    # A contract with a gap is never of high confidence.
     confidence = reading.confidence if not unread or reading.confidence == "low" else "medium"
     derived: dict[str, Any] = {"from": path, "framework": reading.framework, "confidence": confidence}
     if unread:

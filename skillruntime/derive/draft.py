@@ -11,7 +11,7 @@ from typing import Any
 from skillruntime.derive.command import Command
 from skillruntime.derive.contract_document import to_input_schema
 from skillruntime.derive.derivation import Derivation
-from skillruntime.derive.usage import read_usage
+from skillruntime.derive.usage_line import read_usage
 
 __all__ = ["draft_contracts", "schema_from_frontmatter", "tool_name"]
 
@@ -45,10 +45,11 @@ def draft_contracts(
 
     One tool is ``contract.json``, several are ``contracts/NAME.json``. Where nothing can be derived, what the
     frontmatter declares (``inputs``, ``parameters``, ``input_schema``, ``argument-hint``) is a contract without a
-    runner. Nothing comes of nothing: then there are no files.
+    runner. Where nothing is declared either, there are no files.
     """
     declared = schema_from_frontmatter(frontmatter)
     stated = version or str(frontmatter.get("version") or (frontmatter.get("metadata") or {}).get("version") or "")
+    # A version that is not a semantic one says nothing about compatibility.
     first = stated if re.fullmatch(r"\d+\.\d+\.\d+([-+].*)?", stated) else FIRST_VERSION
     if not derivations:
         if declared is None:
@@ -80,6 +81,7 @@ def schema_from_frontmatter(frontmatter: Mapping[str, Any]) -> dict[str, Any] | 
     >>> list(schema_from_frontmatter({"argument-hint": "[file] [--fix]"})["properties"])
     ['file', 'fix']
     """
+    # All of these were found in published skills; none is part of the Agent Skills format.
     for key in ("input_schema", "inputSchema", "inputs", "parameters", "input", "arguments"):
         declared = frontmatter.get(key)
         if isinstance(declared, Mapping) and isinstance(declared.get("properties"), Mapping):

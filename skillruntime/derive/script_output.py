@@ -43,6 +43,7 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
             return json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError):
             pass
+        # JSON Lines: one object a line.
         lines = text.splitlines()
         if len(lines) > 1 and all(line.startswith("{") for line in lines):
             try:
@@ -70,6 +71,7 @@ def read_failure(exit_code: int, stderr: str, command_line: CommandLine | None =
     >>> error.code.value, error.message, error.details["path"]
     ('INVALID_INPUT', "limit: invalid int value: 'x'", '/limit')
     """
+    # argparse and click exit with 2; 64 is EX_USAGE of sysexits.h.
     if exit_code in _USAGE_EXITS:
         if match := _last(_ARGPARSE, stderr) or _last(_CLICK, stderr):
             return (_of_parameter(ErrorCode.INVALID_INPUT, match["name"], match["said"].strip(), command_line),)
@@ -87,6 +89,7 @@ def read_failure(exit_code: int, stderr: str, command_line: CommandLine | None =
             return (SkillError(ErrorCode.INVALID_INPUT, f"the script does not know {match['said'][:80]}", True),)
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = lines[-1][:300] if lines else "it said nothing"
+    # A negative code is the signal that ended the process (``subprocess.Popen.returncode``).
     how = f"failed with exit code {exit_code}" if exit_code >= 0 else f"was ended by signal {-exit_code}"
     details: dict[str, Any] = {"exit_code": exit_code}
     if len(lines) > 1:

@@ -1,4 +1,4 @@
-"""The door from blocking code into an event loop: runs a coroutine function to its end."""
+"""Run a coroutine function from blocking code, in an event loop of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _Result = TypeVar("_Result")
 def run_to_end(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> _Result:
     """Run ``function(*arguments)`` in an event loop of its own, with this thread's context variables.
 
-    In a thread whose event loop is running (and is blocked now, as by any blocking call) the new loop gets a thread
-    of its own.
+    If this thread already runs an event loop (a notebook, say), the new loop runs in another thread, because asyncio
+    and trio do not nest loops; the running loop is blocked until then, as by any blocking call.
 
     >>> async def double(number): return 2 * number
     >>> run_to_end(double, 21)
@@ -28,7 +28,7 @@ def run_to_end(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> 
     """
     context = contextvars.copy_context()
     if (sniffio := sys.modules.get("sniffio")) is not None:
-        # A context copied from a coroutine into this thread claims that a loop runs here.
+        # A context copied from a coroutine into this thread still names its library; anyio would refuse to start.
         context.run(sniffio.current_async_library_cvar.set, None)
     if not _runs_event_loop():
         return context.run(anyio.run, function, *arguments)

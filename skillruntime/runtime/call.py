@@ -1,4 +1,4 @@
-"""One call on its way through the runtime: what it names, what it was given, and what there is to say of it."""
+"""One call of a skill, in three frozen values: what was asked for, what the name resolves to, what is ready to run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,25 @@ from skillruntime.runtime.scripts import ScriptRunner
 from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
 
-__all__ = ["Call", "Target"]
+__all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """What was asked for: a callable's name, the arguments as they were sent, and the host's options."""
+
+    name: str
+    sent: Any
+    session: SkillSession | None
+    options: CallOptions
+    # The first clock measures the duration, the second one dates the record.
+    started: float = field(default_factory=time.perf_counter)
+    started_at: int = field(default_factory=time.time_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a name stands for, found once."""
+    """What a callable's name resolves to; found at its first call and kept."""
 
     name: str
     skill: Skill | None
@@ -32,60 +45,89 @@ class Target:
 
     @classmethod
     def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
-        """Return the target, having looked once at what every call of it needs to know."""
-        is_stranger = isinstance(runner, ScriptRunner) and not runner.skill.trusted
-        return cls(name, skill, contract, runner, has_paths(contract.input.document), is_stranger)
+        """Return the target, with the two answers about it that every call needs."""
+        is_untrusted_script = isinstance(runner, ScriptRunner) and not runner.skill.trusted
+        return cls(name, skill, contract, runner, has_paths(contract.input.document), is_untrusted_script)
 
 
-@dataclass(slots=True)
-class Call:
-    """One call on its way: filled by `SkillRuntime.prepare`, read by the rest."""
+class WatchedWorkspace:
+    """The workspace as one call sees it: files are compared from the moment the call first opens it."""
 
-    name: str
-    sent: Any
-    session: SkillSession | None
-    options: CallOptions
-    started: float = field(default_factory=time.perf_counter)
-    started_at: int = field(default_factory=time.time_ns)
-    is_prepared: bool = False
-    arguments: dict[str, Any] = field(default_factory=dict)
-    timeout: float | None = None
-    accepted: Accepted | None = None
-    files_before: dict[str, tuple[int, int, int]] | None = None
-    is_unwatched: bool = False
-    target: Target = field(init=False)
-    workspace: Workspace = field(init=False)
+    __slots__ = ("_before", "_is_open", "_workspace")
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._is_open = False
+        self._before: dict[str, tuple[int, int, int]] | None = None
+
+    def open(self) -> Path:
+        """Return the directory; new and changed files in it are listed from now on."""
+        # Lazy, because most functions never touch a file: a snapshot costs a directory scan for each call.
+        if not self._is_open:
+            self._is_open = True
+            self._before = self._workspace.snapshot()
+        return self._workspace.directory
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Return the files that are new or changed since `open`, as ``{path, media_type, bytes}``."""
+        return [] if self._before is None else self._workspace.changes(self._before)
+
+    @property
+    def is_unwatched(self) -> bool:
+        """Whether the directory was opened and holds too many files to compare."""
+        return self._is_open and self._before is None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that is decided and ready to run: its target, the arguments that fit, and the seconds it may take."""
+
+    request: CallRequest
+    target: Target
+    accepted: Accepted
+    arguments: dict[str, Any]
+    timeout: float | None
+    workspace: WatchedWorkspace
+    # Filled by the runner while it runs: the level of its sandbox, and whether a cancelled script was seen to stop.
+    execution: dict[str, Any] = field(default_factory=dict)
 
     def context(self, deadline: float | None) -> CallContext:
-        """What the runner is given beside the arguments."""
+        """Return what the runner is given beside the arguments."""
+        options = self.request.options
         return CallContext(
-            self.name, self.open_workspace, self.options.get("caller"), self.options.get("config"), deadline
+            self.request.name,
+            self.workspace.open,
+            options.get("caller"),
+            options.get("config"),
+            deadline,
+            execution=self.execution,
         )
 
-    def open_workspace(self) -> Path:
-        """The workspace's directory; from now on, what changes in it is told."""
-        if self.files_before is None and not self.is_unwatched:
-            self.files_before = self.workspace.snapshot()
-            self.is_unwatched = self.files_before is None
-        return self.workspace.directory
 
-    def metadata(self) -> dict[str, Any]:
-        """What there is to say about the call beside its result."""
-        metadata: dict[str, Any] = {"skill": self.name}
-        warnings: list[str] = []
-        if hasattr(self, "target") and self.target.contract.version is not None:
-            metadata["version"] = self.target.contract.version
-        if (accepted := self.accepted) is not None:
-            if accepted.repairs:
-                metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
-            if accepted.migrated_from is not None:
-                metadata["migrated_from"] = accepted.migrated_from
-            warnings += accepted.warnings
-        if self.is_unwatched:
-            warnings.append(f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed")
-        if warnings:
-            metadata["warnings"] = warnings
-        metadata["duration_ms"] = round((time.perf_counter() - self.started) * 1000)
-        if self.files_before is not None and (files := self.workspace.changes(self.files_before)):
-            metadata["files"] = files
-        return metadata
+def call_metadata(request: CallRequest, target: Target | None, prepared: Prepared | None) -> dict[str, Any]:
+    """Return the envelope's ``metadata``; without *target* and *prepared* only what the request itself says."""
+    metadata: dict[str, Any] = {"skill": request.name}
+    # A refused call has no `prepared`, but the model should still see which version refused it.
+    if target is not None and target.contract.version is not None:
+        metadata["version"] = target.contract.version
+    if prepared is not None:
+        _add_prepared(metadata, prepared)
+    metadata["duration_ms"] = round((time.perf_counter() - request.started) * 1000)
+    if prepared is not None and "sandbox" in prepared.execution:
+        metadata["sandbox"] = prepared.execution["sandbox"]
+    if prepared is not None and (files := prepared.workspace.changes()):
+        metadata["files"] = files
+    return metadata
+
+
+def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:
+    accepted = prepared.accepted
+    if accepted.repairs:
+        metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
+    if accepted.migrated_from is not None:
+        metadata["migrated_from"] = accepted.migrated_from
+    warnings = list(accepted.warnings)
+    if prepared.workspace.is_unwatched:
+        warnings.append(f"The workspace holds more than {FILE_LIMIT:,} files; new files are not listed")
+    if warnings:
+        metadata["warnings"] = warnings

@@ -1,4 +1,4 @@
-"""What a host may say about one call, beside its name and arguments."""
+"""The options of one call: what a host may say beside a skill's name and its arguments."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ __all__ = ["CallOptions"]
 
 
 class CallOptions(TypedDict, total=False):
-    """What a host may say about one call, beside its name and arguments.
+    """The options of one call.
 
-    ``version``: the version the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
-    ``finish_reason``: why the model stopped (``"length"``: its text was cut off). ``caller`` and ``config`` reach the
-    runner in its `CallContext`. ``let_through`` names the exceptions that are no failure of the skill but the host's
-    own control flow (an agent's interrupt): those are raised, not enveloped.
+    ``version``: the version that the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
+    ``finish_reason``: why the model stopped, in its provider's words (``"length"``: its text was cut off).
+    ``caller`` and ``config`` reach the runner in its `CallContext`. ``call_id`` is the model's id of this tool call.
+    ``let_through`` returns true for exceptions that belong to the host's control flow (an interrupt of LangGraph):
+    those are raised to the caller instead of becoming a failed response.
     """
 
     version: str | None
@@ -22,4 +23,5 @@ class CallOptions(TypedDict, total=False):
     finish_reason: str | None
     caller: str | None
     config: Mapping[str, Any] | None
+    call_id: str | None
     let_through: Callable[[Exception], bool] | None

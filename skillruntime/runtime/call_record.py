@@ -1,4 +1,4 @@
-"""What a host is told of one thing that happened: a call, a skill loaded, a resource read."""
+"""The record of one event (a call, a skill loaded, a resource read), and the observers that receive it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("skillruntime.runtime")
 
 
 class Operation(StrEnum):
-    """What was done: the operation names of the GenAI conventions where there is one, else ours."""
+    """What was done: OpenTelemetry's GenAI operation name where there is one, else ours."""
 
     CALL = "execute_tool"
     LOAD = "load_skill"
@@ -28,12 +28,13 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One thing that happened, after it did: what an ``on_call`` observer is given.
+    """One event, after it ended: what an ``on_call`` observer receives.
 
     ``name`` is the callable's or the skill's; ``path`` the resource that was read. ``arguments`` are what the skill
-    received, or, for a refused call, what was sent. ``response`` is the envelope; of a skill loaded or a resource read
-    its ``data`` is left out. ``started`` is a point of ``time.time_ns()``, ``duration_ns`` is in nanoseconds.
-    ``config`` is what the host passed along. Arguments and results may hold secrets: neither is in the ``repr``.
+    received, or, for a refused call, what was sent. ``response`` is the envelope, without ``data`` for a skill loaded
+    or a resource read. ``started`` is in the unit of ``time.time_ns()``, ``duration_ns`` in nanoseconds.
+    ``config`` is what the host passed along; ``call_id`` is the model's id of the tool call, where the adapter knows
+    it. Arguments and results may hold secrets: neither is in the ``repr``.
     """
 
     operation: Operation
@@ -45,20 +46,21 @@ class CallRecord:
     path: str | None = None
     session_id: str | None = None
     config: Mapping[str, Any] | None = field(default=None, repr=False)
+    call_id: str | None = None
 
     @property
     def status(self) -> str:
-        """The envelope's: ``success``, ``partial_success`` or ``failed``."""
+        """The envelope's status: ``success``, ``partial_success`` or ``failed``."""
         return self.response.status
 
     @property
     def error_codes(self) -> tuple[str, ...]:
         """The codes of the envelope's errors, in their order."""
-        return tuple(error.code.value for error in self.response.errors or ())
+        return tuple(error.code.value for error in self.response.errors)
 
     @property
     def repairs(self) -> int:
-        """How many slips in the arguments were mended."""
+        """How many repairs the arguments needed."""
         return len((self.response.metadata or {}).get("repairs", ()))
 
     @property
@@ -68,19 +70,19 @@ class CallRecord:
 
 
 Observer = Callable[[CallRecord], object]
-"""Is told of each record, in the thread and context of the call; what it returns or raises changes nothing.
+"""Receives each record, in the thread and context of the call; what it returns or raises does not affect the call.
 
-One that also has a method ``around(name)`` is there while a skill runs: the context manager that it returns is entered
-before the call and left after its record was told, so that what it sets (a current span) is set for the skill too.
+An observer may also have a method ``around(name)`` that returns a context manager. It is entered before the call and
+left after the record was delivered, so that what it sets (OpenTelemetry's current span) is set while the skill runs.
 """
 
-_NOBODY: Final[AbstractContextManager[object]] = nullcontext()
+_NOTHING: Final[AbstractContextManager[object]] = nullcontext()
 
 
 def around(observers: tuple[Observer, ...], name: str) -> AbstractContextManager[object]:
-    """Return what is to be entered while *name* is called; an observer that fails there harms nobody."""
+    """Return the context manager to enter while *name* is called; an observer that fails there is logged."""
     surrounding = [enter for each in observers if (enter := getattr(each, "around", None)) is not None]
-    return _entered(surrounding, name) if surrounding else _NOBODY
+    return _entered(surrounding, name) if surrounding else _NOTHING
 
 
 @contextmanager
@@ -93,7 +95,7 @@ def _entered(surrounding: list[Callable[[str], AbstractContextManager[object]]],
             _log.exception("An observer failed before %r was called", name)
     try:
         yield
-    except BaseException as error:  # a cancellation: what was entered is told of it
+    except BaseException as error:  # CancelledError is not an Exception, and a span must close for it too
         _leave(stack, name, error)
         raise
     else:
@@ -108,7 +110,7 @@ def _leave(stack: ExitStack, name: str, error: BaseException | None) -> None:
 
 
 def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
-    """Tell the log and *observers* of *record*; one that raises is logged, and harms nobody."""
+    """Send *record* to the log and to *observers*; an observer that raises is logged."""
     if is_logging():
         what = f"{record.name} {record.path}" if record.path else record.name
         codes = ", ".join(record.error_codes)
@@ -118,12 +120,12 @@ def notify(observers: tuple[Observer, ...], record: CallRecord) -> None:
     for observer in observers:
         try:
             observer(record)
-        except Exception:
+        except Exception:  # an observer is the host's own code; its bug must not change the answer to the model
             _log.exception("An observer failed on %r", record)
 
 
 def is_logging() -> bool:
-    """Whether the log wants to hear of each call."""
+    """Whether the log has a line for each call (level ``DEBUG``)."""
     return _log.isEnabledFor(logging.DEBUG)
 
 
@@ -136,7 +138,7 @@ def record_of(
     path: str | None = None,
     session_id: str | None = None,
 ) -> CallRecord:
-    """Return the record of a skill loaded or a resource read, which ended just now, with *error* or well."""
+    """Return the record of a skill loaded or a resource read that ended just now, with *error* if it failed."""
     response = SkillResponse("success") if error is None else SkillResponse.failed(*error.to_errors())
     arguments = {"name": name} if path is None else {"name": name, "path": path}
     duration = time.perf_counter_ns() - started[1]
@@ -144,7 +146,8 @@ def record_of(
 
 
 def start() -> tuple[int, int]:
-    """Return the moment as `record_of` takes it: by the calendar, and by the clock that only goes forward."""
+    """Return the present moment for `record_of`, on two clocks: wall time and monotonic time, in nanoseconds."""
+    # Wall time can jump (NTP), so durations are measured by the monotonic clock.
     return time.time_ns(), time.perf_counter_ns()
 
 

@@ -28,7 +28,7 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
             return [SkillError(ErrorCode.TOOL_TIMEOUT, "Something the skill waited for timed out", True, None, action)]
         case unforeseen:
             _log.error("%s failed with an unexpected exception", name, exc_info=unforeseen)
-            return [with_next_step(item) for item in handle_skill_error(unforeseen, {}).errors or []]
+            return [with_next_step(item) for item in handle_skill_error(unforeseen, {}).errors]
 
 
 def unwrapped(error: Exception) -> Exception:

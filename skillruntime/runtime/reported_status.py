@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from skillruntime.contract.response import STATUSES, Status
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.error_responses import with_next_step
 
 __all__ = ["read_reported"]
 
-_STATUSES = ("success", "partial_success", "failed")
 
-
-def read_reported(output: Any) -> tuple[str, list[SkillError] | None]:
+def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
     """Return the status and the errors that *output* carries; success, and none, where it carries no status.
 
     An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in ``details.code``; an error without a next
@@ -23,16 +22,16 @@ def read_reported(output: Any) -> tuple[str, list[SkillError] | None]:
     >>> errors[0].message, errors[0].code.value, errors[0].details
     ('Used up', 'TOOL_EXECUTION_FAILED', {'code': 'QUOTA'})
     """
-    if not isinstance(output, Mapping) or output.get("status") not in _STATUSES:
-        return "success", None
-    status: str = output["status"]
+    if not isinstance(output, Mapping) or output.get("status") not in STATUSES:
+        return "success", []
+    status: Status = output["status"]
     listed = output.get("errors")
     errors = [_error_from(item) for item in listed] if isinstance(listed, list) else []
     if status == "failed" and not errors:
         message = output.get("message")
         said = message if isinstance(message, str) and message else "The skill reported a failure without a reason"
         errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, said, recoverable=False)]
-    return status, [with_next_step(error) for error in errors] or None
+    return status, [with_next_step(error) for error in errors]
 
 
 def _error_from(item: Any) -> SkillError:

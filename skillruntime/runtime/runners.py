@@ -1,7 +1,7 @@
-"""What runs a call: an async callable, arguments -> output; and the runner around a Python function.
+"""Runners: async callables from arguments to output; and the runner around a Python function.
 
-A runner that is asked to stop stops, or says that it cannot: ``stops_when_cancelled``. Only then may a call that ran
-past its deadline be sent again without a second thought.
+A runner says by ``stops_when_cancelled`` whether nothing of a call continues after a cancellation. Only then is it safe
+to repeat a call that passed its deadline.
 """
 
 from __future__ import annotations
@@ -20,9 +20,18 @@ import anyio.to_thread
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.response import to_plain
 from skillruntime.errors import ToolExecutionError
 
-__all__ = ["CallContext", "FunctionRunner", "ReportedFailureError", "Runner", "RunnerFactory"]
+__all__ = [
+    "CallContext",
+    "FunctionRunner",
+    "ReportedFailureError",
+    "Runner",
+    "RunnerFactory",
+    "is_coroutine_function",
+    "to_plain_result",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +39,8 @@ class CallContext:
     """What the host gives a runner beside the arguments; never anything a model supplied.
 
     ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is whatever the host passed along (a LangChain
-    ``RunnableConfig``, say). The workspace is made when it is first asked for, and what changes in it from then on is
-    told in the envelope's ``metadata.files``.
+    ``RunnableConfig``, say). The workspace is created at its first use; files that change in it from then on are listed
+    in the envelope's ``metadata.files``.
     """
 
     name: str
@@ -40,6 +49,8 @@ class CallContext:
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     deadline: float | None = None
     call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    execution: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What a runner says of how it ran: ``sandbox`` (its level), and ``stopped`` after a cancellation."""
 
     @property
     def workspace(self) -> Path:
@@ -48,95 +59,125 @@ class CallContext:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until the deadline, never below 0; None where there is no deadline."""
+        """Seconds until the deadline, at least 0; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
 
 class Runner(Protocol):
     """Runs one call whose arguments fit the contract.
 
-    A runner may say ``stops_when_cancelled = True``: once it has been cancelled, nothing of the call goes on.
+    A runner may have ``stops_when_cancelled = True``: once it has been cancelled, nothing of the call continues.
     """
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Return the output, or raise: an error of our family keeps its code, any other is a bug."""
+        """Return the output, or raise: a `SkillRuntimeError` keeps its code, any other is a bug."""
         ...
 
 
 RunnerFactory = Callable[[Skill, Contract], Runner | None]
-"""Gives the runner for a contract of a skill, or None where it knows none: how other rooms hand theirs down."""
+"""Returns the runner for a contract of a skill, or None if it has none: packages above this one pass theirs in."""
 
 
 class ReportedFailureError(ToolExecutionError):
-    """The skill ran, failed, and said so in the form of the contract chapter's 31.2: ``document`` is what it said."""
+    """The skill ran, failed, and reported it in the form of the contract document, 31.2: ``document``."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         super().__init__("The skill reported a failure")
         self.document = dict(document)
 
 
+Binding = Callable[[dict[str, Any], CallContext], tuple[tuple[Any, ...], Mapping[str, Any]]]
+"""Turns the arguments of a call into positional and keyword arguments of a function."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionRunner:
-    """Runs a Python function of the host: ``function(arguments)``, or ``function(arguments, context)``.
+    """Runs a Python function of the host.
 
-    A coroutine function runs in the event loop. A plain one runs in a worker thread, which Python cannot kill: past
-    its deadline it may go on, unheard. ``call_blocking`` runs it in the caller's own thread instead.
+    A coroutine function runs in the event loop. A plain one runs in a worker thread, which Python cannot kill: it
+    may continue past its deadline. ``call_sync`` runs it in the caller's own thread instead.
     """
 
     function: Callable[..., Any]
-    wants_context: bool
+    bind: Binding
     is_async: bool
+    to_plain: Callable[[Any], Any]
 
     @classmethod
-    def around(cls, function: Callable[..., Any]) -> FunctionRunner:
-        """Return the runner for *function*, having looked at its signature once.
+    def of_mapping(cls, function: Callable[..., Any]) -> FunctionRunner:
+        """Return the runner of ``function(arguments)`` or ``function(arguments, context)``.
 
         Raises:
-            TypeError: it cannot be called with the arguments, or with the arguments and the context.
+            TypeError: it cannot be called so.
         """
+        # Looked up once: inspect.signature costs more than the whole rest of a call.
         wants_context = _wants_context(function)
         _require_fit(function, 2 if wants_context else 1)
-        is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004  an object whose call is a coroutine function
-        )
-        return cls(function, wants_context, is_async)
+        bind: Binding = _with_context if wants_context else _without_context
+        return cls(function, bind, is_coroutine_function(function), to_plain_result)
 
     @property
     def stops_when_cancelled(self) -> bool:
-        """A coroutine stops where it stands, unless it says otherwise; a thread does not."""
+        """A coroutine stops at its next await, unless it has this attribute itself; a thread does not stop."""
         return bool(getattr(self.function, "stops_when_cancelled", self.is_async))
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Run the function where it belongs: here, or in a worker thread."""
+        """Run a coroutine function here, and a plain one in a worker thread."""
         if self.is_async:
             try:
                 return await cast("Awaitable[Any]", self._call(arguments, context))
             except SystemExit as exit_:
                 raise _exited(exit_) from exit_
+        # abandon_on_cancel: at the deadline the caller gets its answer, though the thread runs on.
         result = await anyio.to_thread.run_sync(partial(self.run_here, arguments, context), abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 
     def run_here(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Run a plain function in this very thread."""
+        """Run a plain function in this thread."""
         try:
             return self._call(arguments, context)
         except SystemExit as exit_:
             raise _exited(exit_) from exit_
 
     def _call(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        return self.function(arguments, context) if self.wants_context else self.function(arguments)
+        positional, named = self.bind(arguments, context)
+        return self.function(*positional, **named)
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether calling *function*, or the object it is, gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  an object whose call is a coroutine function
+    )
+
+
+def to_plain_result(result: Any) -> Any:
+    """Return *result* as JSON values: a model or a dataclass is converted, anything else is returned as it is."""
+    return result if isinstance(result, _PLAIN) else to_plain(result)
+
+
+_PLAIN = (dict, list, str, int, float, bool, type(None))
+
+
+def _without_context(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    return (arguments,), {}
+
+
+def _with_context(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    return (arguments, context), {}
 
 
 def _wants_context(function: Callable[..., Any]) -> bool:
     """Whether the second positional parameter is annotated CallContext, or named ``context``."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # some callables of C have no signature
+    except (TypeError, ValueError):  # some callables written in C have no signature
         return False
     positional = [item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
     if len(positional) < 2:
         return False
     second = positional[1]
+    # With `from __future__ import annotations` the annotation is text, and may be qualified ("runtime.CallContext").
     annotation = second.annotation
     named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     return second.name == "context" or named.rpartition(".")[2] == CallContext.__name__
@@ -150,10 +191,10 @@ def _require_fit(function: Callable[..., Any], count: int) -> None:
             f"{function!r} must take the arguments as one mapping, function(arguments) or "
             f"function(arguments, context): {error}"
         ) from None
-    except ValueError:  # no signature to look at
+    except ValueError:  # a callable written in C
         return
 
 
 def _exited(exit_: SystemExit) -> ToolExecutionError:
-    """A skill that calls ``sys.exit`` has failed; it does not end its host."""
-    return ToolExecutionError(f"The skill ended itself with exit code {exit_.code!r} instead of returning a result")
+    """Return the error of a skill that called ``sys.exit``: the call fails, and the host process continues."""
+    return ToolExecutionError(f"The skill called sys.exit({exit_.code!r}) instead of returning a result")

@@ -1,49 +1,46 @@
-"""Calls skills. The path of one call is `SkillRuntime.call`: fixed, and whole on one screen.
+"""Calls skills. The path of one call is `SkillRuntime.call`; it is fixed, and fits on one screen.
 
 Raw text or mapping -> arguments that fit the contract -> permission -> run inside a deadline -> the output checked ->
-the envelope. What can be decided without waiting is plain functions: `prepare` before, `finish` after.
+the envelope. What needs no waiting is in two plain functions: `prepare` before the run, `finish` after it.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, Unpack
+from functools import partial
+from typing import Any, TypeVar, Unpack, overload
 
 import anyio
 
-import skillruntime
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.contract.versions import check_skill_compatibility
 from skillruntime.errors import (
     AccessDeniedError,
-    IncompatibleRuntimeError,
     InvalidSkillError,
     SkillError,
-    SkillNotFoundError,
-    SkillRuntimeError,
-    ToolNotAvailableError,
     ToolTimeoutError,
 )
+from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import Call, Target
+from skillruntime.runtime.call import CallRequest, Prepared, Target, WatchedWorkspace, call_metadata
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
+from skillruntime.runtime.callables import Callables
 from skillruntime.runtime.error_responses import to_errors, unwrapped
+from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.reported_status import read_reported
-from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
+from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, RunnerFactory
+from skillruntime.runtime.sandbox.protocol import Sandbox
 from skillruntime.runtime.scripts import ScriptRunner, environment_asked
-from skillruntime.runtime.session import SkillSession
+from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import TokenLimits
 from skillruntime.tokens.counter import Model
@@ -51,16 +48,18 @@ from skillruntime.tokens.counter import Model
 __all__ = ["Approval", "SkillRuntime"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
 
 DEFAULT_TIMEOUT = 60.0
-"""Seconds a call may run where neither the caller nor the contract says."""
-
-_MOST_KEPT = 10_000
+"""Seconds that a call may run if neither the caller nor the contract sets a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a host is asked to allow: ``skill`` is not trusted, and its ``script`` would run with these arguments."""
+    """What ``approve=`` is asked to allow: running a ``script`` of an untrusted ``skill`` with these arguments.
+
+    ``environment`` names the environment variables that the script would see beside the usual ones.
+    """
 
     name: str
     skill: Skill
@@ -70,15 +69,18 @@ class Approval:
 
 
 class SkillRuntime:
-    """Calls the skills of a catalog, and the functions that a host implements.
+    """Calls the skills of a catalog, and the functions that a host registers.
 
-    *policy* says how far arguments are mended (``"strict"``, ``"safe"``, ``"lenient"``); by default as each contract
-    says, which is ``"safe"`` where it says nothing.
-    *approve* is asked before an untrusted skill's script is run; without it such a script is refused. *runners* are
-    factories that other rooms hand down (a remote one, say). *environment* names variables that scripts may see beside
-    the usual ones. *workspace* is the directory for calls outside a session; by default a fresh temporary one.
-    *timeout* is the seconds for a call where neither the caller nor the contract says; None is no deadline.
-    *on_call* is told of every call, skill loaded and resource read, as a `CallRecord`, when it is over.
+    *policy* sets how far malformed arguments are repaired (``"strict"``, ``"safe"``, ``"lenient"``); by default each
+    contract's own policy, which is ``"safe"`` unless it states another.
+    *approve* is asked before an untrusted skill's script runs; without it such a script is refused. *runners* are
+    factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
+    see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
+    *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
+    ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
+    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None is no deadline.
+    *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
+    typed functions to add as skills.
     """
 
     def __init__(
@@ -91,31 +93,60 @@ class SkillRuntime:
         workspace: str | os.PathLike[str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
         environment: Sequence[str] = (),
+        sandbox: str | Sandbox = "auto",
+        sandbox_trusted: bool = False,
         on_call: Observer | Sequence[Observer] = (),
+        functions: Iterable[Callable[..., Any]] = (),
     ) -> None:
-        self._catalog = SkillCatalog() if catalog is None else _checked(catalog)
+        start = partial(ScriptRunner, environment=tuple(environment), sandbox=sandbox, sandbox_trusted=sandbox_trusted)
+        self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
         self._approve = approve
-        self._factories = tuple(runners)
         self._workspace = Workspace(workspace)
         self._timeout = timeout
-        self._environment = tuple(environment)
         self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call)
-        self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
-        self._found: dict[str, tuple[Skill | None, Contract]] = {}
-        self._targets: dict[str, Target] = {}
+        for function in functions:
+            self.add(function)
 
-    def implements(self, name: str, *, contract: Contract | None = None) -> Callable[[_Function], _Function]:
-        """Register a function of the host as what runs *name*: ``function(arguments)``.
+    def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:
+        """Add a typed function, or what `skill` made of one, as a callable skill; return that skill.
 
-        A second parameter named ``context`` or annotated `CallContext` receives the call's context. With *contract*
-        the name needs no skill in the catalog. The function itself is returned unchanged.
+        Raises:
+            InvalidSkillError: its signature gives no contract.
+            TypeError: it is not a function.
         """
+        made = function if isinstance(function, FunctionSkill) else skill(function)
+        self._callables.register(made.name, made.runner, made.contract)
+        return made
+
+    def implements(self, name: str, *, contract: ContractLike | None = None) -> Callable[[_Function], _Function]:
+        """Register a function of the host to run *name*; the function itself is returned unchanged.
+
+        It is ``function(arguments)``, which takes one mapping, or a typed function, whose parameters are the contract's
+        properties. A parameter named ``context`` or annotated `CallContext` receives the call's context. The contract
+        is *contract*, or that of the catalog's skill of this name, or else the typed function's own.
+
+        Raises:
+            InvalidSkillError: the function does not fit the contract, or there is none.
+            TypeError: *name* is not a name, or *contract* is not a contract.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"implements takes the skill's name first: @runtime.implements('name'); got {name!r:.80}")
+        given = None if contract is None else contract_of(contract, name)
 
         def register(function: _Function) -> _Function:
-            self._functions[name] = (FunctionRunner.around(function), contract)
-            self._found.pop(name, None)
-            self._targets.clear()  # a range may have chosen this name
+            if isinstance(function, FunctionSkill):
+                self._callables.register(name, function.runner, given or function.contract)
+                return function
+            declared = given or self._callables.declared(name)
+            runner, found = runner_for(function, declared, name)
+            if found is None and self._callables.is_unknown(name):
+                raise InvalidSkillError(
+                    f"{name!r} has no contract: the catalog has no such callable, and the function's parameters are "
+                    "not annotated",
+                    suggested_action="Annotate the parameters, or give contract=",
+                )
+            self._callables.register(name, runner, given if declared is not None else found)
             return function
 
         return register
@@ -124,15 +155,13 @@ class SkillRuntime:
     def catalog(self) -> SkillCatalog:
         """The catalog whose skills are called. A contract is read at its first call, and kept.
 
-        Give a new one (``runtime.catalog = runtime.catalog.refresh()``) to have changed skills seen.
+        Set a new one (``runtime.catalog = runtime.catalog.refresh()``) to pick up changed skills.
         """
-        return self._catalog
+        return self._callables.catalog
 
     @catalog.setter
     def catalog(self, catalog: SkillCatalog) -> None:
-        self._catalog = _checked(catalog)
-        self._found.clear()
-        self._targets.clear()
+        self._callables.catalog = catalog
 
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*.
@@ -141,15 +170,24 @@ class SkillRuntime:
             SkillNotFoundError: there is no such skill, or nothing in it can be called.
             InvalidSkillError: its contract is faulty.
         """
-        return self._find(name)[1]
+        return self._callables.contract(name)
+
+    def open_skill(self, name: str) -> ActiveSkill:
+        """Return the skill *name*: its instructions, and what can be called of it, by a script or by a function.
+
+        Raises:
+            SkillNotFoundError: neither the catalog nor the host has such a skill.
+            InvalidSkillError: its SKILL.md cannot be read.
+        """
+        return self._callables.open_skill(name)
+
+    def function_skills(self, query: str | None = None) -> list[str]:
+        """Return the skills that are functions of the host alone, without a SKILL.md; with *query* those that match."""
+        return self._callables.without_catalog() if query is None else self._callables.search_functions(query)
 
     def callable_names(self) -> list[str]:
         """Return what can be called, reading every skill's contracts; one whose contract is faulty is left out."""
-        names = [name for name, (_, contract) in self._functions.items() if contract is not None]
-        for skill_name in self.catalog:
-            with suppress(SkillRuntimeError):
-                names += self.catalog.activate(skill_name).contracts
-        return list(dict.fromkeys(names))
+        return self._callables.names()
 
     def session(
         self,
@@ -157,229 +195,264 @@ class SkillRuntime:
         workspace: str | os.PathLike[str] | None = None,
         limits: TokenLimits | None = None,
         model: Model = "gpt-4o",
-        tell_tokens: bool = False,
+        report_tokens: bool = False,
     ) -> SkillSession:
-        """Return a new session: what one conversation activates and spends, its workspace, what it was refused.
+        """Return a session, the state of one conversation; *limits* are in tokens of *model*, see `SkillSession`."""
+        hooks = RuntimeHooks(
+            lambda: self.catalog, self.open_skill, self.call, self.call_sync, partial(notify, self._observers)
+        )
+        return SkillSession(hooks, workspace=workspace, limits=limits, model=model, report_tokens=report_tokens)
 
-        *limits* is how many tokens of *model* it may spend; see `SkillSession`.
-        """
-        return SkillSession(self, workspace=workspace, limits=limits, model=model, tell_tokens=tell_tokens)
+    # The path of one call. `prepare`, `finish` and `_failed` decide; only `_run_within_deadline` waits for a skill.
 
-    def with_observer(self, observer: Observer) -> SkillRuntime:
-        """Return this runtime with one more observer, beside those it has; everything else is shared."""
-        other = copy.copy(self)
-        other._observers = (*self._observers, observer)
-        return other
+    @overload
+    async def call(
+        self,
+        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
 
-    def notify(self, record: CallRecord) -> None:
-        """Tell the log and the observers of *record*."""
-        notify(self._observers, record)
+    @overload
+    async def call(
+        self,
+        name: FunctionSkill[..., _Result],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
 
-    # The path of one call. Everything that decides is in `prepare`, `finish` and `_failed`; `_run` alone waits.
-
+    @overload
     async def call(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
-    ) -> SkillResponse:
-        """Call *name* and return the envelope; never raise for what a model sent or a skill did.
+    ) -> SkillResponse: ...
 
-        *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation passes.
+    async def call(
+        self,
+        name: str | FunctionSkill[..., Any],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[Any]:
+        """Call *name* and return the envelope; a malformed argument or a failing skill never raises.
+
+        *name* is a callable's name, or what `skill` made: then ``data`` has the type that the function returns.
+        *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation of the
+        surrounding task is raised as usual.
         """
-        call = Call(name, arguments, session, options)
+        name = name.name if isinstance(name, FunctionSkill) else name
+        request = CallRequest(name, arguments, session, options)
+        prepared = None
+        with around(self._observers, name):  # outside `try`: a span must cover the failure too
+            try:
+                prepared = self.prepare(request)
+                await self._ask_approval(prepared)
+                output = await _run_within_deadline(prepared)
+                response = self.finish(prepared, output)
+            except Exception as error:
+                response = self._failed(request, prepared, error)
+            return self._recorded(request, prepared, response)
+
+    @overload
+    def call_sync(
+        self,
+        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
+    def call_sync(
+        self,
+        name: FunctionSkill[..., _Result],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
+    def call_sync(
+        self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+    ) -> SkillResponse: ...
+
+    def call_sync(
+        self,
+        name: str | FunctionSkill[..., Any],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[Any]:
+        """Call *name* without an event loop, as `call` does.
+
+        A plain function runs in this thread, where no deadline is enforced; anything else runs in an event loop of its
+        own until it is done.
+        """
+        name = name.name if isinstance(name, FunctionSkill) else name
+        request = CallRequest(name, arguments, session, options)
+        prepared = None
         with around(self._observers, name):
             try:
-                self.prepare(call)
-                await self._ask_approval(call)
-                output = await _run_within_deadline(call)
-                response = self.finish(call, output)
+                prepared = self.prepare(request)
+                runner = prepared.target.runner
+                if isinstance(runner, FunctionRunner) and not runner.is_async:
+                    # In this thread: starting an event loop for a plain function would cost more than the call.
+                    output = runner.run_here(prepared.arguments, prepared.context(None))
+                    output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
+                else:
+                    run_to_end(self._ask_approval, prepared)
+                    output = run_to_end(_run_within_deadline, prepared)
+                response = self.finish(prepared, output)
             except Exception as error:
-                response = self._failed(call, error)
-            return self._told(call, response)
+                response = self._failed(request, prepared, error)
+            return self._recorded(request, prepared, response)
 
     def call_blocking(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
     ) -> SkillResponse:
-        """Call *name* without an event loop: as `call`.
+        """Call *name* without an event loop: the older name of `call_sync`."""
+        return self.call_sync(name, arguments, session=session, **options)
 
-        A plain function runs in this very thread, where no deadline is enforced; anything else runs in an event loop
-        of its own until it is done.
-        """
-        call = Call(name, arguments, session, options)
-        with around(self._observers, name):
-            try:
-                self.prepare(call)
-                if isinstance(call.target.runner, FunctionRunner) and not call.target.runner.is_async:
-                    output = call.target.runner.run_here(call.arguments, call.context(None))
-                    output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
-                else:
-                    run_to_end(self._ask_approval, call)
-                    output = run_to_end(_run_within_deadline, call)
-                response = self.finish(call, output)
-            except Exception as error:
-                response = self._failed(call, error)
-            return self._told(call, response)
-
-    def prepare(self, call: Call) -> None:
-        """Decide everything that can be decided without waiting: which contract, which arguments, which runner.
+    def prepare(self, request: CallRequest) -> Prepared:
+        """Return the call, decided as far as possible without waiting: its contract, its arguments, its runner.
 
         Raises:
             SkillRuntimeError: the call is refused, and nothing has been run.
         """
-        call.workspace = self._workspace
-        if call.session is not None:
-            call.session.require_room()
-            call.workspace = call.session.workspace
-        call.target = target = self._target(call.name)
-        call.accepted = accepted = target.contract.accept(
-            call.sent,
-            version=call.options.get("version"),
+        options, session = request.options, request.session
+        # Before anything runs: a result that cannot be returned would be lost after its side effects.
+        if session is not None:
+            session.require_result_budget()
+        workspace = self._workspace if session is None else session.workspace
+        target = self._callables.target(request.name)
+        accepted = target.contract.accept(
+            request.sent,
+            version=options.get("version"),
             policy=self._policy,
-            finish_reason=call.options.get("finish_reason"),
+            finish_reason=options.get("finish_reason"),
         )
-        call.arguments = accepted.arguments
+        arguments = accepted.arguments
         if target.has_paths:
-            call.arguments = with_resolved_paths(call.arguments, target.contract.input.document, call.workspace)
+            arguments = with_resolved_paths(arguments, target.contract.input.document, workspace)
         if target.needs_approval and self._approve is None:
             raise _not_trusted(target)
-        timeout = call.options.get("timeout")
-        call.timeout = timeout if timeout is not None else target.contract.run.get("timeout_seconds", self._timeout)
-        call.is_prepared = True
+        timeout = options.get("timeout")
+        if timeout is None:
+            timeout = target.contract.run.get("timeout_seconds", self._timeout)
+        return Prepared(request, target, accepted, arguments, timeout, WatchedWorkspace(workspace))
 
-    def finish(self, call: Call, output: Any) -> SkillResponse:
+    def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope, in the shape that an old caller knows.
 
         Raises:
-            SkillOutputError: it is not what the contract promises.
+            SkillOutputError: it does not fit the contract.
         """
-        contract, version = call.target.contract, call.options.get("version")
-        given = output.data if isinstance(output, SkillResponse) else output
-        contract.check(given)
-        shaped = contract.output_for(given, version)
+        contract, version = prepared.target.contract, prepared.request.options.get("version")
+        returned = output.data if isinstance(output, SkillResponse) else output
+        runner = prepared.target.runner
+        plain = runner.to_plain(returned) if isinstance(runner, FunctionRunner) else returned
+        contract.check(plain)
+        shaped = contract.output_for(plain, version)
+        # A caller in Python gets the function's own model back, unless an older version asks for another shape.
+        data = returned if shaped is plain else shaped
+        metadata = call_metadata(prepared.request, prepared.target, prepared)
         if isinstance(output, SkillResponse):
-            metadata = {**call.metadata(), **(output.metadata or {})}
-            return dataclasses.replace(output, data=shaped, metadata=metadata)
-        status, errors = read_reported(given)
-        return SkillResponse(status, data=shaped, errors=errors, metadata=call.metadata())
+            return dataclasses.replace(output, data=data, metadata={**metadata, **(output.metadata or {})})
+        status, errors = read_reported(plain)
+        return SkillResponse(status, data=data, errors=errors, metadata=metadata)
 
-    def _failed(self, call: Call, error: Exception) -> SkillResponse:
-        """The envelope of a call that was refused or failed: the only place where an exception becomes an answer."""
+    def _failed(self, request: CallRequest, prepared: Prepared | None, error: Exception) -> SkillResponse:
+        """Return the envelope of a call that was refused or failed: every exception becomes an answer here."""
         error = unwrapped(error)
-        let_through = call.options.get("let_through")
+        let_through = request.options.get("let_through")
+        # LangGraph's interrupt is an exception; enveloped, it would never reach the graph.
         if let_through is not None and let_through(error):
             raise error
+        target = self._callables.known_target(request.name) if prepared is None else prepared.target
+        metadata = call_metadata(request, target, prepared)
         if isinstance(error, ReportedFailureError):
             status, errors = read_reported({"status": "failed", **error.document})
-            says_more = error.document.keys() - {"status", "errors"}  # else it would say the same twice
-            data = error.document if says_more else None
-            return SkillResponse(status, data=data, errors=errors, metadata=call.metadata())
-        errors = to_errors(error, call.name)
-        if not call.is_prepared and call.session is not None:
-            times = call.session.count_refusal(call.name, call.sent, call.options.get("version"))
-            if times > 1:
+            # A document with nothing but status and errors would repeat the envelope's own fields in `data`.
+            says_more = error.document.keys() - {"status", "errors"}
+            return SkillResponse(status, data=error.document if says_more else None, errors=errors, metadata=metadata)
+        errors = to_errors(error, request.name)
+        if prepared is None and request.session is not None:
+            times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
+            if times > 1:  # models resend a refused call unchanged: the second answer says so
                 errors[0] = _repeated(errors[0], times)
-        return SkillResponse.failed(*errors, metadata=call.metadata())
+        return SkillResponse.failed(*errors, metadata=metadata)
 
-    def _told(self, call: Call, response: SkillResponse) -> SkillResponse:
-        """The answer as it may be told within the session's tokens; observers are told of it too."""
-        if call.session is not None:
-            response = call.session.settle(call.name, call.sent, response)
+    def _recorded(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
+        """Return the answer as the session's token limits allow, after the observers received it."""
+        session = request.session
+        if session is not None:
+            response = session.record_answer(request.name, request.sent, response)
+        # The record is built only if an observer or the log receives it.
         if self._observers or is_logging():
-            self.notify(
+            notify(
+                self._observers,
                 CallRecord(
                     Operation.CALL,
-                    str(call.name),
-                    call.started_at,
-                    round((time.perf_counter() - call.started) * 1e9),
+                    str(request.name),
+                    request.started_at,
+                    round((time.perf_counter() - request.started) * 1e9),
                     response,
-                    call.arguments if call.is_prepared else call.sent,
-                    session_id=None if call.session is None else call.session.id,
-                    config=call.options.get("config"),
-                )
+                    request.sent if prepared is None else prepared.arguments,
+                    session_id=None if session is None else session.id,
+                    config=request.options.get("config"),
+                    call_id=request.options.get("call_id"),
+                ),
             )
         return response
 
-    async def _ask_approval(self, call: Call) -> None:
-        """Ask the host about an untrusted script; a person may take their time, outside the deadline."""
-        target = call.target
+    async def _ask_approval(self, prepared: Prepared) -> None:
+        """Ask the host about an untrusted script; the deadline starts afterwards, because a person may be asked."""
+        target = prepared.target
         if not target.needs_approval or self._approve is None or target.skill is None:
             return
         script = str(target.contract.run["script"])
-        answer = self._approve(
-            Approval(call.name, target.skill, script, call.arguments, environment_asked(target.contract))
-        )
+        environment = environment_asked(target.contract)
+        answer = self._approve(Approval(prepared.request.name, target.skill, script, prepared.arguments, environment))
         allowed = await answer if inspect.isawaitable(answer) else answer
-        if allowed is not True:
+        if allowed is not True:  # a truthy object (a dict, a coroutine left unawaited) is not an approval
             raise AccessDeniedError(
                 f"The host did not approve running {script} of the untrusted skill {target.skill.name!r}",
                 suggested_action="Do not repeat the call; ask the user how to go on without it",
             )
-
-    def _target(self, name: str) -> Target:
-        """What *name* stands for: its contract and what runs it."""
-        known = self._targets.get(name) if isinstance(name, str) else None
-        if known is None:
-            skill, contract = self._find(name)
-            _check_runtime(contract, name)
-            # `digest@^1` is the skill that the range chose: what the host registered for that runs it.
-            own = contract.name if skill is not None and name not in self._functions and "@" in name else name
-            function, _ = self._functions.get(own, (None, None))
-            known = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
-        return known
-
-    def _find(self, name: str) -> tuple[Skill | None, Contract]:
-        if not isinstance(name, str):
-            raise SkillNotFoundError(f"A skill's name is a string, not {type(name).__name__}")
-        found = self._found.get(name)
-        if found is None:
-            _, own_contract = self._functions.get(name, (None, None))
-            found = (None, own_contract) if own_contract is not None else self.catalog.contract(name)
-            if len(self._found) >= _MOST_KEPT:  # skills are few, but a model can write any number of ranges
-                self._found.clear()
-                self._targets.clear()
-            self._found[name] = found
-        return found
-
-    def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
-        if skill is not None:
-            for factory in self._factories:
-                if (runner := factory(skill, contract)) is not None:
-                    return runner
-            if contract.run.get("script"):
-                return ScriptRunner(skill, contract, self._environment)
-        raise ToolNotAvailableError(
-            f"Nothing here runs {contract.name!r}: its contract names no script and the host registered no function",
-            suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",
-        )
-
-
-def _checked(catalog: Any) -> SkillCatalog:
-    if not isinstance(catalog, SkillCatalog):
-        raise TypeError(f"A SkillRuntime takes a catalog, discover(directory), not {catalog!r:.80}")
-    return catalog
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-async def _run_within_deadline(call: Call) -> Any:
+async def _run_within_deadline(prepared: Prepared) -> Any:
     """Run the call; the only place that waits for a skill."""
-    deadline = None if call.timeout is None else time.monotonic() + call.timeout
-    with anyio.move_on_after(call.timeout):
-        return await call.target.runner(call.arguments, call.context(deadline))
-    raise _ran_out(call)
+    deadline = None if prepared.timeout is None else time.monotonic() + prepared.timeout
+    with anyio.move_on_after(prepared.timeout):
+        return await prepared.target.runner(prepared.arguments, prepared.context(deadline))
+    raise _timed_out(prepared)
 
 
-def _ran_out(call: Call) -> ToolTimeoutError:
-    annotations = call.target.contract.annotations
+def _timed_out(prepared: Prepared) -> ToolTimeoutError:
+    annotations = prepared.target.contract.annotations
     is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
-    has_stopped = bool(getattr(call.target.runner, "stops_when_cancelled", False))
+    # A plain function runs on in its thread (Python cannot kill a thread), so the model must not repeat it blindly.
+    promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
+    has_stopped = bool(prepared.execution.get("stopped", promised))
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:
         action = "It may still be running and take effect: check before calling again, or ask the user"
     return ToolTimeoutError(
-        f"The skill did not finish within {call.timeout:g} s" + (" and was stopped" if has_stopped else ""),
-        details={"timeout_seconds": call.timeout, "stopped": has_stopped},
+        f"The skill did not finish within {prepared.timeout:g} s" + (" and was stopped" if has_stopped else ""),
+        details={"timeout_seconds": prepared.timeout, "stopped": has_stopped},
         suggested_action=action,
         recoverable=has_stopped or is_repeatable,
     )
@@ -395,24 +468,7 @@ def _not_trusted(target: Target) -> AccessDeniedError:
     )
 
 
-def _check_runtime(contract: Contract, name: str) -> None:
-    required = contract.requires.get("runtime")
-    if required is None:
-        return
-    current = skillruntime.__version__
-    try:
-        fits, _ = check_skill_compatibility(str(required), current)
-    except ValueError as error:
-        raise InvalidSkillError(f"The contract's requires.runtime {required!r} is no range of versions") from error
-    if not fits:
-        raise IncompatibleRuntimeError(
-            f"The skill {name!r} needs skillruntime {required}, and this is {current}",
-            details={"required": str(required), "current": current},
-            suggested_action="Tell the user to install a fitting version of skillruntime, or of the skill",
-        )
-
-
 def _repeated(error: SkillError, times: int) -> SkillError:
-    said = f"This same call was refused before ({times} times now): change it, or ask the user."
-    action = f"{said} {error.suggested_action}" if error.suggested_action else said
+    repeated = f"This same call has been refused {times} times: change it, or ask the user."
+    action = f"{repeated} {error.suggested_action}" if error.suggested_action else repeated
     return dataclasses.replace(error, suggested_action=action)

@@ -128,7 +128,7 @@ def describe(
         output=OutputDefinition(schema=contract.output.document if contract.output is not None else None),
         access=access,
         auth=auth or AuthConfig(),
-        tags=skill.metadata.tags if skill is not None else (),
+        tags=skill.frontmatter.tags if skill is not None else (),
         extensions=extensions,
     )
 
@@ -297,7 +297,7 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
         return Outcome(ExecutionStatus.FAILED, error=error, metadata=metadata)
     if response.ok:
         return Outcome(ExecutionStatus.COMPLETED, output, True, metadata=metadata)
-    errors = response.errors or []
+    errors = response.errors
     first: dict[str, Any] = (
         errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
     )

@@ -1,4 +1,4 @@
-"""A chat model that replays a script and remembers what it was sent: agents without a key or a network."""
+"""A chat model that replays a script and records what it receives: agents without a key or a network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ScriptedChatModel", "call_message"]
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answers with *replies*, one a turn; ``received`` holds the messages of every turn, ``tools`` what was bound."""
+    """Answer with *replies*, one a turn; ``received`` holds the messages of each turn, ``tools`` the bound tools."""
 
     replies: list[AIMessage]
     received: list[list[BaseMessage]] = Field(default_factory=list)
@@ -26,7 +26,8 @@ class ScriptedChatModel(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
-        """Remember *tools*; the script calls them by name."""
+        """Record *tools*; the script calls them by name."""
+        # create_agent binds again for each turn; changed in place, the list shows a test the last binding.
         self.tools[:] = tools
         return self
 
@@ -37,10 +38,11 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        # The turn is the number of recorded requests: there is no second counter to get out of step.
         turn = len(self.received)
         self.received.append(list(messages))
         if turn >= len(self.replies):
-            raise ValueError(f"The script has {len(self.replies)} replies, and turn {turn + 1} was asked for")
+            raise ValueError(f"The script has {len(self.replies)} replies; the agent asked for turn {turn + 1}")
         return ChatResult(generations=[ChatGeneration(message=self.replies[turn])])
 
 
@@ -50,6 +52,7 @@ def call_message(*calls: tuple[str, dict[str, Any]], turn: int = 1, content: str
     >>> call_message(("load_skill", {"name": "pdf-processing"})).tool_calls[0]["id"]
     'call_1_1'
     """
+    # Ids are made from turn and number, so that a test can name them.
     tool_calls = [
         {"name": name, "args": arguments, "id": f"call_{turn}_{number}", "type": "tool_call"}
         for number, (name, arguments) in enumerate(calls, start=1)

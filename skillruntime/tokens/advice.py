@@ -1,6 +1,6 @@
-"""Where a skill spends tokens that buy little, and what would be saved.
+"""Where a skill spends tokens with little use, and what a change would save.
 
-Advice is never an error: every piece says what it would save, in tokens, and how often that is paid (``when``).
+Advice is never an error: each piece says how many tokens it would save, and how often they are paid (``when``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Advice", "advise"]
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One saving: *tokens* fewer, each time *when* (``every conversation``, ``each activation``, ``every request``)."""
+    """One saving: *tokens* fewer, each *when* (``every conversation``, ``each activation``, ``every request``)."""
 
     rule: str
     skill: str
@@ -75,10 +75,10 @@ def advise(
 _DESCRIPTION = 100
 # Its second: "instructions (fewer than 5,000 tokens recommended)".
 _BODY = 5_000
-# A section is worth a file of its own from here; what is left behind is a line that says when to read it.
+# From this size a section is worth a file of its own; a line that says when to read it stays behind.
 _SECTION = 600
 _POINTER = 25
-# What a parameter's description may cost before it is documentation.
+# Above this a parameter's description is documentation, not guidance for a call.
 _PARAMETER = 40
 
 _OPENERS = re.compile(
@@ -90,7 +90,7 @@ _REFERENCE = re.compile(
     r"\b(api|reference|examples?|troubleshooting|faq|appendix|glossary|changelog|options|parameters|templates?|schema)\b",
     re.IGNORECASE,
 )
-# What every use needs stays where it is, however long.
+# Sections with these titles are needed in every use and stay in the body, however long.
 _ALWAYS_NEEDED = re.compile(
     r"\b(rules?|invariants?|critical|workflows?|steps?|process|procedure|instructions?|overview|when|never|must|"
     r"navigation|index|quick ?start|checklist)\b",
@@ -100,6 +100,7 @@ _ALWAYS_NEEDED = re.compile(
 
 def _description(name: str, description: str, path: str, count: Callable[[str], int]) -> Iterator[Advice]:
     tokens = count(description)
+    # Authors write the name as words: "PDF tools" for pdf-tools.
     spoken = re.escape(name).replace(r"\-", r"[\s_-]+")
     again = re.match(rf"(?:the\s+)?{spoken}\s*(?:skill)?\s*(?:[:.,—–-]|is\b)\s*", description, re.IGNORECASE)
     rest = description[again.end() :] if again else description
@@ -116,8 +117,8 @@ def _description(name: str, description: str, path: str, count: Callable[[str], 
             None,
             saved,
             "every conversation",
-            f"the description opens with {opening}, which tells nothing that the name does not",
-            "open with what it does, then when to use it",
+            f"the description opens with {opening}, which only repeats the name",
+            "start with what it does, then when to use it",
         )
     if tokens > _DESCRIPTION * 6 // 5:
         yield Advice(
@@ -128,7 +129,7 @@ def _description(name: str, description: str, path: str, count: Callable[[str], 
             tokens - _DESCRIPTION,
             "every conversation",
             f"the description is {tokens:,} tokens; the format suggests about {_DESCRIPTION}",
-            "keep what it does, when to use it and the words people say; move the rest to the body",
+            "keep what it does, when to use it and the words that users say; move the rest to the body",
         )
 
 
@@ -141,7 +142,7 @@ def _body(name: str, body: str, path: str, count: Callable[[str], int], first_li
         (tokens, section) for tokens, section in parts if tokens >= _SECTION and _is_movable(section, tokens, total)
     ]
     movable.sort(key=lambda part: (-part[0], part[1].line))
-    for tokens, section in movable[:5]:
+    for tokens, section in movable[:5]:  # more than five per skill would bury the large ones
         yield Advice(
             "section-to-reference",
             name,
@@ -150,7 +151,7 @@ def _body(name: str, body: str, path: str, count: Callable[[str], int], first_li
             tokens - _POINTER,
             "each activation",
             f"the section {_quoted(section.title)} is {tokens:,} of the body's {total:,} tokens",
-            f"move it to references/{_slug(section.title)}.md and say in one line when to read it",
+            f"move it to references/{_slug(section.title)}.md and leave one line that says when to read it",
         )
     if total > _BODY and not movable:
         yield Advice(
@@ -161,12 +162,12 @@ def _body(name: str, body: str, path: str, count: Callable[[str], int], first_li
             total - _BODY,
             "each activation",
             f"the body is {total:,} tokens; the format recommends fewer than {_BODY:,}",
-            "split it: what every use needs stays, the rest goes to references/",
+            "split it: keep what every use needs, move the rest to references/",
         )
 
 
 def _whole_sections(body: str) -> list[Section]:
-    """Return the sections at the level that divides the body, with all that stands below each."""
+    """Return the sections at the level that divides the body, each with its subsections."""
     parts = sections(body)
     levels = sorted({part.level for part in parts if part.level})
     # A single heading above all others is the body's title and divides nothing.
@@ -182,7 +183,7 @@ def _whole_sections(body: str) -> list[Section]:
 
 
 def _is_movable(section: Section, tokens: int, total: int) -> bool:
-    """Whether a section reads as something to look up: by its title, or a large one that is mostly code and tables."""
+    """Whether a section is reference material: by its title, or because it is large and mostly code and tables."""
     if section.level == 0 or _ALWAYS_NEEDED.search(section.title):
         return False
     return bool(_REFERENCE.search(section.title)) or (
@@ -214,9 +215,10 @@ def _schema(
                 tokens - limit,
                 "every request",
                 f"the description of {tool}{where or ' itself'} is {tokens:,} tokens; a model needs about {limit}",
-                f"keep in description what the model decides by; move the rest to {FOR_PEOPLE[1]}, which is not sent",
+                f"keep what the model needs to decide; move the rest to {FOR_PEOPLE[1]}, which is not sent to it",
             )
     sent = for_model(schema)
+    # Short schemas are left alone: there the ratio says nothing and the saving is small.
     whole = count(_json(sent))
     bare = count(_json(_without_descriptions(sent)))
     if whole > 200 and whole - bare > 3 * bare:
@@ -228,7 +230,7 @@ def _schema(
             whole - 3 * bare,
             "every request",
             f"the descriptions in {tool} are {whole - bare:,} tokens, its parameters {bare:,}",
-            "say once in the tool's description what is common to the parameters",
+            "say in the tool's description, once, what applies to several parameters",
         )
 
 

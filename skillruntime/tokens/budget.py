@@ -1,6 +1,6 @@
 """What a conversation has spent on skills, by tier, and what it may still spend.
 
-Law: no text is cut or refused silently; what was cut carries a handle to read on, what was refused a next step.
+Law: no text is cut or refused silently; a cut text carries a handle to read on, a refusal names the next step.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """How many tokens a conversation may spend; None is no limit.
+    """How many tokens a conversation may spend; None means without limit.
 
     ``catalog_tokens``, ``body_tokens`` and ``resource_tokens`` are for all texts of that tier together,
     ``total_tokens`` for everything, ``page_tokens`` for one body, resource or result at a time (at least 64).
-    At *warn_at* of a limit a warning is given, once.
+    At the share *warn_at* of a limit there is one warning.
     """
 
     catalog_tokens: int | None = None
@@ -50,8 +50,8 @@ class TokenLimits:
 class Admitted:
     """A text as it may be shown to the model, and what that cost.
 
-    *handle* reads on where *text* is only the first part; *refusal* is there instead of a text that may not be shown;
-    *warnings* are those that this text brought about.
+    *handle* reads on where *text* is only the first part; *refusal* replaces a text that may not be shown; *warnings*
+    are those that this text caused.
     """
 
     text: str
@@ -67,11 +67,11 @@ class Admitted:
 
 
 class TokenLedger:
-    """The tokens that one conversation spent on skills: written by its session, and by nobody else.
+    """The tokens that one conversation spent on skills; only its session writes to it.
 
-    At a limit: a catalog is to be shortened by who renders it (``remaining``), a body, resource or result is paged,
-    a tool's schema is refused; errors and retries are always told, and count. Nothing is paged into less than
-    ``smallest_page`` tokens: what has so little room left is refused, with what to do instead.
+    At a limit: the caller renders a shorter catalog (``remaining``), a body, resource or result is paged, a tool's
+    schema is refused; errors and retries are always shown, and counted. A page has at least ``smallest_page`` tokens:
+    with fewer left, the text is refused, with what to do instead.
 
     >>> ledger = TokenLedger(TokenLimits(total_tokens=100))
     >>> ledger.admit("body", "pdf-processing", "Use pdfplumber.").tokens
@@ -90,7 +90,7 @@ class TokenLedger:
         model: Model = "gpt-4o",
         read_on: str = "read_on(handle={handle!r})",
     ) -> None:
-        """Start at nothing spent. *read_on* is how the model is told to ask for the rest: a call it can make."""
+        """Start with nothing spent. *read_on* is the call by which the model asks for the rest of a text."""
         self.limits = limits or TokenLimits()
         self.model = model
         self.warnings: list[str] = []
@@ -118,9 +118,9 @@ class TokenLedger:
         return sum(by_name.values()) if name is None else by_name.get(name, 0)
 
     def remaining(self, tier: Tier | str) -> int | None:
-        """Return how many tokens *tier* may still take; None without a limit. Never below nothing."""
-        room = [limit - used for _, limit, used in self._limits_of(Tier(tier))]
-        return max(min(room), 0) if room else None
+        """Return how many tokens *tier* may still take, at least 0; None without a limit."""
+        left = [limit - used for _, limit, used in self._limits_of(Tier(tier))]
+        return max(min(left), 0) if left else None
 
     def admit(self, tier: Tier | str, name: str, text: str) -> Admitted:
         """Record *text* of *name* and return it as it may be shown: whole, its first page, or refused."""
@@ -136,7 +136,7 @@ class TokenLedger:
         key, _, offset = handle.rpartition(":")
         if key not in self._held or not offset.isdecimal():
             raise ResourceNotFoundError(
-                f"There is no text to read on at {handle[:40]!r}",
+                f"There is no text to continue at {handle[:40]!r}",
                 suggested_action="Call the skill again, or read the resource again from its start",
             )
         self._held.move_to_end(key)
@@ -146,7 +146,7 @@ class TokenLedger:
     def record_call(self, name: str, arguments: str, answer: str, *, ok: bool) -> Admitted:
         """Record one call: its *answer*, and its *arguments* too where it repeats a call of *name* that failed.
 
-        The arguments of a first call are the model's own work and cost nothing that skills add.
+        The arguments of a first call are not counted: the model writes them with any tool.
         """
         if name in self._failed:
             self._spend(Tier.RETRY, name, self.count(arguments))
@@ -157,7 +157,7 @@ class TokenLedger:
         return self.admit(Tier.ERROR, name, answer)
 
     def note_request(self) -> None:
-        """Note that everything so far went to the model once more: ``carried_tokens`` is what was sent in all."""
+        """Note one more request: it carries every text so far again, which ``carried_tokens`` adds up."""
         self.requests += 1
         self.carried_tokens += self.total_tokens
 
@@ -189,20 +189,21 @@ class TokenLedger:
 
     def _admit(self, tier: Tier, name: str, text: str, start: int, handle: str | None) -> Admitted:
         whole = self.count(text[start:])
-        room = self.remaining(tier)
-        if tier in _ALWAYS_TOLD:
-            room = None
+        left = self.remaining(tier)
+        # A model that does not see its error repeats the call, which costs more than the error.
+        if tier in _ALWAYS_SHOWN:
+            left = None
         if tier in _PAGED and self.limits.page_tokens is not None:
             at_once = max(self.limits.page_tokens, self.smallest_page)
-            room = at_once if room is None else min(room, at_once)
-        if room is None or whole <= room:
+            left = at_once if left is None else min(left, at_once)
+        if left is None or whole <= left:
             return Admitted(text[start:], whole, warnings=self._spend(tier, name, whole))
-        if tier not in _PAGED or room < self.smallest_page:
+        if tier not in _PAGED or left < self.smallest_page:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         key = handle or self._hold(tier, name, text)
-        # The notice has its own tokens, and its figures their own width: reserve for the longest.
+        # The notice costs tokens too, and its figures vary in width: reserve the longest.
         reserve = self.count(self._notice(f"{key}:{len(text)}", whole, whole))
-        part = page(text, room - reserve, self.count, start=start)
+        part = page(text, left - reserve, self.count, start=start)
         if not part.text:
             return Admitted("", 0, refusal=self._refusal(tier, name, whole))
         following = f"{key}:{part.end}"
@@ -217,6 +218,7 @@ class TokenLedger:
         self._handles += 1
         key = f"{tier.value}{self._handles}"
         self._held[key] = (tier, name, text)
+        # The oldest text goes first: a model reads on in what it has just seen.
         if len(self._held) > self._held_texts:
             self._held.popitem(last=False)
         return key
@@ -244,6 +246,7 @@ class TokenLedger:
         return found
 
     def _refusal(self, tier: Tier, name: str, tokens: int) -> SkillError:
+        # The limit with the least left is the one that refuses.
         limit_name, limit, used = min(self._limits_of(tier), key=lambda one: one[1] - one[2])
         return SkillError(
             ErrorCode.TOKEN_LIMIT_EXCEEDED,
@@ -255,8 +258,9 @@ class TokenLedger:
 
 
 _LIMITS = ("catalog_tokens", "body_tokens", "resource_tokens", "total_tokens", "page_tokens")
+# A schema that is cut is not a schema, and a catalog is shortened where it is rendered: neither is paged.
 _PAGED = frozenset({Tier.BODY, Tier.RESOURCE, Tier.RESULT})
-_ALWAYS_TOLD = frozenset({Tier.ERROR, Tier.RETRY})
+_ALWAYS_SHOWN = frozenset({Tier.ERROR, Tier.RETRY})
 _NEXT_STEP = {
     Tier.CATALOG: "Render the catalog again within the tokens that are left",
     Tier.BODY: "Work with the skills that are already active, or answer with what you have",

@@ -1,6 +1,6 @@
-"""How many tokens a text is for a model: exact where the tokenizer is public, a stated estimate where it is not.
+"""How many tokens a text has for a model: exact where the tokenizer is public, a stated estimate where it is not.
 
-Law: a count says of itself whether it is exact and how it was made; an estimate is never dressed as a count.
+Law: every count says whether it is exact and how it was made.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Count:
 class Method:
     """How a model's tokens are counted: an encoding's, times *factor*; *exact* if the model itself counts so.
 
-    *family* is ``openai``, ``claude``, ``gemini`` or ``other``: who serialises the messages and tools.
+    *family* is ``openai``, ``claude``, ``gemini`` or ``other``: it decides how messages and tools are serialised.
     """
 
     encoding: str
@@ -62,8 +62,8 @@ def count(text: str, model: Model = "gpt-4o") -> Count:
 
     *model* is a model's name, with or without a provider's prefix (``gpt-4o``, ``openai:gpt-4.1``,
     ``claude-sonnet-4-5``, ``gemini-2.5-pro``), an encoding's name (``cl100k_base``), or a function from text to
-    tokens, whose word is taken as exact. Special tokens count as the plain text they are. Estimates are rounded up.
-    Counts are kept by content, the last 4,096 of them; a function of the caller's is asked every time.
+    tokens, whose result is taken as exact. Special tokens count as the plain text they are. Estimates are rounded up.
+    Counts are cached by content, the last 4,096 of them; the caller's own function is called every time.
 
     >>> count("Extracts text from PDF files.")
     Count(tokens=7, exact=True, method='o200k_base')
@@ -168,7 +168,7 @@ _keeping = threading.Lock()
 
 
 def _counted(text: str, encoding: str) -> tuple[int, bool]:
-    # A short text is its own key; of a long one only a digest is kept.
+    # A short text is its own key; for a long one a digest saves the memory.
     key = (
         encoding,
         text

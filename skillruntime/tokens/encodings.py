@@ -28,7 +28,7 @@ __all__ = ["ENCODINGS", "Recipe", "count_ordinary", "load", "pieces"]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What makes an encoding beside its ranks: the constants of ``tiktoken_ext.openai_public``."""
+    """What defines an encoding besides its ranks: the constants of ``tiktoken_ext.openai_public``."""
 
     pattern: str
     special_tokens: dict[str, int]
@@ -81,7 +81,7 @@ def load(name: str) -> tiktoken.Encoding:
         return encoding
     with _loading:
         if (encoding := _loaded.get(name)) is None:
-            # Not at the top: the token table of a program that never counts must cost nothing.
+            # Imported here, so that a program that never counts does not pay for tiktoken.
             import tiktoken
 
             recipe = ENCODINGS[name]
@@ -147,7 +147,7 @@ def pieces(text: str, size: int = _PIECE) -> Iterator[tuple[str, bool]]:
 
 
 def _without_a_boundary(stretch: str) -> Iterator[tuple[str, bool]]:
-    """Yield a *stretch* with no certain boundary in its bulk, cut where tiktoken would panic or eat the memory."""
+    """Yield a *stretch* without certain boundaries, cut where tiktoken would panic or run out of memory."""
     start = 0
     for run in _BLANK.finditer(stretch):
         # Up to a run's last line end the patterns do not backtrack, and a new piece starts after it.

@@ -1,7 +1,7 @@
 """What a provider adds around a text: messages and tool definitions, in tokens.
 
-No provider publishes how it serialises these, so every count here says ``exact=False`` and names what it follows.
-LangChain's messages and plain dictionaries are both read, by their shape: nothing of LangChain is imported.
+No provider publishes how it serialises these, so every count here says ``exact=False`` and names its source.
+LangChain's messages and plain dictionaries are both read by their shape; LangChain is not imported.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _blocks(blocks: list[Any]) -> tuple[list[str], int]:
             case {"type": "function", "function": {"name": name, "arguments": arguments}}:
                 texts += [str(arguments), str(name)]
             case {"type": "tool_use" | "tool_call" | "function_call" | "thinking" | "reasoning"}:
-                pass  # said again in tool_calls, or not sent back
+                pass  # repeated in tool_calls, or not sent back
             case _:
                 unread += 1
     return texts, unread
@@ -189,7 +189,7 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[
 def _resolved(
     schema: Mapping[str, Any], root: Mapping[str, Any], above: tuple[str, ...]
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Follow a local ``$ref``, but none that stands above already: a recursive schema costs one turn."""
+    """Follow a local ``$ref`` unless it is being followed already: a recursive schema is counted once."""
     while isinstance(reference := schema.get("$ref"), str):
         if reference in above or not reference.startswith("#/"):
             return {key: value for key, value in schema.items() if key != "$ref"}, above

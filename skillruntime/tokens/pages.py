@@ -1,6 +1,6 @@
-"""A long text as pages that fit a number of tokens, cut where a reader would stop.
+"""A long text as pages of at most so many tokens, cut at headings, paragraphs or sentences.
 
-Law: the pages of a text, put together, are the text; no page is above its limit.
+Law: the pages of a text, joined, are the text; no page exceeds its limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) 
     """Return the part of *text* from *start* that is at most *limit* tokens by *count*.
 
     It ends before a heading, else after a paragraph, a line, a sentence, an item, a word, whichever comes first in
-    that order in the second half of what fits. A limit that not one character fits gives an empty page.
+    that order in the second half of what fits. A limit below the first character gives an empty page.
 
     >>> page("One. Two three. Four five six.", 4, lambda text: len(text.split())).text
     'One. Two three. '
@@ -41,7 +41,7 @@ def page(text: str, limit: int, count: Callable[[str], int], *, start: int = 0) 
     end = fits if fits == len(text) else _last_boundary(text, start, fits)
     part = text[start:end]
     tokens = count(part) if part else 0
-    while part and tokens > limit:  # a shorter text can be one token more where a merge is broken
+    while part and tokens > limit:  # a shorter text can have more tokens when the cut breaks a merge
         part = part[: len(part) * 9 // 10]
         tokens = count(part) if part else 0
     return Page(part, tokens, start, start + len(part), len(text))
@@ -62,6 +62,7 @@ _BOUNDARIES = tuple(
 
 def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> int:
     """Return the largest end whose text from *start* is within *limit*, to within a boundary's reach."""
+    # English prose has about four characters a token: start there, then double.
     low, step = start, max(limit, 0) * 4
     while low < len(text) and step:
         high = min(low + step, len(text))
@@ -70,6 +71,7 @@ def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> 
         low, step = high, step * 2
     else:
         return low
+    # The last 1/64 is not searched: the cut goes back to a boundary anyway, and each count is expensive.
     while high - low > max(1, (high - start) // 64):
         middle = (low + high) // 2
         if count(text[start:middle]) <= limit:

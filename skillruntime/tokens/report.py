@@ -1,4 +1,4 @@
-"""What each skill of a catalog costs in tokens, tier by tier, and what a session of them costs against loading all.
+"""What each skill of a catalog costs in tokens, tier by tier, and what a session costs compared with loading all.
 
 Every figure is in tokens of one model, and the report says how they were counted.
 """
@@ -17,7 +17,7 @@ from skillruntime.tokens.counter import Count, Model, count
 from skillruntime.tokens.markdown_sections import sections
 from skillruntime.tokens.schema_views import for_model
 
-if TYPE_CHECKING:  # the catalog is handed down; this room stands beside its own
+if TYPE_CHECKING:  # for the types only: tokens and catalog are one layer, and neither imports the other
     from skillruntime.catalog.catalog import SkillCatalog
     from skillruntime.catalog.skill import Skill
 
@@ -35,7 +35,7 @@ class SectionCost:
 
 @dataclass(frozen=True, slots=True)
 class ResourceCost:
-    """A file of a skill: ``tokens`` is None where it is no text."""
+    """A file of a skill: ``tokens`` is None if it is not text."""
 
     path: str
     bytes: int
@@ -101,11 +101,11 @@ class TokenReport:
 
     @property
     def eager(self) -> int:
-        """What loading everything costs at once: every name, description and body; no resources, no schemas."""
+        """The tokens of loading everything at once: names, descriptions and bodies, without resources and schemas."""
         return self.total("metadata") + self.total("body")
 
     def session(self, activations: int) -> int:
-        """Return what a session of so many different activations costs: the catalog, and that many average bodies."""
+        """Return the tokens of a session that activates so many skills: the catalog and as many average bodies."""
         if not self.skills:
             return self.catalog
         activations = min(activations, len(self.skills))
@@ -224,13 +224,13 @@ def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceC
 
 
 def _definition(name: str, description: str, schema: Any) -> str:
-    """Return a tool's definition as JSON: what every provider is sent, before its own framing."""
+    """Return a tool's definition as JSON: what every provider receives, before its own framing."""
     tool = {"name": name, "description": description, "parameters": for_model(schema)}
     return json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _first_line(path: str, body: str) -> int:
-    """Return the line of the file that its body begins on; 1 where that cannot be told."""
+    """Return the line of the file that its body begins on; 1 if the body is not found in it."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:

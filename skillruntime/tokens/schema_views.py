@@ -1,7 +1,7 @@
-"""One schema, two readers: what of it a model is sent, and what a person is shown.
+"""One schema for two readers: the part that a model is sent, and the part that a person is shown.
 
-The contract chapter's fourth question. ``description`` is for the model and worth its tokens; ``$comment`` and
-``x-documentation`` are for people: they cost a model nothing, because it never sees them.
+The last of the contract document's closing questions. ``description`` is for the model and worth its tokens;
+``$comment`` and ``x-documentation`` are for people and are never sent to a model.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _VERBATIM = frozenset({"const", "enum", "default", "examples", "required", "depe
 
 
 def for_model(schema: Any) -> Any:
-    """Return *schema* without what only people read: ``$comment``, ``x-documentation``, titles, identifiers.
+    """Return *schema* without the parts for people: ``$comment``, ``x-documentation``, titles, identifiers.
 
-    A parameter that is *called* ``title`` stays, and so does every value in ``const``, ``enum``, ``default``.
+    A parameter *named* ``title`` stays, and so does every value in ``const``, ``enum``, ``default``.
 
     >>> for_model({"title": "T", "properties": {"title": {"type": "string", "x-documentation": "Long."}}})
     {'properties': {'title': {'type': 'string'}}}
@@ -35,8 +35,10 @@ def for_model(schema: Any) -> Any:
     for key, value in schema.items():
         if key in _NOT_SENT:
             continue
+        # Values are data: a default {"title": ...} is an argument, not an annotation.
         if key in _VERBATIM:
             kept[key] = value
+        # The keys of these are names that the author chose, not keywords.
         elif key in _BY_NAME and isinstance(value, Mapping):
             kept[key] = {name: for_model(part) for name, part in value.items()}
         else:
@@ -55,8 +57,8 @@ def for_people(schema: Mapping[str, Any], *, name: str = "") -> str:
       More than a week needs a paid source.
     """
     lines = [f"### {name}", ""] if name else []
-    if told := _told(schema):
-        lines += [*told, ""]
+    if documented := _documentation(schema):
+        lines += [*documented, ""]
     lines += _parameters(schema, "", frozenset())
     return "\n".join(lines).rstrip()
 
@@ -64,6 +66,7 @@ def for_people(schema: Mapping[str, Any], *, name: str = "") -> str:
 def _parameters(schema: Mapping[str, Any], prefix: str, above: frozenset[int]) -> list[str]:
     lines: list[str] = []
     properties = schema.get("properties")
+    # A schema built in Python may contain itself.
     if not isinstance(properties, Mapping) or id(schema) in above:
         return lines
     required = schema.get("required") or ()
@@ -71,16 +74,16 @@ def _parameters(schema: Mapping[str, Any], prefix: str, above: frozenset[int]) -
         declared = part if isinstance(part, Mapping) else {}
         kind = declared.get("type", "any")
         kinds = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
-        told = _told(declared)
+        documented = _documentation(declared)
         described = f": {declared['description']}" if declared.get("description") else ""
         optional = "required" if name in required else "optional"
         lines.append(f"- `{prefix}{name}` ({kinds}, {optional}){described}")
-        lines += [f"  {text}" for text in told]
+        lines += [f"  {text}" for text in documented]
         lines += _parameters(declared, f"{prefix}{name}.", above | {id(schema)})
         if isinstance(items := declared.get("items"), Mapping):
             lines += _parameters(items, f"{prefix}{name}[].", above | {id(schema)})
     return lines
 
 
-def _told(schema: Mapping[str, Any]) -> list[str]:
+def _documentation(schema: Mapping[str, Any]) -> list[str]:
     return [str(schema[keyword]) for keyword in reversed(FOR_PEOPLE) if schema.get(keyword)]

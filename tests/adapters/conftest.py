@@ -1,4 +1,4 @@
-"""The bundled skills and small ones, for the tests of the LangChain door."""
+"""The bundled skills and small ones, for the tests of the adapters."""
 
 from __future__ import annotations
 

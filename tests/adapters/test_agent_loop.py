@@ -31,11 +31,13 @@ def run(tools: Any, *turns: AIMessage, is_async: bool = False, **options: Any) -
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_skill_is_loaded_called_with_a_slip_refused_and_called_again(counting: SkillCatalog, is_async: bool) -> None:
+def test_a_skill_is_loaded_called_with_an_error_refused_and_called_again(
+    counting: SkillCatalog, is_async: bool
+) -> None:
     """The whole conversation, from the catalog in the prompt to the answer in the envelope."""
     toolkit = SkillToolkit(SkillRuntime(counting))
 
-    loaded, mended, refused, called = run(
+    loaded, repaired, refused, called = run(
         toolkit.get_tools(),
         call_message(("load_skill", {"name": "counting"}), turn=1),
         call_message(("counting", {"TEXT": "abc"}), turn=2),
@@ -46,8 +48,8 @@ def test_a_skill_is_loaded_called_with_a_slip_refused_and_called_again(counting:
     )
 
     assert "Call it with a text." in loaded.content
-    assert json.loads(mended.content)["data"] == {"letters": 3}
-    assert json.loads(mended.content)["metadata"]["repairs"]
+    assert json.loads(repaired.content)["data"] == {"letters": 3}
+    assert json.loads(repaired.content)["metadata"]["repairs"]
     assert refused.status == "error"
     assert json.loads(refused.content)["errors"]
     assert json.loads(called.content)["data"] == {"letters": 4}

@@ -44,7 +44,7 @@ class Agent:
         **options: Any,
     ) -> None:
         self.model = Recording(replies=[*turns, AIMessage("Done.")])
-        self.middleware = SkillMiddleware(runtime, **options)
+        self.middleware = SkillMiddleware(runtime, **{"tools": "typed", **options})
         self.is_async = is_async
         self.graph = create_agent(
             self.model, tools, middleware=[*before, self.middleware], checkpointer=saver, system_prompt="Be brief."
@@ -63,7 +63,7 @@ class Agent:
         return [message for message in result["messages"] if isinstance(message, ToolMessage)]
 
     def times(self, turn: int, text: str) -> int:
-        """How often *text* stands in the request of *turn*."""
+        """How often the request of *turn* contains *text*."""
         return sum(message.text.count(text) for message in self.model.received[turn])
 
 
@@ -107,7 +107,7 @@ BOTH = pytest.mark.parametrize("is_async", [False, True])
 
 
 @BOTH
-def test_a_skill_is_told_loaded_offered_and_called(counting: SkillCatalog, is_async: bool) -> None:
+def test_a_skill_is_listed_loaded_offered_and_called(counting: SkillCatalog, is_async: bool) -> None:
     """The catalog in the system message; the typed tool only after loading; its answer in the envelope."""
     agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"), is_async=is_async)
 
@@ -141,7 +141,7 @@ def test_a_tool_of_a_skill_that_is_not_loaded_is_answered_not_run(counting: Skil
 
 
 @BOTH
-def test_instructions_stand_exactly_once_even_when_loaded_twice(counting: SkillCatalog, is_async: bool) -> None:
+def test_instructions_appear_exactly_once_even_when_loaded_twice(counting: SkillCatalog, is_async: bool) -> None:
     """The second activation is one line."""
     agent = Agent(SkillRuntime(counting), load("counting"), load("counting", 2), is_async=is_async)
 
@@ -153,7 +153,7 @@ def test_instructions_stand_exactly_once_even_when_loaded_twice(counting: SkillC
 
 @BOTH
 def test_summarising_never_loses_the_instructions(counting: SkillCatalog, is_async: bool) -> None:
-    """What summed up the place where they stood left it to the middleware to tell them again, once."""
+    """After a summary removed the message with the instructions, the middleware repeats them once."""
     summary = ScriptedChatModel(replies=[AIMessage("They talked.")] * 9)
     before = [SummarizationMiddleware(model=summary, trigger=("messages", 5), keep=("messages", 2))]
     turns = [load("counting"), *(count(turn, text="abc") for turn in range(2, 5))]
@@ -169,7 +169,7 @@ def test_summarising_never_loses_the_instructions(counting: SkillCatalog, is_asy
 
 @BOTH
 def test_clearing_old_tool_results_never_loses_the_instructions(counting: SkillCatalog, is_async: bool) -> None:
-    """What emptied the message in which they stood left it to the middleware to tell them again, once."""
+    """After an edit emptied the message with the instructions, the middleware repeats them once."""
     clear = ClearToolUsesEdit(trigger=1, keep=1)
     turns = [load("counting"), *(count(turn, text="abc") for turn in range(2, 5))]
     agent = Agent(SkillRuntime(counting), *turns, before=[ContextEditingMiddleware(edits=[clear])], is_async=is_async)
@@ -182,7 +182,7 @@ def test_clearing_old_tool_results_never_loses_the_instructions(counting: SkillC
 
 @BOTH
 def test_a_resumed_thread_knows_its_skills_and_sees_that_they_changed(counting: SkillCatalog, is_async: bool) -> None:
-    """Another process, the same checkpoints: the new text stands there once, the old one not at all."""
+    """Another process, the same checkpoints: the request has the new text once and the old one never."""
     saver = InMemorySaver()
     Agent(SkillRuntime(counting), load("counting"), saver=saver, is_async=is_async).run()
     path = Path(counting["counting"].path)
@@ -228,7 +228,7 @@ def test_a_contract_that_changed_between_runs_is_offered_as_it_is_now(counting: 
 
 
 def test_the_skill_used_longest_ago_is_unloaded(write: Write, tmp_path: Path) -> None:
-    """Bounded: its instructions make room, what stays says so, and it can be loaded again."""
+    """Its instructions are replaced by a line that says so, and it can be loaded again."""
     for name in ("one", "two", "three"):
         write(name, f"Instructions of {name}.")
     runtime = SkillRuntime(discover(tmp_path / "skills"))
@@ -335,7 +335,7 @@ def test_what_escapes_from_any_other_tool_is_an_envelope_if_asked(counting: Skil
 
 @BOTH
 def test_json_that_the_model_broke_is_read_or_answered(counting: SkillCatalog, is_async: bool) -> None:
-    """A trailing comma is mended and the call is made; what was cut off is answered with what to do."""
+    """A trailing comma is repaired and the call is made; a truncated call is answered with the next step."""
     broken: Any = [
         {"name": "counting", "args": '{"text": "abc",}', "id": "a", "error": None, "type": "invalid_tool_call"},
         {"name": "counting", "args": '{"text": "ab', "id": "b", "error": None, "type": "invalid_tool_call"},
@@ -383,7 +383,7 @@ def test_the_state_of_skills_is_not_part_of_the_answer(counting: SkillCatalog) -
     assert list(agent.graph.get_state(THREAD).values["loaded_skills"]) == ["counting"]
 
 
-def test_streaming_tells_of_each_step(counting: SkillCatalog) -> None:
+def test_streaming_shows_each_step(counting: SkillCatalog) -> None:
     """Updates come as the agent goes, the skills' answers among them."""
     agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"))
 
@@ -440,7 +440,7 @@ def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) 
 
 
 @BOTH
-def test_a_strangers_script_is_approved_by_an_interrupt(counting: SkillCatalog, is_async: bool) -> None:
+def test_an_untrusted_script_is_approved_by_an_interrupt(counting: SkillCatalog, is_async: bool) -> None:
     """``approve=`` asks a person by LangGraph's own means, through the middleware; the run goes on where it stood."""
     untrusted = discover(counting.roots[0].path)
     runtime = SkillRuntime(untrusted, approve=lambda request: bool(interrupt(f"Run {request.script}?") == "yes"))

@@ -25,13 +25,13 @@ GIT = {"command": "git log --oneline"}
     ],
 )
 def test_each_form_is_read(text: str, tool: str, scope: str | None) -> None:
-    """The tool, and what stands in its brackets."""
+    """The tool, and the text in its brackets."""
     assert ToolPattern.parse(text) == ToolPattern(tool, scope)
 
 
 @pytest.mark.parametrize("text", ["", "Bash(git", "(git)", "Bash git", "Bash(git) x"])
-def test_what_is_no_pattern_allows_nothing(text: str) -> None:
-    """A typing error never opens a door."""
+def test_an_entry_that_is_not_a_pattern_allows_nothing(text: str) -> None:
+    """A typing error never allows more."""
     assert ToolPattern.parse(text) is None
     assert not permits([text], "Bash", GIT)
 

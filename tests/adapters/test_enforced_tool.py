@@ -31,7 +31,7 @@ WEATHER_SCHEMA = {
 
 
 def weather(city: str, days: int) -> dict[str, Any]:
-    """Tell the weather."""
+    """Return the weather."""
     return {"city": city, "days": days}
 
 
@@ -55,8 +55,8 @@ def test_a_right_call_answers_as_the_tool_itself_does() -> None:
         assert message.additional_kwargs == {}
 
 
-def test_slips_are_mended_and_noted() -> None:
-    """A number as text is a number; what was mended stands beside the content."""
+def test_malformed_arguments_are_repaired_and_noted() -> None:
+    """A number as text is a number; the repairs are beside the content."""
     for message in invoke_both_ways(enforce(multiply), tool_call("multiply", {"a": "3", "B": 5})):
         assert message.content == "15"
         assert len(message.additional_kwargs["skillruntime"]["repairs"]) == 2
@@ -73,7 +73,7 @@ def test_a_bad_call_is_an_envelope(subject: BaseTool, arguments: Any) -> None:
 
 
 def test_defaults_of_a_json_schema_are_filled() -> None:
-    """LangChain hands a JSON Schema's defaults to nobody; the function would miss its argument."""
+    """LangChain ignores a JSON Schema's defaults; the function would miss its argument."""
     message = enforce(weather_tool).invoke(tool_call("weather", {"city": "Oslo"}))
 
     assert json.loads(message.content) == {"city": "Oslo", "days": 3}
@@ -85,18 +85,18 @@ def test_a_tool_that_raises_is_an_envelope() -> None:
     @tool
     def fragile(kind: str) -> str:
         """Fail."""
-        raise ToolException("the printer is out of paper") if kind == "told" else RuntimeError("secret")
+        raise ToolException("the printer is out of paper") if kind == "expected" else RuntimeError("secret")
 
-    told = enforce(fragile).invoke(tool_call("fragile", {"kind": "told"}))
+    expected = enforce(fragile).invoke(tool_call("fragile", {"kind": "expected"}))
     bug = enforce(fragile).invoke(tool_call("fragile", {"kind": "bug"}))
 
-    assert json.loads(told.content)["errors"][0]["message"] == "the printer is out of paper"
+    assert json.loads(expected.content)["errors"][0]["message"] == "the printer is out of paper"
     assert json.loads(bug.content)["errors"][0]["code"] == "INTERNAL_ERROR"
     assert "secret" not in bug.content
-    assert told.status == bug.status == "error"
+    assert expected.status == bug.status == "error"
 
 
-def test_what_the_argument_model_refuses_beyond_json_schema_is_told() -> None:
+def test_what_the_argument_model_refuses_beyond_json_schema_is_reported() -> None:
     """A pydantic validator is part of the tool's contract too."""
 
     class Even(BaseModel):

@@ -1,4 +1,4 @@
-"""The LangChain door: `skillruntime/adapters/langchain.py`."""
+"""Callable skills as LangChain tools: `skillruntime/adapters/langchain.py`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def tool_call(arguments: Any, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_success_is_the_envelope_with_the_response_beside_it(runtime: SkillRuntime) -> None:
-    """Content is compact JSON, the artifact the `SkillResponse`; what was mended is told to the model."""
+    """Content is compact JSON, the artifact the `SkillResponse`; the model reads the repairs."""
     message = SkillTool(runtime, "add").invoke(tool_call({"numbers": ["1", 2]}))
 
     assert isinstance(message, ToolMessage)
@@ -81,7 +81,7 @@ def test_a_failure_is_an_error_message_with_the_envelope(runtime: SkillRuntime) 
 
 
 def test_arguments_alone_give_the_content_alone(runtime: SkillRuntime) -> None:
-    """Without a tool call there is no message to make: LangChain's own rule."""
+    """Without a tool call LangChain makes no message."""
     tool = SkillTool(runtime, "add")
 
     assert json.loads(tool.invoke({"numbers": [1, 2]}))["data"]["sum"] == 3
@@ -89,7 +89,7 @@ def test_arguments_alone_give_the_content_alone(runtime: SkillRuntime) -> None:
 
 
 def test_raw_text_is_taken_as_the_models_arguments(runtime: SkillRuntime) -> None:
-    """LangChain refuses text for a tool with a JSON Schema; here its syntax is mended."""
+    """LangChain refuses text for a tool with a JSON Schema; here its syntax is repaired."""
     assert json.loads(SkillTool(runtime, "add").invoke("{'numbers': [1, 2],}"))["data"]["sum"] == 3
 
 
@@ -137,7 +137,7 @@ json_values = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(json_values)
 def test_no_arguments_at_all_raise(arguments: Any) -> None:
-    """Whatever stands in a tool call's arguments, there is a message with an envelope."""
+    """Any arguments of a tool call are answered by a message with an envelope."""
     runtime = SkillRuntime()
     runtime.implements("add", contract=Contract.from_dict(CONTRACT))(lambda given: {"sum": 0})
 
@@ -165,7 +165,7 @@ def test_arguments_with_the_names_of_the_machinery_arrive_intact() -> None:
 
 
 class Recorder(BaseCallbackHandler):
-    """Remembers what callbacks are told."""
+    """Remembers what callbacks receive."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -184,9 +184,9 @@ class Recorder(BaseCallbackHandler):
 
 
 def test_callbacks_tags_and_metadata_work(runtime: SkillRuntime) -> None:
-    """A run of this tool is told like any other's, with a failure as its output."""
+    """Callbacks see a run of this tool like any other's, with a failure as its output."""
     seen = Recorder()
-    tool = SkillTool(runtime, "add", tags=["ours"], metadata={"room": "adapters"})
+    tool = SkillTool(runtime, "add", tags=["ours"], metadata={"team": "adapters"})
     run_id = uuid4()
     config: RunnableConfig = {"callbacks": [seen], "tags": ["call"], "run_id": run_id, "run_name": "adding"}
 
@@ -197,7 +197,7 @@ def test_callbacks_tags_and_metadata_work(runtime: SkillRuntime) -> None:
     assert started["name"] == "adding"
     assert started["run_id"] == run_id
     assert sorted(started["tags"]) == ["call", "ours"]
-    assert started["metadata"] == {"room": "adapters"}
+    assert started["metadata"] == {"team": "adapters"}
     assert ended["output"].status == "error"
 
 
@@ -228,7 +228,7 @@ def test_the_context_carries_the_config_and_children_are_children(runtime: Skill
 def test_a_family_error_keeps_its_code_and_a_bug_says_its_type_alone(
     runtime: SkillRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What a model can act on is told; anything else goes to the log with its traceback."""
+    """The model reads what it can act on; anything else goes to the log with its traceback."""
 
     @runtime.implements("busy", contract=Contract.from_dict({}))
     def busy(arguments: dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ def test_a_family_error_keeps_its_code_and_a_bug_says_its_type_alone(
 
     @runtime.implements("broken", contract=Contract.from_dict({}))
     def broken(arguments: dict[str, Any]) -> None:
-        raise KeyError("the secret of the house")
+        raise KeyError("the secret of the vault")
 
     busy_message = SkillTool(runtime, "busy").invoke(tool_call({}))
     broken_message = SkillTool(runtime, "broken").invoke(tool_call({}))
@@ -245,10 +245,10 @@ def test_a_family_error_keeps_its_code_and_a_bug_says_its_type_alone(
     assert "INTERNAL_ERROR" in broken_message.content
     assert "KeyError" in broken_message.content
     assert "secret" not in broken_message.content
-    assert "the secret of the house" in caplog.text
+    assert "the secret of the vault" in caplog.text
 
 
-def test_a_result_that_is_no_json_is_told_as_such(runtime: SkillRuntime) -> None:
+def test_a_result_that_is_not_json_is_reported_as_such(runtime: SkillRuntime) -> None:
     """A circular structure cannot be written; the model learns that the skill is at fault."""
     circle: list[Any] = []
     circle.append(circle)

@@ -18,7 +18,7 @@ mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
 from mcp import Client, MCPError, StdioServerParameters  # noqa: E402
 from mcp.server.lowlevel import Server  # noqa: E402
 
-from skillruntime.adapters import mcp as door  # noqa: E402
+from skillruntime.adapters import mcp as adapter  # noqa: E402
 from skillruntime.catalog.catalog import SkillCatalog  # noqa: E402
 from skillruntime.catalog.discovery import discover  # noqa: E402
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError  # noqa: E402
@@ -29,13 +29,13 @@ Steps = Callable[[Client], Awaitable[Any]]
 
 async def in_memory(catalog: SkillCatalog, steps: Steps) -> Any:
     """Join the client and the server in this process, by the protocol of today."""
-    async with Client(door.to_server(SkillRuntime(catalog))) as client:
+    async with Client(adapter.to_server(SkillRuntime(catalog))) as client:
         return await steps(client)
 
 
 async def in_memory_legacy(catalog: SkillCatalog, steps: Steps) -> Any:
     """Join them by the protocol with a handshake."""
-    async with Client(door.to_server(SkillRuntime(catalog)), mode="legacy") as client:
+    async with Client(adapter.to_server(SkillRuntime(catalog)), mode="legacy") as client:
         return await steps(client)
 
 
@@ -54,9 +54,9 @@ async def over_command(catalog: SkillCatalog, steps: Steps) -> Any:
 
 
 async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
-    """Serve at a real port of this machine; the socket listens before the server does, so nobody waits."""
+    """Serve at a real port of this machine; the socket listens before the server starts."""
     uvicorn = pytest.importorskip("uvicorn")
-    app = door.to_server(SkillRuntime(catalog)).streamable_http_app()
+    app = adapter.to_server(SkillRuntime(catalog)).streamable_http_app()
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     async with anyio.create_task_group() as tasks:
@@ -73,7 +73,7 @@ WAYS = pytest.mark.parametrize("way", [in_memory, in_memory_legacy, over_stdio, 
 
 @WAYS
 def test_a_callable_skill_is_a_tool_that_answers(counting: SkillCatalog, way: Any) -> None:
-    """Listed with its schema, called with a slip, refused with the envelope: over every transport."""
+    """Listed with its schema, called with a repair, refused with the envelope: over every transport."""
 
     async def steps(client: Client) -> Any:
         (tool,) = (await client.list_tools()).tools
@@ -96,7 +96,7 @@ def test_all_skills_are_served_by_the_skills_extension(counting: SkillCatalog, w
 
     async def steps(client: Client) -> Any:
         extensions = client.server_capabilities.extensions
-        (entry,) = await door.list_skills(client)
+        (entry,) = await adapter.list_skills(client)
         read = [(each, await client.read_resource(each["uri"])) for each in entry["resources"]]
         return extensions, entry, read
 
@@ -141,7 +141,7 @@ def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog
     async def steps(client: Client) -> Any:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         result = await client.call_tool("data-analysis__summary", {"path": "none.csv"})
-        return tools, result, await door.list_skills(client)
+        return tools, result, await adapter.list_skills(client)
 
     tools, result, entries = anyio.run(in_memory, bundled, steps)
 
@@ -157,7 +157,7 @@ def test_what_its_author_hides_is_not_served(counting: SkillCatalog) -> None:
     path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
 
     async def steps(client: Client) -> Any:
-        return (await client.list_tools()).tools, await door.list_skills(client)
+        return (await client.list_tools()).tools, await adapter.list_skills(client)
 
     assert anyio.run(in_memory, counting.refresh(), steps) == ([], [])
 
@@ -169,7 +169,7 @@ def test_long_lists_come_in_pages(tmp_path: Path) -> None:
         path.parent.mkdir()
         path.write_text(f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\nDo it.\n")
 
-    entries = anyio.run(in_memory, discover(tmp_path), door.list_skills)
+    entries = anyio.run(in_memory, discover(tmp_path), adapter.list_skills)
 
     assert len({entry["uri"] for entry in entries}) == 230
 
@@ -179,7 +179,7 @@ def test_skills_come_in_verified_and_untrusted(counting: SkillCatalog, tmp_path:
     """The other way: a catalog source like any directory, under the server's label; its contracts come along."""
 
     async def steps(client: Client) -> Path:
-        return await door.fetch_skills(client, tmp_path / "fetched", server="acme tools")
+        return await adapter.fetch_skills(client, tmp_path / "fetched", server="acme tools")
 
     root = anyio.run(way, counting, steps)
 
@@ -194,7 +194,7 @@ def test_fetching_again_leaves_nothing_of_before(counting: SkillCatalog, tmp_pat
     """A file that the skill has no more is gone; a changed one is as it is now."""
 
     async def steps(client: Client) -> Path:
-        return await door.fetch_skills(client, tmp_path / "fetched", server="acme")
+        return await adapter.fetch_skills(client, tmp_path / "fetched", server="acme")
 
     anyio.run(in_memory, counting, steps)
     (counting["counting"].directory / "references" / "rules.md").unlink()
@@ -206,7 +206,7 @@ def test_fetching_again_leaves_nothing_of_before(counting: SkillCatalog, tmp_pat
 
 def altered(catalog: SkillCatalog, change: Callable[[dict[str, Any]], None]) -> Server[Any]:
     """A server whose entries were changed on the way."""
-    server = door.to_server(SkillRuntime(catalog))
+    server = adapter.to_server(SkillRuntime(catalog))
     handler = server.get_request_handler("skills/list")
     assert handler is not None
     inner = handler.handler
@@ -243,7 +243,7 @@ def test_a_skill_that_is_not_as_listed_is_refused(
     async def fetch() -> None:
         async with Client(altered(counting, change)) as client:
             with pytest.raises(InvalidSkillError):
-                await door.fetch_skills(client, tmp_path / "fetched", server="acme")
+                await adapter.fetch_skills(client, tmp_path / "fetched", server="acme")
 
     anyio.run(fetch)
 
@@ -251,21 +251,21 @@ def test_a_skill_that_is_not_as_listed_is_refused(
 
 
 def test_a_skill_that_is_not_listed_cannot_be_fetched(counting: SkillCatalog, tmp_path: Path) -> None:
-    """The name is told."""
+    """The error names the skill."""
 
     async def steps(client: Client) -> None:
         with pytest.raises(SkillNotFoundError, match="nothing"):
-            await door.fetch_skills(client, tmp_path, server="acme", names=("nothing",))
+            await adapter.fetch_skills(client, tmp_path, server="acme", names=("nothing",))
 
     anyio.run(in_memory, counting, steps)
 
 
 def test_an_mcp_servers_tools_come_in_under_contract(counting: SkillCatalog) -> None:
-    """A slip is mended here, a bad call never leaves, and the server's own refusal is our envelope."""
+    """Malformed arguments are repaired or refused before they are sent; the server's refusal is an envelope."""
 
     async def steps(client: Client) -> Any:
         runtime = SkillRuntime()
-        names = await door.import_tools(runtime, client, server="acme")
+        names = await adapter.import_tools(runtime, client, server="acme")
         good = await runtime.call("acme/counting", {"Text": "abc"})
         bad = await runtime.call("acme/counting", {})
         return names, good, bad
@@ -290,9 +290,9 @@ def test_a_failure_of_the_servers_tool_says_what_the_server_said() -> None:
         raise RateLimitError("Too many calls", retry_after=7)
 
     async def run() -> Any:
-        async with Client(door.to_server(served)) as client:
+        async with Client(adapter.to_server(served)) as client:
             runtime = SkillRuntime()
-            await door.import_tools(runtime, client, server="acme")
+            await adapter.import_tools(runtime, client, server="acme")
             return await runtime.call("acme/limited", {})
 
     response = anyio.run(run)

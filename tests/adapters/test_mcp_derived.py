@@ -47,7 +47,7 @@ def joined(runtime: SkillRuntime, steps: Callable[[Client], Awaitable[Any]]) -> 
 
 
 def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Path, tmp_path: Path) -> None:
-    """A slip is mended, a wrong choice is refused before anything is run."""
+    """A malformed argument is repaired, a wrong choice is refused before anything runs."""
 
     async def steps(client: Client) -> Any:
         (tool,) = (await client.list_tools()).tools
@@ -71,16 +71,16 @@ def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Pa
 
 
 def test_without_deriving_no_tool_is_listed(skills: Path) -> None:
-    """``discover(..., derive=False)`` leaves a skill that has no contract without tools."""
+    """``discover(..., derive_contracts=False)`` leaves a skill that has no contract without tools."""
 
     async def steps(client: Client) -> Any:
         return (await client.list_tools()).tools
 
-    assert joined(SkillRuntime(discover(skills, trusted=True, derive=False)), steps) == []
+    assert joined(SkillRuntime(discover(skills, trusted=True, derive_contracts=False)), steps) == []
 
 
 def test_an_untrusted_derived_tool_is_listed_and_not_run(skills: Path) -> None:
-    """What a client is shown is one thing; running a stranger's script is the host's decision."""
+    """A client may see an untrusted script as a tool; only the host decides whether it runs."""
 
     async def steps(client: Client) -> Any:
         (tool,) = (await client.list_tools()).tools

@@ -52,7 +52,7 @@ def test_the_generic_set_is_fixed_and_reads_no_contract(bundled: SkillCatalog, m
 
 
 def test_a_skill_is_loaded_once_and_plain(counting: SkillCatalog) -> None:
-    """The text itself, not JSON around it; the second time one line; an envelope where there is no such skill."""
+    """The plain text, not JSON; one line the second time; an envelope for an unknown skill."""
     load_skill = tools_of(counting)["load_skill"]
 
     first, second = (call(load_skill, {"name": "counting"}) for _ in range(2))
@@ -75,7 +75,7 @@ def test_loading_names_the_tools_as_the_model_calls_them(bundled: SkillCatalog) 
     assert "- pdf-processing/extract: " in generic
 
 
-def test_slips_in_the_conversations_own_tools_are_mended_too(counting: SkillCatalog) -> None:
+def test_malformed_calls_of_the_conversations_own_tools_are_repaired_too(counting: SkillCatalog) -> None:
     """They are under contract like any skill."""
     load_skill = tools_of(counting)["load_skill"]
 
@@ -99,7 +99,7 @@ def test_a_resource_is_read_and_nothing_else(counting: SkillCatalog) -> None:
 
 @pytest.mark.parametrize("arguments", [{"text": "abc"}, '{"text": "abc"}', {"input": {"text": "abc"}}])
 def test_call_skill_calls_any_of_them(counting: SkillCatalog, arguments: Any) -> None:
-    """Its envelope is the skill's own, and what the model nests or encodes too often is mended."""
+    """Its envelope is the skill's own, and what the model nests or encodes too often is repaired."""
     message = call(tools_of(counting, style="generic")["call_skill"], {"name": "counting", "arguments": arguments})
 
     envelope = json.loads(message.content)
@@ -108,14 +108,14 @@ def test_call_skill_calls_any_of_them(counting: SkillCatalog, arguments: Any) ->
 
 
 def test_call_skill_refuses_as_the_skill_does(counting: SkillCatalog) -> None:
-    """A repeated refusal is told so, whichever door it comes through."""
+    """A repeated refusal says so, whichever adapter made the call."""
     tools = tools_of(counting, style="generic")
 
     first, second = (call(tools["call_skill"], {"name": "counting", "arguments": {"txt": 1.5}}) for _ in range(2))
 
     assert first.status == second.status == "error"
     assert json.loads(first.content)["metadata"]["skill"] == "counting"
-    assert "2 times now" in second.content
+    assert "refused 2 times" in second.content
 
 
 def test_the_tools_share_one_session(counting: SkillCatalog) -> None:
@@ -128,7 +128,7 @@ def test_the_tools_share_one_session(counting: SkillCatalog) -> None:
     assert list(toolkit.session.active) == ["counting"]
 
 
-def test_the_system_prompt_tells_of_the_skills(counting: SkillCatalog) -> None:
+def test_the_system_prompt_lists_the_skills(counting: SkillCatalog) -> None:
     """The catalog, and how to use it."""
     prompt = SkillToolkit(SkillRuntime(counting)).system_prompt()
 
@@ -177,8 +177,8 @@ def test_names_are_an_enum_only_while_the_whole_catalog_fits(tmp_path: Path) -> 
     assert call(tight["load_skill"], {"name": "skill-31"}).status == "success"
 
 
-def test_more_than_a_hundred_names_are_not_told_twice(tmp_path: Path) -> None:
-    """They stand in the catalog; there is nothing to search for either, and a wrong name is answered."""
+def test_more_than_a_hundred_names_are_not_repeated(tmp_path: Path) -> None:
+    """They are in the catalog; search is not needed, and a wrong name is answered."""
     directory = tmp_path / "skills"
     for number in range(101):
         (directory / f"skill-{number:03}").mkdir(parents=True)
@@ -251,4 +251,4 @@ def test_a_loop_of_ones_own_gets_every_call_answered(counting: SkillCatalog, is_
     assert by_id["c"]["errors"][0]["code"] == "TRUNCATED_INPUT"
     assert by_id["d"]["errors"][0]["code"] == "TOOL_NOT_AVAILABLE"
     assert len(by_id) == 5
-    assert said.additional_kwargs["skillruntime"] == {"mended": {"b": ["single-quotes"]}}
+    assert said.additional_kwargs["skillruntime"] == {"repairs": {"b": ["single-quotes"]}}

@@ -51,9 +51,11 @@ def run(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
     monkeypatch.chdir(tmp_path)
 
-    def run_command(*arguments: str, own: bool = True) -> Result:
+    def run_command(*arguments: str, own: bool = True, terminal: bool = False) -> Result:
         options = ["--skills", str(skills)] if own else []
-        return CliRunner().invoke(group, [*arguments, *options], env={"COLUMNS": "200"})
+        # rich draws for a terminal wherever FORCE_COLOR is set.
+        environment = {"COLUMNS": "200"} | ({"FORCE_COLOR": "1"} if terminal else {})
+        return CliRunner().invoke(group, [*arguments, *options], env=environment, color=terminal)
 
     return run_command
 
@@ -103,7 +105,7 @@ def test_list_says_what_is_unavailable_and_why(run: Run) -> None:
 def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
     """As the compact catalog writes it, for the model that is asked about; the sum stands below."""
     data = json.loads(run("list", "--json").stdout)
-    drawn = run("list")
+    drawn = run("list", terminal=True)
 
     tokens = {skill["name"]: skill["tokens"] for skill in data["skills"]}
     assert tokens["counting"] == 12
@@ -113,7 +115,7 @@ def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
 
 
 def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) -> None:
-    """Each is listed, at no cost where a model is not told of it, shown by its range, and locked."""
+    """Each is listed, with 0 tokens where the catalog leaves it out, shown by its range, and locked."""
     old = write(skills / "older", "counting", "Counts by hand. Use when letters matter.", "version: 0.9.0\n")
 
     listed = {skill["name"]: skill["tokens"] for skill in json.loads(run("list", "--json").stdout)["skills"]}
@@ -143,27 +145,28 @@ def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: 
     assert run("list").exit_code == 0
 
     lines = drawn.getvalue().splitlines()
-    assert len(lines) == 65
+    assert len([line for line in lines if line.split()[:1] and line.split()[0].startswith("many-")]) == 60
     assert all(cell_len(line) <= 60 for line in lines)
     assert "\x1b" not in drawn.getvalue()
     assert any("数える" in line for line in lines)
     assert lines[0].split()[:4] == ["skill", "version", "tokens", "trust"]
-    assert lines[-1].startswith("63 skills")
+    assert any(line.startswith("63 skills") for line in lines)
     assert any(line.endswith("…") for line in lines)
 
 
-def test_list_says_when_no_skill_is_like_that(run: Run) -> None:
-    """That is another thing than finding no skills."""
+def test_list_says_when_no_skill_matches(run: Run) -> None:
+    """This differs from finding no skills at all."""
     result = run("list", "nothing is called so")
 
-    assert (result.exit_code, result.stdout) == (0, "None of the 3 skills is like that.\n")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "None of the 3 skills matches.\n"
 
 
 @pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")
 @pytest.mark.parametrize(
     "command", [["list"], ["list", "--json"], ["validate"], ["validate", "--json"], ["validate", "--sarif"], ["lock"]]
 )
-def test_a_name_on_disk_that_is_no_utf_8_is_written_all_the_same(skills: Path, command: list[str]) -> None:
+def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(skills: Path, command: list[str]) -> None:
     """In every form that is for programs, the output is UTF-8, and JSON where it says so."""
     odd = os.fsencode(skills) + b"/bad\xff\xfe"
     Path(os.fsdecode(odd)).mkdir()
@@ -200,22 +203,23 @@ def test_list_says_how_to_look_into_a_directory(run: Run, skills: Path) -> None:
     """Who gives it in the place of the text meant that."""
     result = run("list", str(skills))
 
-    assert f"skillruntime list --skills {skills}" in result.stdout.replace("\n", "")
+    assert f"skillruntime list --skills {skills}" in result.stderr.replace("\n", "")
 
 
-def test_many_skills_go_to_a_pipe_a_line_each(run: Run, skills: Path) -> None:
-    """With tabs between, nothing wrapped and nothing left out."""
-    for number in range(60):
+@pytest.mark.parametrize("more", [0, 60])
+def test_a_pipe_gets_a_line_for_each_skill_whatever_their_number(run: Run, skills: Path, more: int) -> None:
+    """With tabs between the fields, nothing wrapped and nothing left out."""
+    for number in range(more):
         write(skills, f"many-{number}", f"Does number {number}. " + "And more of that. " * 20)
 
     lines = [line.split("\t") for line in run("list").stdout.splitlines()]
 
-    assert len(lines) == 63
+    assert len(lines) == 3 + more
     assert {len(line) for line in lines} == {5}
-    name, version, tokens, trust, told = lines[0]
+    name, version, tokens, trust, description = lines[0]
     assert (name, version, trust) == ("counting", "1.2.0", "ask")
     assert int(tokens) == 12
-    assert told.startswith("Counts")
+    assert description.startswith("Counts")
     assert next(line for line in lines if line[0] == "xyz")[4].startswith("unavailable: the command no-such")
 
 
@@ -236,16 +240,17 @@ def test_a_skill_that_cannot_be_read_any_more_is_unavailable(
     assert {skill["unavailable"][0] for skill in listed} == {"it is broken"}
 
 
-def test_a_strangers_text_does_not_steer_the_terminal(run: Run, skills: Path) -> None:
+def test_untrusted_text_sends_no_control_sequences_to_the_terminal(run: Run, skills: Path) -> None:
     """Escape sequences and markup are shown as the text they are, or not at all."""
     write(skills, "evil", '"[red]x[/] \\x1b[2J \\u202eback. Use when."', body="\x1b[31mred\n")
 
     for arguments in (["list"], ["show", "evil"], ["search", "back"]):
-        result = run(*arguments)
-        assert result.exit_code == 0
-        assert "[red]x[/]" in result.stdout.replace("\n", " ")
-        assert "\u202e" not in result.stdout
-        assert "\x1b[2J" not in result.stdout
+        for terminal in (False, True):
+            result = run(*arguments, terminal=terminal)
+            assert result.exit_code == 0
+            assert "[red]x[/]" in result.stdout.replace("\n", " ")
+            assert "\u202e" not in result.stdout
+            assert "\x1b[2J" not in result.stdout
 
 
 def test_search_gives_the_best_first(run: Run) -> None:
@@ -254,24 +259,25 @@ def test_search_gives_the_best_first(run: Run) -> None:
     data = json.loads(run("search", "scanned paper", "--json").stdout)
 
     assert drawn.exit_code == 0
-    assert "scans" in drawn.stdout
+    assert drawn.stdout.split("\t")[0] == "scans"
     assert data["query"] == "scanned paper"
     assert [skill["name"] for skill in data["skills"]] == ["scans"]
     assert data["skills"][0]["score"] > 0
 
 
-def test_search_that_finds_nothing_is_no_failure(run: Run) -> None:
-    """It says what to do; the list is empty."""
+def test_search_without_results_is_not_a_failure(run: Run) -> None:
+    """It says what to do, and the list is empty."""
     result = run("search", "xylophone")
 
     assert result.exit_code == 0
-    assert "try others" in result.stdout
+    assert result.stdout == ""
+    assert "try other words" in result.stderr
     assert json.loads(run("search", "xylophone", "--json").stdout)["skills"] == []
     assert run("search").exit_code == 2
 
 
 def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -> None:
-    """A contract that nobody wrote says so, by which parser it was read, and what was not read."""
+    """A derived contract says so, with the parser that it was read from, and what could not be read."""
     directory = write(skills, "tools", "Has tools. Use when tools help.") / "scripts"
     directory.mkdir()
     source = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--limit', type=int)\n"
@@ -322,8 +328,8 @@ def test_validate_is_strict(run: Run, skills: Path) -> None:
     assert "loud" in errors["name-form"]["hint"]
 
 
-def test_advice_alone_is_no_failure(run: Run, skills: Path) -> None:
-    """Exit code 0, and the advice is told all the same."""
+def test_advice_alone_does_not_fail(run: Run, skills: Path) -> None:
+    """Exit code 0, and the advice is printed."""
     path = write(skills, "plain", "Reads things.")
 
     result = run("validate", str(path), own=False)
@@ -362,7 +368,7 @@ def test_validate_reports_for_github_and_for_scanners(run: Run, skills: Path) ->
 
 
 def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
-    """The file is mended, what was done is told, and the verdict is that of the mended file."""
+    """The file is fixed, the changes are listed, and the findings are those of the fixed file."""
     path = write(skills, "loud", "Shouts: loudly. Use when silence fails.", "version: 1.0\n")
 
     before = run("validate", str(path), own=False)
@@ -370,7 +376,7 @@ def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
     after = run("validate", str(path), "--fix", "--json", own=False)
 
     assert (before.exit_code, fixed.exit_code, after.exit_code) == (1, 0, 0)
-    assert "version was moved below metadata" in fixed.stderr
+    assert "version was moved under metadata" in fixed.stderr
     assert "description: 'Shouts: loudly. Use when silence fails.'" in (path / "SKILL.md").read_text()
     assert json.loads(after.stdout)["fixed"] == []
 
@@ -411,7 +417,7 @@ def test_validate_tries_migrations_and_compares_versions(run: Run, skills: Path)
 
 
 def test_progress_shows_after_a_second_and_loses_nothing() -> None:
-    """Every item comes once and in order; before a second has passed, or where nobody looks, nothing is drawn."""
+    """Every item comes once and in order; before a second has passed, or without a terminal, nothing is drawn."""
 
     def drawn(seconds: list[float], *, terminal: bool = True) -> str:
         ticks = iter(seconds)

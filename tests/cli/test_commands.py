@@ -1,4 +1,4 @@
-"""The command line: data on stdout, talk on stderr, and exit codes that a script can rely on."""
+"""The command line: data on stdout, messages on stderr, and exit codes that a script can rely on."""
 
 from __future__ import annotations
 
@@ -82,24 +82,37 @@ def test_list_finds_the_skills(run: Run) -> None:
     assert data["skills"][0]["trusted"] is False
 
 
-def test_list_finds_the_bundled_skills_and_the_projects_own(run: Run, skills: Path, tmp_path: Path) -> None:
-    """Without a directory: the usual places, and what comes with the package, which is trusted."""
+def test_the_bundled_skills_are_listed_only_when_asked_for(run: Run, skills: Path, tmp_path: Path) -> None:
+    """Without a directory: the usual places; with --bundled also what comes with the package, which is trusted."""
     skills.rename(tmp_path / "work" / "skills")
 
-    listed = {
-        skill["name"]: skill["trusted"] for skill in json.loads(run("list", "--json", own=False).stdout)["skills"]
-    }
+    def trust_by_name(*options: str) -> dict[str, bool]:
+        document = json.loads(run("list", "--json", *options, own=False).stdout)
+        return {skill["name"]: skill["trusted"] for skill in document["skills"]}
 
-    assert listed["counting"] is False
-    assert listed["daily-news-digest"] is True
+    assert trust_by_name() == {"counting": False}
+    bundled = ["code-review", "counting", "daily-news-digest", "data-analysis", "pdf-processing"]
+    assert sorted(trust_by_name("--bundled")) == bundled
+    assert trust_by_name("--bundled")["daily-news-digest"] is True
+
+
+def test_the_bundled_directory_is_trusted_where_it_is_the_projects_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a clone of the repository ./skills is the bundled directory: its scripts run without a question."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+
+    listed = json.loads(run("list", "--json", own=False).stdout)["skills"]
+
+    assert {skill["trusted"] for skill in listed} == {True}
 
 
 def test_an_empty_directory_says_what_to_do(tmp_path: Path) -> None:
-    """No skill is no error."""
+    """An empty directory is not an error."""
     result = CliRunner().invoke(group, ["list", "--skills", str(tmp_path)])
 
-    assert result.exit_code == 0
-    assert "--skills DIRECTORY" in result.stdout
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "--skills DIRECTORY, or --bundled" in result.stderr
 
 
 def test_a_directory_that_is_not_there_is_a_usage_error(run: Run) -> None:
@@ -121,13 +134,13 @@ def test_show_draws_a_contract(run: Run) -> None:
 
 
 def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
-    """With the closest name; drawn for a person on stderr, as data on stdout."""
+    """With the nearest name and the next command; drawn for a person on stderr, as data on stdout."""
     drawn = run("show", "countign")
     data = run("show", "countign", "--json")
 
     assert (drawn.exit_code, drawn.stdout) == (1, "")
     assert "SKILL_NOT_FOUND" in drawn.stderr
-    assert "counting" in drawn.stderr
+    assert "Did you mean 'counting'? Run: skillruntime show counting --skills" in drawn.stderr
     assert json.loads(data.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
     assert data.exit_code == 1
 
@@ -147,7 +160,7 @@ def test_validate_says_what_is_wrong(run: Run, skills: Path) -> None:
     assert {Path(item["path"]).parent.name for item in found["diagnostics"]} == {"counting", "broken"}
 
 
-def test_validate_of_nothing_is_no_success(run: Run, tmp_path: Path) -> None:
+def test_validate_without_skills_fails(run: Run, tmp_path: Path) -> None:
     """An empty directory was not validated."""
     assert run("validate", str(tmp_path / "work"), own=False).exit_code == 1
 
@@ -171,8 +184,8 @@ def test_call_takes_arguments_in_every_form(run: Run, arguments: list[str], stdi
     assert json.loads(result.stdout)["data"] == {"letters": 3, "times": 2}
 
 
-def test_call_draws_data_on_stdout_and_talk_on_stderr(run: Run) -> None:
-    """The data can be piped on; what was mended is said beside it."""
+def test_call_prints_data_on_stdout_and_messages_on_stderr(run: Run) -> None:
+    """Data goes to stdout, the repairs to stderr."""
     result = run("call", "counting", '{"text": "abc", "times": "2"}', "--trust")
 
     assert json.loads(result.stdout) == {"letters": 3, "times": 2}
@@ -199,7 +212,7 @@ def test_call_draws_data_on_stdout_and_talk_on_stderr(run: Run) -> None:
 def test_a_wrong_call_is_an_envelope_with_a_next_step(
     run: Run, arguments: list[str], code: str, exit_code: int
 ) -> None:
-    """Never a traceback: the right code, what to do, and an exit code that tells whether to try again."""
+    """Never a traceback: the code, the next step, and an exit code that says whether to try again."""
     data = run("call", *arguments, "--trust", "--json")
     drawn = run("call", *arguments, "--trust")
 
@@ -236,7 +249,7 @@ def test_repeated_words_become_a_list(run: Run) -> None:
     assert json.loads(result.stdout)["errors"][0]["code"] == "INVALID_INPUT"
 
 
-def test_a_fault_of_our_own_is_no_traceback(
+def test_a_bug_in_the_command_line_prints_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line and how to see more; with SKILLRUNTIME_DEBUG the exception itself."""
@@ -248,14 +261,14 @@ def test_a_fault_of_our_own_is_no_traceback(
 
     with pytest.raises(SystemExit) as caught:
         main(["list"])
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     monkeypatch.setenv("SKILLRUNTIME_DEBUG", "1")
     with pytest.raises(RuntimeError, match="inside"):
         main(["list"])
 
     assert caught.value.code == 1
-    assert "RuntimeError" in told
-    assert "SKILLRUNTIME_DEBUG=1" in told
+    assert "RuntimeError" in printed
+    assert "SKILLRUNTIME_DEBUG=1" in printed
 
 
 def test_the_bundled_skills_are_found_beside_the_package() -> None:

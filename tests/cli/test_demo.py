@@ -1,4 +1,4 @@
-"""The demo does what it says: `skillruntime/cli/demo.py`."""
+"""The demo shows what it announces: `skillruntime/cli/demo.py`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from skillruntime.cli import demo, group
 
 
-def test_the_demo_goes_as_it_is_told() -> None:
+def test_every_scene_of_the_demo_has_the_expected_outcome() -> None:
     """Loaded, repaired, migrated, refused, called: by a real agent loop, offline."""
     result = CliRunner().invoke(group, ["demo", "--json"])
 
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    assert document["as_told"] is True
+    assert document["as_expected"] is True
     assert [step["outcome"] for step in document["steps"]] == ["loaded", "repaired", "migrated", "refused", "succeeded"]
     assert document["catalog"]["total"]["exact"] is True
     _, repaired, migrated, refused, called = (step["envelope"] for step in document["steps"])

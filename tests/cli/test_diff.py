@@ -42,7 +42,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_version_that_is_raised_far_enough_passes(work: Path) -> None:
-    """The change, its place, its witness and the part to raise are shown; exit 0."""
+    """The change, its place, its counterexample and the part to raise are shown; exit 0."""
     result = diff("old.json", "new.json")
 
     assert result.exit_code == 0, result.output
@@ -51,12 +51,12 @@ def test_a_version_that_is_raised_far_enough_passes(work: Path) -> None:
     assert 'accepted before, refused now: {"topics": "a"}' in result.output
 
 
-def test_a_version_that_is_too_small_fails(work: Path) -> None:
+def test_a_version_that_is_too_low_fails(work: Path) -> None:
     """Exit 1, and what the version must be."""
     result = diff("old.json", "lying.json")
 
     assert result.exit_code == 1
-    assert "too small: the version must be at least 2.0.0, not 1.1.0" in result.output
+    assert "version too low: the version must be at least 2.0.0, not 1.1.0" in result.output
 
 
 def test_json_is_one_document(work: Path) -> None:
@@ -70,12 +70,12 @@ def test_json_is_one_document(work: Path) -> None:
     assert contract["migration"]["steps"] == [{"wrap": "/topics"}]
 
 
-def test_github_annotations_stand_beside_the_file(work: Path) -> None:
+def test_github_annotations_name_the_file(work: Path) -> None:
     """The workflow commands of GitHub Actions."""
     lines = diff("old.json", "lying.json", "--github").stdout.splitlines()
 
     assert lines[0].startswith("::error file=lying.json,title=lying%3A major change::input /topics:")
-    assert lines[-1].startswith("::error file=lying.json,title=Version too small::")
+    assert lines[-1].startswith("::error file=lying.json,title=Version too low::")
 
 
 def test_directories_of_skills_are_compared_by_name(work: Path) -> None:

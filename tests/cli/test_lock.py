@@ -43,7 +43,7 @@ def test_a_lock_holds_version_and_digest_of_every_skill(work: Path) -> None:
     assert lock("--check").exit_code == 0
 
 
-def test_a_changed_a_lost_and_a_new_skill_are_told(work: Path) -> None:
+def test_changed_missing_and_new_skills_are_reported(work: Path) -> None:
     """Exit 1, with one finding for each skill that differs."""
     lock()
     (work / "skills" / "one" / "SKILL.md").write_text(
@@ -62,7 +62,7 @@ def test_a_changed_a_lost_and_a_new_skill_are_told(work: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"lock_version": 9, "skills": {}}', "\ud800"])
-def test_a_damaged_lock_is_told(work: Path, text: str) -> None:
+def test_a_damaged_lockfile_is_reported(work: Path, text: str) -> None:
     """Never a traceback, and never a silent pass."""
     (work / "skills.lock.json").write_bytes(text.encode("utf-8", "surrogatepass"))
 
@@ -72,12 +72,13 @@ def test_a_damaged_lock_is_told(work: Path, text: str) -> None:
     assert "Traceback" not in result.output
 
 
-def test_a_missing_lock_says_how_to_write_one(work: Path) -> None:
-    """The next step stands in the error."""
+def test_a_missing_lockfile_says_how_to_write_one(work: Path) -> None:
+    """The error says the next step."""
     result = lock("--check")
 
-    assert result.exit_code != 0
-    assert "Run skillruntime lock" in result.output
+    assert result.exit_code == 2
+    assert "LOCKFILE_NOT_FOUND" in result.output
+    assert "Write it with skillruntime lock" in result.output
 
 
 def test_a_digest_counts_names_bytes_links_and_nothing_else(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_json_is_read_as_it_stands_and_flagged_by_nothing(value: dict[str, Any])
     parsed = parse_arguments(json.dumps(value))
 
     assert is_same(parsed.value, value)
-    assert parsed.mends == ()
+    assert parsed.rules == ()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_every_mend_of_syntax_is_named(text: str, mends: tuple[str, ...]) -> Non
     parsed = parse_arguments(text)
 
     assert parsed.value == {"a": 1}
-    assert parsed.mends == mends
+    assert parsed.rules == mends
 
 
 @given(JSON)

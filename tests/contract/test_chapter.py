@@ -232,7 +232,7 @@ def test_the_complete_contract_document_judges_output() -> None:
     contract.check(
         {"status": "failed", "errors": [{"code": "FETCH_FAILED", "message": "No answer", "recoverable": True}]}
     )
-    with pytest.raises(Exception, match="does not promise"):
+    with pytest.raises(Exception, match="does not fit"):
         contract.check({"status": "success", "generated_at": "yesterday", "topics_covered": []})
 
 

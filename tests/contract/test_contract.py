@@ -283,7 +283,7 @@ def test_output_is_checked(digest: Contract) -> None:
         digest.check({"count": "3"})
     assert caught.value.details is not None
     assert caught.value.details["violations"][0]["path"] == "/count"
-    with pytest.raises(SkillOutputError, match="no JSON"):
+    with pytest.raises(SkillOutputError, match="not JSON"):
         digest.check({"count": {3}})
 
 

@@ -40,4 +40,4 @@ def test_a_schema_sent_back_is_neither_wrapper_nor_echo() -> None:
     described = {"city": {"type": "string", "description": "A city."}}
 
     assert not is_wrapper({"type": "object", "properties": described}, "properties", set())
-    assert not is_schema_echo(described["city"])
+    assert not is_schema_echo(described["city"], {})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skillruntime.contract.coercion.coercion import without_decimals
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.lenient_json import Reader, UnreadableError
+from skillruntime.contract.lenient_json import LenientParser, UnreadableError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
@@ -24,7 +24,7 @@ VALUES = st.dictionaries(
 
 
 def read(text: str) -> Any:
-    reader = Reader(text)
+    reader = LenientParser(text)
     value = reader.value(0)
     reader.space()
     assert reader.position == len(text)
@@ -87,10 +87,10 @@ def test_what_can_be_read_in_several_ways_or_none_is_refused(text: str) -> None:
         read(text)
 
 
-def test_an_error_can_be_told_without_quoting_the_text() -> None:
+def test_an_error_has_a_form_that_does_not_quote_the_text() -> None:
     """The text may hold a secret."""
     with pytest.raises(UnreadableError) as caught:
         read('{"key": hunter2}')
 
-    assert str(caught.value) == 'a value should stand where "hunter2}" stands'
-    assert caught.value.unquoted == "a value should stand where other text stands"
+    assert str(caught.value) == 'expected a value, got "hunter2}"'
+    assert caught.value.unquoted == "expected a value, got other text"

@@ -1,4 +1,4 @@
-"""What models really send for one value: its schema, what was sent, and what it means, or that it is refused."""
+"""Malformed values as models send them: the schema, what was sent, and what it means, or that it is refused."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (TEXT, {"a": "b"}, REFUSED),
     (TEXT, {"value": "a"}, "a"),
     (TEXT, {"type": "string", "value": "a"}, "a"),
-    (TEXT, {"type": "string", "description": "A city.", "value": "a"}, "a"),
+    (TEXT, {"type": "string", "description": "A city.", "value": "a"}, REFUSED),
+    ({"type": "string", "description": "City"}, {"type": "string", "description": "City", "value": "a"}, "a"),
     (TEXT, {"type": "string", "description": "A city."}, REFUSED),
     (TEXT, {"type": "USD", "value": "a"}, REFUSED),
     (TEXT, {"unit": "USD", "value": "a"}, REFUSED),
@@ -178,7 +179,7 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (array(TEXT), "```\na\n```", REFUSED),
     (array(TEXT), "New York, NY", REFUSED),
     (array({"enum": ["New York, NY", "Paris"]}), "New York, NY", ["New York, NY"]),
-    (array({"enum": ["a", "b"]}), "a, b", REFUSED),
+    (array({"enum": ["a", "b"]}), "a, b", ["a", "b"]),
     (array(INTEGER), "1,234", REFUSED),
     (array(INTEGER), "1, 2", REFUSED),
     (array(TEXT), '"a"', REFUSED),

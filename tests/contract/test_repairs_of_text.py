@@ -1,4 +1,4 @@
-"""What models write for JSON, as tables: the text, and what it means, or that it is refused or was cut off."""
+"""Malformed texts of calls, as tables: the text, and what it means, or that it is refused or was cut off."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from skillruntime.contract.arguments import split_calls
 from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.contract import Contract
+from skillruntime.errors import SkillInputError, TruncatedInputError
 from tests.contract.malformed import (
     BOOLEAN,
     CUT_OFF,
@@ -43,7 +46,11 @@ TEXTS: list[tuple[str, Any]] = [
     ('[Calling the weather tool]\n{"city": "Paris", "days": 5}', PARIS),
     ('[1] {"city": "Paris"}', REFUSED),
     ('["a"] {"city": "Paris"}', REFUSED),
-    ('[a] [{"city": "Paris"}', REFUSED),
+    ('[a] [{"city": "Paris"}', CUT_OFF),
+    ('[TOOL_CALLS] [{"name": "weather", "arguments": {"city": "Paris", "days": 5}}]', PARIS),
+    ('[TOOL_CALLS] [{"city": "Paris", "days": 5}] [/TOOL_CALLS]', PARIS),
+    ('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]', REFUSED),
+    ('[TOOL_CALLS] [{"city": "Paris"}] and more', REFUSED),
     ('{"city": "Paris"}[city]', REFUSED),
     ('The {city} is {"city": "Paris"}', REFUSED),
     ('{"city": "Paris"} or {"city": "Rome"}', REFUSED),
@@ -129,11 +136,39 @@ TEXTS: list[tuple[str, Any]] = [
     ("5", REFUSED),
     ("", REFUSED),
     ("null", REFUSED),
+    # quotes that JSON does not have: with backslashes inside, as they are or resolved
+    (r"""'{"city": "C:\\temp"}'""", REFUSED),
+    (r"""\'\'\'{"city": "C:\\temp"}\'\'\'""".replace("\\'", "'"), REFUSED),
+    (r"""`{"city": "C:\\temp"}`""", REFUSED),
+    (r"""'{"city": "say \"hi\""}'""", {"city": 'say "hi"'}),
+    (r"""'{"city": "a\/b"}'""", {"city": "a/b"}),
+    (r"""'{"city": "C:\\\\temp"}'""", REFUSED),
+    (r"""'{"city": "C:\\qux"}'""", {"city": "C:\\qux"}),
+    ('`{"city": "Paris", "days": 5}`', PARIS),
+    # a value beside the object
+    ('{"city": "Paris"}\n"days": 5', REFUSED),
+    ('{"city": "Paris"} days=5', REFUSED),
+    ('{"city": "Paris"}, days=5', REFUSED),
+    ('days: 5\n{"city": "Paris"}', REFUSED),
+    ('**city**: Rome\n{"city": "Paris"}', REFUSED),
+    ('"note": "by train"\n{"city": "Paris"}', REFUSED),
+    ('<parameter name="city">Rome</parameter>{"city": "Paris"}', REFUSED),
+    ('<city>Rome</city>\n{"city": "Paris"}', REFUSED),
+    ('days: 5\n{"city": "Paris", "days": 5}', PARIS),
+    ('city = "Paris", as you asked.\n{"city": "Paris", "days": 5}', PARIS),
+    ('I will call it with city: {"city": "Paris", "days": 5}', PARIS),
+    ('city:\n```json\n{"city": "Paris", "days": 5}\n```', PARIS),
+    ('City: any.\nAction Input: {"city": "Paris", "days": 5}', PARIS),
+    ('Note: the days are 5.\n{"city": "Paris", "days": 5}', PARIS),
+    # a text that says not to
+    ('Do not call {"city": "Paris"}', REFUSED),
+    ('Don\'t use this: {"city": "Paris"}', REFUSED),
+    ('Never send\n```json\n{"city": "Paris"}\n```', REFUSED),
+    ('Instead of {"city": "Paris"} ask again', REFUSED),
+    ('Nicht aufrufen: {"city": "Paris"}', REFUSED),
+    ('\u4e0d\u8981\u8c03\u7528 {"city": "Paris"}', REFUSED),
+    ('I could not find it. Trying again: {"city": "Paris", "days": 5}', PARIS),
     # cut off
-    ('{"city": "Paris"', {"city": "Paris"}),
-    ('{"city": "Paris", "detail": true', {"city": "Paris", "detail": True}),
-    ('{"city": "Paris", "tags": ["a"]', {"city": "Paris", "tags": ["a"]}),
-    ('```json\n{"city": "Paris"\n```', {"city": "Paris"}),
     ('{"city": "Paris", "days": 5', CUT_OFF),
     ('{"city": "Paris", "days": 5.', CUT_OFF),
     ('{"city": "Paris", "days": 1e', CUT_OFF),
@@ -161,9 +196,52 @@ TEXTS: list[tuple[str, Any]] = [
 ]
 
 
+UNCLOSED: list[tuple[str, Any]] = [
+    ('{"city": "Paris"', {"city": "Paris"}),
+    ('{"city": "Paris", "detail": true', {"city": "Paris", "detail": True}),
+    ('{"city": "Paris", "tags": ["a"]', {"city": "Paris", "tags": ["a"]}),
+    ('{"city": "Paris", "o": {"a": {"b": 1}}', {"city": "Paris", "o": {"a": {"b": 1}}}),
+    ('```json\n{"city": "Paris"\n```', {"city": "Paris"}),
+    ('{"city": "Paris}"', CUT_OFF),
+    ('{"city": "Paris]"', CUT_OFF),
+    ('{"city": "Paris", "days": 5', CUT_OFF),
+    ('{"city": "Paris",', CUT_OFF),
+    ('{"city": "Paris", "o": {"a": "b"', CUT_OFF),
+]
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "end_turn", "tool_use", "STOP", "eos"])
+@pytest.mark.parametrize(("raw", "expected"), UNCLOSED, ids=lambda each: str(each)[:50])
+def test_a_last_brace_is_added_if_the_model_stopped_by_itself(raw: str, expected: Any, reason: str) -> None:
+    """DESIGN: only the last brace is missing, and the caller says that the model stopped by itself."""
+    assert_outcome(CALL, raw, expected, finish_reason=reason)
+
+
+@pytest.mark.parametrize("reason", [None, "", "length", "stop_sequence", "Stop", "eos_token", "other", "unknown"])
+@pytest.mark.parametrize("raw", [raw for raw, _ in UNCLOSED], ids=lambda raw: raw[:50])
+def test_otherwise_a_text_without_its_last_brace_was_cut_off(raw: str, reason: str | None) -> None:
+    """A quarter of all calls have a place right after a closed value where a cut looks the same."""
+    assert_outcome(CALL, raw, CUT_OFF, finish_reason=reason)
+
+
+def test_several_calls_in_one_text_are_taken_apart_by_the_host() -> None:
+    """`Contract.accept` refuses them and says why; `split_calls` returns each."""
+    text = '<tool_call>\n{"city": "Paris"}\n</tool_call>\n<tool_call>\n{"city": "Rome",}\n</tool_call>'
+
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": CALL}).accept(text)
+
+    assert caught.value.to_errors()[0].suggested_action == "Send one call at a time, each as exactly one JSON object"
+    assert split_calls(text) == [{"city": "Paris"}, {"city": "Rome"}]
+    with pytest.raises(TruncatedInputError):
+        split_calls(text[:70])
+    with pytest.raises(SkillInputError, match="between two objects"):
+        split_calls('{"city": "Paris"} or rather {"city": "Rome"}')
+
+
 @pytest.mark.parametrize(("raw", "expected"), TEXTS, ids=lambda each: str(each)[:50])
-def test_a_text_is_mended_if_it_can_be_read_in_one_way_only(raw: str, expected: Any) -> None:
-    """DESIGN: syntax is mended, flagged; two objects, arithmetic, variables and whatever is cut off are refused."""
+def test_a_text_is_repaired_if_it_can_be_read_in_one_way_only(raw: str, expected: Any) -> None:
+    """DESIGN: syntax is repaired, flagged; two objects, arithmetic, variables and whatever is cut off are refused."""
     assert_outcome(CALL, raw, expected)
 
 
@@ -198,12 +276,12 @@ POLICIES: list[tuple[Any, Any, Any]] = [
     ("lenient", {"mood": "good"}, REFUSED),
     ({"on_unknown": "drop"}, {**PARIS, "mood": "good"}, PARIS),
     ({"on_unknown": "drop"}, {**PARIS, "detail": "on"}, REFUSED),
-    ({"mend": False, "on_unknown": "drop"}, {**PARIS, "mood": "good"}, REFUSED),
+    ({"repair": False, "on_unknown": "drop"}, {**PARIS, "mood": "good"}, REFUSED),
 ]
 
 
 @pytest.mark.parametrize(("policy", "value", "expected"), POLICIES, ids=str)
-def test_a_policy_says_how_far_mending_goes(policy: Any, value: Any, expected: Any) -> None:
+def test_a_policy_says_how_far_repair_goes(policy: Any, value: Any, expected: Any) -> None:
     """A name or a record of switches, per call; a key dropped must not be a parameter misspelt."""
     assert_outcome(CALL, value, expected, policy=policy)
 
@@ -234,21 +312,18 @@ def spellings(value: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("value", CORPUS, ids=lambda value: value["city"][:8])
 def test_every_spelling_of_a_call_is_read_and_every_beginning_of_one_is_refused(value: dict[str, Any]) -> None:
-    """A proper prefix is refused, unless all it lacks is what closes the text after a value that closed itself."""
+    """A proper prefix is refused, unless all it lacks is what follows the object."""
     for text in spellings(value):
         assert_outcome(CALL, text, value)
         for end in range(1, len(text)):
             result = outcome(CALL, text[:end])
-            if result is not REFUSED and result is not CUT_OFF:
-                begun = text[:end].rstrip("`\n ")
-                assert all(is_same(value[key], member) for key, member in result.items()), text[:end]
-                assert begun[-1] in "}]\"'e", text[:end]
+            assert result is REFUSED or result is CUT_OFF or is_same(result, value), text[:end]
 
 
 @pytest.mark.parametrize("value", CORPUS, ids=lambda value: value["city"][:8])
 def test_a_beginning_of_plain_json_says_that_it_was_cut_off(value: dict[str, Any]) -> None:
-    """Only the truncated is told apart: its code is TRUNCATED_INPUT at every cut, but for the last brace's."""
+    """Its code is TRUNCATED_INPUT at every cut."""
     for text in spellings(value)[:3]:
         for end in range(1, len(text)):
             result = outcome(CALL, text[:end])
-            assert result is CUT_OFF or text[:end].rstrip()[-1] in '}]"e', text[:end]
+            assert result is CUT_OFF, text[:end]

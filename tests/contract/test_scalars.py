@@ -1,4 +1,4 @@
-"""One scalar read as another: `contract/readings.py`. The slips themselves are in test_slips.py."""
+"""One scalar converted to another: `contract/coercion/scalars.py`. Whole calls are in test_repairs.py."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillruntime.contract.coercion.scalars import (
-    fold,
     fold_name,
+    is_alike,
     is_same,
     matches,
     number_in,
@@ -58,14 +58,37 @@ def test_a_member_of_an_enum_means_itself(options: list[str], data: st.DataObjec
 @pytest.mark.parametrize("sign", ["-", "--", " -", "_", "+"])
 def test_a_sign_beside_a_word_is_not_a_separator(sign: str) -> None:
     """``A-`` is not ``A``; only between words does a separator say nothing."""
-    assert fold("A" + sign) != fold("A") or sign.strip() == ""
-    assert fold(sign + "1") != fold("1") or sign.strip() == ""
+    assert not is_alike("A" + sign, "A")
+    assert not is_alike(sign + "1", "1")
 
 
 def test_names_are_folded_further_than_values() -> None:
     """DESIGN: a key with leading or trailing ``_`` is the key; a value with one is another value."""
     assert fold_name("_class_") == fold_name("class")
-    assert fold("_class_") != fold("class")
+    assert not is_alike("_class_", "class")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("gpt_4", "gpt-4", True),
+        ("gpt 4", "gpt-4", True),
+        ("gpt4", "gpt-4", False),
+        ("top 5", "top5", True),
+        ("day -1", "day1", False),
+        ("day -1", "day-1", False),
+        ("UTC-5", "UTC5", False),
+        ("x²", "x2", False),
+        ("ｘ２", "x2", True),
+        ("3 days", "3days", True),
+        ("gpt  4", "gpt4", False),
+        ("e-mail", "email", True),
+    ],
+)
+def test_before_a_digit_a_hyphen_is_never_added_or_dropped(one: str, other: str, expected: bool) -> None:
+    """It may be a sign or a range; space, underscore and hyphen may still stand for each other."""
+    assert is_alike(one, other) is expected
+    assert is_alike(other, one) is expected
 
 
 def test_a_float_without_fraction_has_no_text() -> None:

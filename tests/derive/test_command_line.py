@@ -136,7 +136,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_the_scripts_own_parser_reads_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Whatever stands in a value, argparse, click and typer read the words as the values that were asked for."""
+    """Whatever a value holds, argparse, click and typer read the words as the values that were asked for."""
     words = words_for(script, arguments)
 
     values = parsed(script, words, tmp_path)
@@ -150,7 +150,7 @@ def test_what_equals_the_default_is_left_out() -> None:
 
 
 def test_a_flag_that_takes_many_words_does_not_swallow_what_follows() -> None:
-    """A flag with as many words as follow stands first, and ``--`` ends it."""
+    """A flag with as many words as follow comes first, and ``--`` ends it."""
     words = words_for("a04_nargs.py", {"pair": ["a", "b"], "names": ["n", "m"]})
 
     assert words == ["--names", "n", "m", "--", "a", "b"]

@@ -52,8 +52,8 @@ def test_every_script_gives_a_contract_that_loads(script: str) -> None:
 
 def test_nothing_of_the_script_is_run(tmp_path: Path) -> None:
     """Reading has no effect: not at the top of the module, not in decorators, defaults or type functions."""
-    witness = tmp_path / "witness"
-    act = f"open({str(witness)!r}, 'w').close()"
+    marker = tmp_path / "marker"
+    act = f"open({str(marker)!r}, 'w').close()"
     source = f"import argparse, os\n{act}\ndef t(x, y={act}):\n    {act}\n    return x\n" + parser_of(
         "'--x', type=t, default=t(1)", f"'--y', default={act}"
     )
@@ -61,7 +61,7 @@ def test_nothing_of_the_script_is_run(tmp_path: Path) -> None:
     found = properties(source)
 
     assert list(found) == ["x", "y"]
-    assert not witness.exists()
+    assert not marker.exists()
 
 
 def test_the_reader_imports_and_evaluates_nothing() -> None:
@@ -157,7 +157,7 @@ def test_one_of_an_exclusive_group_is_accepted_and_two_are_not() -> None:
             contract.accept(refused)
 
 
-def test_a_models_slips_are_mended_by_what_was_derived() -> None:
+def test_malformed_arguments_are_repaired_by_what_was_derived() -> None:
     """``"5"`` for 5, ``"True"`` for true; a wrong choice is refused by its parameter."""
     contract = derived("a03_constants.py").to_contract()
 
@@ -307,7 +307,7 @@ COSTLY = [
 
 @pytest.mark.parametrize("hostile", COSTLY)
 def test_a_hostile_script_costs_little(hostile: str) -> None:
-    """A stranger's script cannot make the reader work without end or fill the memory."""
+    """A hostile script cannot make the reader work without end or fill the memory."""
     derivation = derive(f"import argparse\n{hostile}\n" + parser_of("'--x'"), path="s.py")
 
     assert derivation is None or "x" in derivation.document["input"]["properties"] or derivation.unread

@@ -105,7 +105,7 @@ UNREAD: list[tuple[str, str]] = [
     ("s28_passed_on.py", "the words are passed on to subprocess.run"),
     ("s29_meaning_moves.py", "what a word means depends on how many there are"),
     ("s30_key_and_value.py", "options are taken apart by hand"),
-    ("s31_flag_before_place.py", "a flag may stand where a word is read by its place"),
+    ("s31_flag_before_place.py", "a flag may be where a word is read by its position"),
     ("s32_only_some_numbers.py", "not every number of words is right"),
     ("s34_in_a_class.py", "sys.argv is used where the script cannot be followed"),
 ]
@@ -160,7 +160,7 @@ DOUBTFUL = [
 
 @pytest.mark.parametrize("body", DOUBTFUL)
 def test_words_that_go_where_nobody_can_follow_are_not_told(body: str) -> None:
-    """Changed under a condition, kept by a class, handed to a stranger: nothing is invented."""
+    """Changed under a condition, kept by a class, passed to a foreign function: nothing is invented."""
     derivation = derive(f"{HEAD}{body}\n", path="s.py")
 
     assert derivation is not None
@@ -227,5 +227,5 @@ COSTLY = [
 
 @pytest.mark.parametrize("hostile", COSTLY)
 def test_a_hostile_script_costs_few_steps(hostile: str) -> None:
-    """The rehearsals of a script have a limit of steps together, and lists of words one of length."""
+    """The traces of a script have a limit of steps together, and lists of words one of length."""
     assert derive(f"{HEAD}{hostile}\n", path="s.py") is not None

@@ -60,7 +60,7 @@ DECLARED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 PRINTED: list[tuple[str, dict[str, Any], str]] = [
-    ("b06_long_options.sh", {"wood": "-pine", "doors": "2", "paint": True}, "-pine 2 1"),
+    ("b06_long_options.sh", {"wood": "-pine", "gates": "2", "paint": True}, "-pine 2 1"),
     ("b06_long_options.sh", {}, "oak 1 0"),
     ("b07_getopts_places.sh", {"start": "-3", "quiet": True}, "-3 1"),
     ("b02_case_loop.sh", {"target": "-t", "dry_run": True}, "-t|true"),
@@ -129,7 +129,7 @@ def test_what_a_shell_script_takes_apart_by_hand_is_named(script: str, reason: s
     ],
 )
 def test_what_a_shell_script_would_not_take_is_refused_before_it_runs(script: str, arguments: dict[str, Any]) -> None:
-    """A word that is missing, is no choice of its ``case``, or would be read as a flag."""
+    """A word that is missing, is not a choice of its ``case``, or would be read as a flag."""
     with pytest.raises(SkillInputError):
         words_for(script, arguments)
 
@@ -164,7 +164,7 @@ def test_only_the_words_of_the_shell_script_itself_are_read(body: str, expected:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
-    """Options by their flags, and what stands behind them as a list whose meaning nobody declared."""
+    """Options by their flags, and the words behind them as a list whose meaning is not declared."""
     words = words_for("n04_positionals.mjs", {"depth": "3", "only": ["a", "-b"], "positionals": ["x", "-y"]})
 
     done = subprocess.run(

@@ -50,7 +50,7 @@ def of_x(derivation: Derivation, key: str) -> Any:
     ],
 )
 def test_choices_that_may_be_others_are_computed(change: str) -> None:
-    """The list that stands in the source is not the list that the parser gets."""
+    """The list in the source is not the list that the parser gets."""
     found = derived(f"{change}\n{CHOICES}")
 
     assert [each.reason for each in found.unread] == [COMPUTED]
@@ -71,7 +71,7 @@ def test_choices_that_may_be_others_are_computed(change: str) -> None:
     ],
 )
 def test_changes_that_are_certain_are_made(change: str, expected: list[str]) -> None:
-    """What reading can tell, it does."""
+    """What can be decided is decided."""
     found = derived(f"{change}\n{CHOICES}")
 
     assert of_x(found, "enum") == expected

@@ -1,4 +1,4 @@
-"""Words that stand in each other's way: what the real parser makes of them is what was asked, or they are refused."""
+"""Words that get in each other's way: what the real parser makes of them is what was asked, or they are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("script", "arguments"), CASES)
 def test_the_real_parser_reads_back_what_was_asked(script: str, arguments: dict[str, Any], tmp_path: Path) -> None:
-    """A list takes no word that was meant for a place, and what takes all the rest stands last."""
+    """A list takes no word that was meant for a place, and what takes all the rest comes last."""
     values = parsed(script, words_for(script, arguments), tmp_path)
 
     for name, value in arguments.items():

@@ -42,7 +42,7 @@ COMPLAINTS = [
 
 @pytest.mark.parametrize(("said", "code", "path"), COMPLAINTS)
 def test_a_usage_error_names_the_parameter(said: str, code: str, path: str) -> None:
-    """Exit code 2 with the parser's own complaint is the caller's to mend."""
+    """Exit code 2 with the parser's own complaint is for the caller to correct."""
     error = read_failure(2, f"usage: tool.py [-h]\ntool.py: {said}\n", LINE)[0]
 
     assert (error.code.value, error.recoverable) == (code, True)
@@ -59,7 +59,7 @@ def test_several_missing_arguments_are_an_error_each() -> None:
 
 @pytest.mark.parametrize(("exit_code", "stderr"), [(1, "Traceback\nValueError: no"), (2, "cannot open"), (-9, "")])
 def test_any_other_failure_is_the_scripts(exit_code: int, stderr: str) -> None:
-    """What no parser complains of is ``TOOL_EXECUTION_FAILED``, with its last words."""
+    """What is not a parser's complaint is ``TOOL_EXECUTION_FAILED``, with its last words."""
     error = read_failure(exit_code, stderr)[0]
 
     assert error.code is ErrorCode.TOOL_EXECUTION_FAILED

@@ -1,4 +1,4 @@
-"""Small skills, written to a temporary directory, for the tests of this room."""
+"""Small skills, written to a temporary directory, for the tests of this package."""
 
 from __future__ import annotations
 

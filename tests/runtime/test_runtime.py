@@ -118,7 +118,7 @@ def test_nothing_is_run_on_refusal(arguments: Any) -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "", None, 5, "sample/none", "../sample", "sampel"])
 def test_an_unknown_name_is_not_found(write_skill: WriteSkill, name: Any) -> None:
-    """Any name a model makes up; a close one is told."""
+    """Any name a model makes up; the answer suggests a close one."""
     response = SkillRuntime(write_skill("")).call_blocking(name, {})
 
     assert error_of(response).code is ErrorCode.SKILL_NOT_FOUND
@@ -128,7 +128,7 @@ def test_an_unknown_name_is_not_found(write_skill: WriteSkill, name: Any) -> Non
 
 
 def test_a_contract_that_nothing_runs_is_not_available(write_skill: WriteSkill) -> None:
-    """No script and no function: the remedy is told."""
+    """No script and no function: the answer says the remedy."""
     error = error_of(SkillRuntime(write_skill(None, run={})).call_blocking("sample", {}))
 
     assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
@@ -151,7 +151,7 @@ def test_a_broken_contract_is_the_skills_fault(write_skill: WriteSkill) -> None:
     ],
 )
 def test_a_skill_for_another_runtime_is_refused(write_skill: WriteSkill, required: str, code: ErrorCode | None) -> None:
-    """`requires.runtime` (31.5): both versions are told."""
+    """`requires.runtime` (31.5): the error names both versions."""
     response = SkillRuntime(write_skill("print(1)", requires={"runtime": required})).call_blocking("sample", {})
 
     if code is None:
@@ -244,7 +244,7 @@ def test_a_function_receives_its_context_if_it_asks(tmp_path: Path) -> None:
 
 
 def test_a_context_knows_its_deadline_and_its_workspace(tmp_path: Path) -> None:
-    """Files that the function writes are told, like a script's."""
+    """Files that the function writes are listed, like a script's."""
 
     async def work(arguments: dict[str, Any], context: CallContext) -> float | None:
         (context.workspace / "notes.txt").write_text("done")
@@ -434,7 +434,7 @@ def test_cancellation_is_never_swallowed(backend: str) -> None:
 
 
 def test_what_the_host_lets_through_is_raised() -> None:
-    """An agent's own control flow is no failure of the skill."""
+    """An agent's own control flow is not a failure of the skill."""
 
     class InterruptError(Exception):
         pass
@@ -452,7 +452,7 @@ def test_what_the_host_lets_through_is_raised() -> None:
                 runtime.call_blocking("it", {}, **options)
 
 
-def test_a_runner_may_come_from_another_room(write_skill: WriteSkill) -> None:
+def test_a_runner_may_come_from_another_package(write_skill: WriteSkill) -> None:
     """A factory says what it can run; the first that can, runs it."""
 
     async def remote(arguments: dict[str, Any], context: CallContext) -> str:
@@ -475,7 +475,7 @@ def test_a_new_catalog_is_seen(write_skill: WriteSkill) -> None:
 
 
 def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
-    """A strict host mends nothing."""
+    """A strict host repairs nothing."""
     runtime = SkillRuntime(policy="strict")
     schema = {"properties": {"n": {"type": "integer"}}}
     runtime.implements("it", contract=Contract.from_dict({"input": schema}))(lambda arguments: arguments)
@@ -488,14 +488,16 @@ def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
 )
 def test_a_function_that_cannot_be_called_is_refused_at_once(function: Callable[..., Any]) -> None:
     """A host learns of it when it registers the function, not at the first call."""
-    with pytest.raises(TypeError, match="must take the arguments as one mapping"):
-        implemented(function)
+    text = {"required": ["text"], "properties": {"text": {"type": "string"}}}
+
+    with pytest.raises(InvalidSkillError, match="does not fit the contract of 'it'"):
+        implemented(function, input=text)
 
 
-def test_a_directory_is_no_catalog() -> None:
-    """The likeliest slip of a host."""
+def test_a_directory_is_not_a_catalog() -> None:
+    """The likeliest mistake of a host."""
     with pytest.raises(TypeError, match="discover"):
-        SkillRuntime("skills")  # type: ignore[arg-type]  # the slip
+        SkillRuntime("skills")  # type: ignore[arg-type]  # the mistake
 
 
 def test_a_plain_function_may_return_what_must_be_awaited() -> None:

@@ -30,7 +30,7 @@ def test_an_activation_gives_instructions_files_and_tools(write_skill: WriteSkil
 
 
 def test_a_second_activation_is_one_line_unless_the_text_has_changed(write_skill: WriteSkill) -> None:
-    """The instructions already stand in the conversation."""
+    """The instructions are already in the conversation."""
     session = SkillRuntime(write_skill("")).session()
     session.activate("sample")
 
@@ -44,15 +44,15 @@ def test_a_second_activation_is_one_line_unless_the_text_has_changed(write_skill
 
 
 def test_an_unknown_skill_is_not_activated(write_skill: WriteSkill) -> None:
-    """The closest name is told."""
+    """The error names the closest skill."""
     with pytest.raises(SkillNotFoundError) as caught:
         SkillRuntime(write_skill("")).session().activate("sampel")
 
     assert "sample" in (caught.value.suggested_action or "")
 
 
-def test_a_repeated_refusal_is_told_so(write_skill: WriteSkill) -> None:
-    """The same bad call again: the model learns that it goes in circles; another call, or another session, does not."""
+def test_a_repeated_refusal_says_so(write_skill: WriteSkill) -> None:
+    """The same bad call again: the answer says that it repeats; another call, or another session, does not."""
     runtime = SkillRuntime(write_skill("print(1)"))
     session = runtime.session()
     bad = {"wrong": 1, "text": "x"}
@@ -63,7 +63,7 @@ def test_a_repeated_refusal_is_told_so(write_skill: WriteSkill) -> None:
     elsewhere = runtime.session().call_blocking("sample", bad)
 
     def says_so(response):
-        return "refused before (2 times now)" in response.errors[0].suggested_action
+        return "has been refused 2 times" in response.errors[0].suggested_action
 
     assert [says_so(response) for response in (first, second, other, elsewhere)] == [False, True, False, False]
 

@@ -11,7 +11,7 @@ import pytest
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
 from skillruntime.errors import ErrorCode
-from skillruntime.runtime import runtime as runtime_module
+from skillruntime.runtime import callables
 from skillruntime.runtime.runtime import SkillRuntime
 
 SCRIPT = "import json, sys\nprint(json.dumps({'version': %r, 'sent': json.load(sys.stdin)}))\n"
@@ -30,7 +30,7 @@ def catalog(tmp_path: Path) -> SkillCatalog:
         schema["properties"] = {parameter: {"type": "string"}}
         contract = {"version": version, "run": {"script": "run.py"}, "input": schema}
         (path / "contract.json").write_text(json.dumps(contract))
-    return discover(tmp_path / "skills", trusted=True, index=False)
+    return discover(tmp_path / "skills", trusted=True, use_index=False)
 
 
 def test_a_call_runs_the_version_that_the_range_chooses(catalog: SkillCatalog) -> None:
@@ -76,13 +76,13 @@ def test_a_function_runs_the_version_it_was_registered_for(catalog: SkillCatalog
 
 def test_what_is_kept_of_ranges_is_bounded(catalog: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model may write a new one in every call."""
-    monkeypatch.setattr(runtime_module, "_MOST_KEPT", 3)
+    monkeypatch.setattr(callables, "_MOST_KEPT", 3)
     runtime = SkillRuntime(catalog)
 
     for number in range(12):
         assert runtime.contract(f"digest@>=1.0.{number},<2").version == "1.2.0"
 
-    assert len(runtime._found) <= 3
+    assert len(runtime._callables._found) <= 3
 
 
 def test_versions_are_activated_beside_each_other_in_a_session(catalog: SkillCatalog) -> None:

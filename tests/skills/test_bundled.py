@@ -72,8 +72,8 @@ def test_examples_in_the_instructions_fit_the_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", CONTRACTS, ids=_label)
-def test_contract_follows_the_chapter(path: Path) -> None:
-    """A contract's schemas are valid, refuse unknown parameters, and describe each one for a model (chapter 31.1)."""
+def test_contract_follows_the_contract_document(path: Path) -> None:
+    """A contract's schemas are valid, refuse unknown parameters, and describe each one for a model (document, 31.1)."""
     contract = _contract(path)
 
     assert contract["$schema"] == "https://json-schema.org/draft/2020-12"

@@ -192,7 +192,7 @@ def test_digest_is_saved_in_the_workspace(digest: Any) -> None:
 
 
 def test_other_files_are_never_replaced(digest: Any) -> None:
-    """A file that is no digest, a folder, and a path outside are refused before any feed is read."""
+    """A file that is not a digest, a directory, and a path outside are refused before any feed is read."""
     (digest.workspace / "notes.md").write_text("mine")
     (digest.workspace / "folder.md").mkdir()
     use(digest.workspace, "missing.xml")
@@ -269,7 +269,7 @@ def test_wrong_feed_list_is_explained(digest: Any, text: str, said: str) -> None
     assert said in digest.call({"topics": ["AI"]}).error["message"]
 
 
-def test_slips_by_hand_are_refused(digest: Any) -> None:
+def test_malformed_arguments_on_the_command_line_are_refused(digest: Any) -> None:
     """Run without a runtime, the script checks its arguments against the contract itself."""
     calls = [
         "not json",
@@ -299,7 +299,7 @@ def test_slips_by_hand_are_refused(digest: Any) -> None:
 
 
 def test_calls_for_version_1_are_migrated() -> None:
-    """In 1.x topics was one string (chapter 31.5): it becomes a list of one."""
+    """In 1.x topics was one string (contract document, 31.5): it becomes a list of one."""
     contract = Contract.from_dict(json.loads((SKILL / "contract.json").read_text(encoding="utf-8")))
 
     accepted = contract.accept({"topics": "AI regulation"}, fill_defaults=False)
@@ -308,7 +308,7 @@ def test_calls_for_version_1_are_migrated() -> None:
     assert accepted.migrated_from is not None
 
 
-def test_a_string_for_a_count_is_mended_and_an_unknown_key_refused() -> None:
+def test_a_string_for_a_count_is_repaired_and_an_unknown_key_refused() -> None:
     """The contract takes what models really send, and no more."""
     contract = Contract.from_dict(json.loads((SKILL / "contract.json").read_text(encoding="utf-8")))
 

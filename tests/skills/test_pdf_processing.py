@@ -87,7 +87,7 @@ def test_pages_without_text_are_named(pdf: Any, make_pdf: MakePdf) -> None:
 
 
 def test_form_fields_are_listed(pdf: Any, form_pdf: bytes) -> None:
-    """Extract tells all that fill-form needs: names, types, options, limits."""
+    """Extract returns all that fill-form needs: names, types, options, limits."""
     put(pdf, "form.pdf", form_pdf)
 
     document = pdf.call({"path": "form.pdf"}, "extract").document

@@ -1,4 +1,4 @@
-"""The model that replays a script: `skillruntime/testing/scripted_model.py`."""
+"""The chat model that replays a script: `skillruntime/testing/scripted_model.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from skillruntime.testing.scripted_model import ScriptedChatModel
 
 
-def test_replies_come_in_order_and_what_was_sent_is_remembered() -> None:
+def test_replies_come_in_order_and_messages_are_recorded() -> None:
     """One reply a turn."""
     model = ScriptedChatModel(replies=[AIMessage("one"), AIMessage("two")])
 
@@ -19,6 +19,6 @@ def test_replies_come_in_order_and_what_was_sent_is_remembered() -> None:
 
 
 def test_a_turn_beyond_the_script_is_an_error() -> None:
-    """A test that asks for more than it wrote learns so at once."""
-    with pytest.raises(ValueError, match="0 replies, and turn 1"):
+    """A test whose agent asks for more turns than the script has fails at once."""
+    with pytest.raises(ValueError, match="0 replies; the agent asked for turn 1"):
         ScriptedChatModel(replies=[]).invoke("hello")

@@ -48,7 +48,7 @@ def test_a_reference_section_is_better_moved() -> None:
 
 
 def test_rules_that_every_use_needs_stay() -> None:
-    """A long section of rules or steps is no reference, whatever its share."""
+    """A long section of rules or steps is never reference material, whatever its share."""
     body = "# Use\n\nRun it.\n\n# Critical rules\n\n" + "Never do that.\n" * 400
 
     assert found(body=body) == []
@@ -83,7 +83,7 @@ def test_a_tools_own_description_has_a_skills_limit() -> None:
 
 
 def test_descriptions_that_dwarf_their_schema_are_found() -> None:
-    """A schema whose prose is more than three times its parameters is told both figures."""
+    """A schema whose descriptions exceed three times its parameters is reported with both figures."""
     prose = "The exact same long explanation of the very same thing, said over and over again."
     schema = {"properties": {f"p{n}": {"type": "string", "description": prose * 2} for n in range(8)}}
 

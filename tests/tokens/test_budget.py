@@ -62,7 +62,7 @@ def test_the_way_to_read_on_is_the_hosts_own_tool() -> None:
 
 @pytest.mark.parametrize("handle", ["", "result1", "result9:5", "result1:x", "nonsense:12"])
 def test_an_unknown_handle_says_what_to_do(handle: str) -> None:
-    """A handle that leads nowhere is an error with a next step."""
+    """An unknown handle is an error with a next step."""
     ledger = TokenLedger(TokenLimits(page_tokens=100))
     ledger.admit("result", "digest", LONG)
 
@@ -84,7 +84,7 @@ def test_only_so_many_cut_texts_are_kept() -> None:
 
 
 def test_a_spent_tier_refuses_with_a_next_step() -> None:
-    """When a tier has no room for even a page, the text is refused and nothing is spent."""
+    """When a tier has fewer tokens left than a page needs, the text is refused and nothing is spent."""
     ledger = TokenLedger(TokenLimits(body_tokens=100))
     ledger.admit("body", "first", "word " * 90)
     before = ledger.total_tokens
@@ -113,8 +113,8 @@ def test_a_refusal_is_short() -> None:
     assert count(f"{refusal.message}. {refusal.suggested_action}").tokens <= 80
 
 
-def test_a_catalog_is_refused_whole_and_told_its_room() -> None:
-    """A catalog is not paged: who renders it is told what is left and renders again."""
+def test_a_catalog_above_its_limit_is_refused_with_the_tokens_left() -> None:
+    """A catalog is not paged: the refusal says what is left, and the caller renders a shorter one."""
     ledger = TokenLedger(TokenLimits(catalog_tokens=500))
 
     admitted = ledger.admit("catalog", "catalog", LONG)
@@ -123,8 +123,8 @@ def test_a_catalog_is_refused_whole_and_told_its_room() -> None:
     assert ledger.remaining("catalog") == 500
 
 
-def test_errors_are_told_past_every_limit() -> None:
-    """A model is always told what went wrong, and it counts."""
+def test_errors_are_shown_past_every_limit() -> None:
+    """A model always receives its errors, and they are counted."""
     ledger = TokenLedger(TokenLimits(total_tokens=10))
 
     admitted = ledger.admit("error", "digest", LONG)

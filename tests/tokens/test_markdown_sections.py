@@ -20,5 +20,5 @@ def test_underlined_headings_are_sections() -> None:
 
 @given(st.text(st.sampled_from("#a `\n\r-=\t\x0c\u2028"), max_size=80))
 def test_sections_put_together_are_the_body(body: str) -> None:
-    """No text is lost or told twice, but for white space before the first heading."""
+    """No text is lost or repeated, except for white space before the first heading."""
     assert "".join(part.text for part in sections(body)).strip() == body.strip()

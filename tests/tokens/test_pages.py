@@ -53,7 +53,7 @@ def test_what_fits_is_one_page() -> None:
     assert (part.text, part.tokens, part.is_last) == ("short", 1, True)
 
 
-def test_no_room_gives_an_empty_page() -> None:
+def test_a_limit_of_nothing_gives_an_empty_page() -> None:
     """A limit of nothing gives nothing, and is not the last page."""
     part = page("some text", 0, tokens)
 

@@ -50,8 +50,8 @@ def test_each_tier_of_a_skill_is_counted(report: TokenReport) -> None:
     assert [name for name, _ in large.schemas] == ["large"]
 
 
-def test_what_is_no_text_has_bytes_and_no_tokens(report: TokenReport) -> None:
-    """A picture costs a model nothing until it is read, and then it is no text: it is listed without tokens."""
+def test_a_binary_file_has_bytes_and_no_tokens(report: TokenReport) -> None:
+    """A picture is not text: it is listed without tokens."""
     large = next(skill for skill in report.skills if skill.name == "large")
 
     picture = next(resource for resource in large.resources if resource.path.endswith("picture.png"))

@@ -1,114 +1,314 @@
-"""Mends one value by one schema: its members where they fail, its keys, and the value as a whole."""
+"""Coerce one value to one schema: its members where they fail, its keys, and the value as a whole.
+
+Every function here returns a list of results: none where the value cannot be repaired, one where it is decided, and
+several that differ where it is ambiguous. Ambiguity is kept until the whole is known: another part of the schema may
+decide it, and if nothing does, the value is refused. In one branch of a union, impossible counts before ambiguous.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
 from skillruntime.contract.coercion.edit import Edit
-from skillruntime.contract.coercion.keys import is_wrapper, renames
+from skillruntime.contract.coercion.keys import alike, is_schema_echo, is_wrapper, may_wrap, renames, wrapped
 from skillruntime.contract.coercion.policy import Policy
-from skillruntime.contract.coercion.repair import Mended, Repair, least, plain
-from skillruntime.contract.coercion.scalars import is_nothing, matches, pieces, unquoted
+from skillruntime.contract.coercion.repair import Repair, Repaired, least, plain
+from skillruntime.contract.coercion.scalars import fold_name, is_nothing, listed, matches, pieces, unquoted
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_default,
     declared_properties,
+    discriminators,
+    in_place,
+    item_locations,
+    place_of,
     subschemas,
 )
 from skillruntime.contract.pointer import Path, format_pointer, value_at
 from skillruntime.contract.schema import Schema, Violation
 
-__all__ = ["Mender"]
+__all__ = ["Coercer", "OverBudgetError", "is_close"]
 
-MAX_STEPS = 20_000
-MAX_NESTED_MENDS = 12
+BASE_WORK = 2_500
+WORK_PER_PART = 4
+LISTING_WORK = 8
+MAX_NESTED_REPAIRS = 12
 MAX_ROUNDS = 6
+MAX_OPTIONS = 3
 MAX_DROPPED = 200
+MAX_PLACES = 16
+MAX_LEVELS_TRIED = 16
 MISSPELT = 0.75
+LEFT_OUT = object()
+"""The value of a member that is left out."""
 
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 _NEEDED = ("required", "dependentRequired", "dependencies")
 _UNQUOTED = ("type", "enum", "const", "format", "pattern")
 
 
-class Mender:
-    """Mends one value; counts its steps, so that no value can make it work without end.
+class OverBudgetError(Exception):
+    """The value would take more validator calls than a repair is worth: it is refused."""
 
-    Beside the answer it remembers what is worth telling of a failure: ``best``, the value as far as it was mended;
-    ``unclear``, the values that one place could mean; ``nearly``, the numbers that texts write, though they do not fit.
+
+class Coercer:
+    """The state of one coercion: its schema, its budget of validator calls, and what a refusal can report.
+
+    ``best`` is the value as far as it was repaired; ``unclear`` has the values that one place could mean; ``nearly``
+    the numbers that strings write, though they do not fit. *reserved* are the parameters of older versions.
     """
 
-    def __init__(self, schema: Schema, policy: Policy) -> None:
+    def __init__(self, schema: Schema, policy: Policy, parts: int, reserved: frozenset[str] = frozenset()) -> None:
         self.schema = schema
         self.document = schema.document
         self.policy = policy
-        self.steps = MAX_STEPS
-        self.best: Mended | None = None
+        self.reserved = reserved
+        self.work = BASE_WORK + WORK_PER_PART * parts
+        self.best: Repaired | None = None
         self.unclear: dict[Path, list[Any]] = {}
         self.nearly: dict[Path, Any] = {}
+        self.wrapping: set[tuple[Path, Path]] = set()
+        self.around: dict[Path, dict[str, Any]] = {}
+        self.constants: dict[Path, list[dict[str, list[str]]]] = {}
+        self.sizes: dict[int, tuple[Any, int]] = {}
+        self.chains: dict[tuple[Path, Path], tuple[int, Path] | None] = {}
 
-    def mend(self, value: Any, location: Path, path: Path, depth: int) -> Mended | None:
-        """Return *value*, which stands at *path*, mended to fit the subschema at *location*; ``None`` if it cannot."""
-        current = Mended(value)
+    def coerce(self, value: Any, location: Path, path: Path, depth: int = 0) -> list[Repaired]:
+        """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
+        if self.fits(value, location):
+            return [Repaired(value)]
+        if depth > MAX_NESTED_REPAIRS:
+            return []
+        if not isinstance(value, list) or not value or not self.holds_arrays(location):
+            return self.parts_or_whole(value, location, path, depth)
+        return self.levels(value, location, path, depth)
+
+    def fits(self, value: Any, location: Path) -> bool:
+        """Whether *value* fits the subschema at *location*; each question counts, by the size of the value."""
+        self.spend(1 + self.size(value) // 32)
+        return self.schema.fits(value, location)
+
+    def violations(self, value: Any, location: Path) -> list[Violation]:
+        """Return what is wrong with *value*; that takes an engine many times longer than to say yes or no.
+
+        Of a union it lists what each branch finds wrong, so a wide one costs more.
+        """
+        self.spend(LISTING_WORK + self.size(value))
+        found = self.schema.violations(value, location)
+        for each in found:
+            if each.list_branches and isinstance(each.expected, list):
+                self.spend(len(each.expected) // 8 + (0 if each.path else 2 * self.size(value)))
+        return found
+
+    def size(self, value: Any) -> int:
+        """Return the number of parts of *value*; of one that was counted before without counting again."""
+        if not isinstance(value, dict | list):
+            return 0
+        known = self.sizes.get(id(value))
+        if known is None or known[0] is not value:
+            members = value.values() if isinstance(value, dict) else value
+            known = self.sizes[id(value)] = value, len(value) + sum(map(self.size, members))
+        return known[1]
+
+    def spend(self, work: int) -> None:
+        """Take *work* from the budget of validator calls.
+
+        Raises:
+            OverBudgetError: nothing is left.
+        """
+        self.work -= work
+        if self.work < 0:
+            raise OverBudgetError
+
+    def parts_or_whole(self, value: Any, location: Path, path: Path, depth: int) -> list[Repaired]:
+        """Coerce the members of *value* as far as they can be, then *value* as a whole."""
+        current = Repaired(value)
         violations: list[Violation] = []
-        for _ in range(MAX_ROUNDS):
-            if self.schema.fits(current.value, location):
-                return current
-            self.steps -= 1
-            if self.steps < 0 or depth > MAX_NESTED_MENDS:
-                return None
-            violations = self.schema.violations(current.value, location)
-            step = self.members(current.value, violations, location, path, depth)
-            if step is None:
+        for attempt in range(MAX_ROUNDS):
+            if attempt and self.fits(current.value, location):
+                return self.beside_wrapper(value, current, location, path, depth)
+            violations = self.violations(current.value, location)
+            options = self.members(current.value, violations, location, path, depth)
+            if len(options) > 1:
+                return self.decided(self.followed(current, options, location, path, depth), path)
+            if not options:
                 break
-            current = current.then(step)
+            current = current.then(options[0])
             if not path:
                 self.best = current
         here = [violation for violation in violations if not violation.path and violation.location is not None]
         if not here and not (isinstance(current.value, dict) and len(current.value) == 1):
-            return None  # what is wrong lies in a member, and the object is no wrapper
-        replaced = self.whole(current.value, here, location, path, depth)
-        return None if replaced is None else current.then(replaced)
+            return []  # what is wrong is in a member, and the object is not a wrapper
+        return [current.then(each) for each in self.whole(current.value, here, location, path, depth)]
 
-    # The members of an object or array: each is mended by the subschema that refuses it.
+    def beside_wrapper(self, value: Any, repaired: Repaired, location: Path, path: Path, depth: int) -> list[Repaired]:
+        """Return *repaired*, and what comes of the inside of *value* where a key of it may be a wrapper.
 
-    def members(self, value: Any, violations: list[Violation], location: Path, path: Path, depth: int) -> Mended | None:
-        """Return *value* with what can be mended inside it; ``None`` if nothing can."""
+        ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too.
+        """
+        if path or not isinstance(value, dict) or len(value) > 2:
+            return [repaired]
+        declared = declared_properties(self.document, [location])
+        if not any(may_wrap(name) and name not in declared for name in value):
+            return [repaired]
+        unwrapped = self.whole(value, [], location, path, depth)
+        return self.decided([repaired, *unwrapped], path)
+
+    def followed(
+        self, current: Repaired, options: list[Repaired], location: Path, path: Path, depth: int
+    ) -> list[Repaired]:
+        """Return what *current* comes to with each of *options* for one of its members."""
+        return [
+            current.then(option).then(each)
+            for option in options
+            for each in self.coerce(option.value, location, path, depth + 1)
+        ]
+
+    def decided(self, results: list[Repaired], path: Path) -> list[Repaired]:
+        """Return the *results* that differ; where there are several, note the values that *path* could mean."""
+        distinct = least(results)[:MAX_OPTIONS]
+        if len(distinct) > 1:
+            self.unclear[path] = [result.value for result in distinct]
+        return distinct
+
+    # Arrays of arrays: where a level of brackets is missing, it may be missing at each array of the chain.
+
+    def holds_arrays(self, location: Path) -> bool:
+        """Whether the items of an array at *location* may be arrays themselves, directly or by a union; no tuple."""
+        if any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(self.document, [location])):
+            return False
+        for _, schema in in_place(self.document, item_locations(self.document, location)):
+            types = schema.get("type")
+            if types == "array" or (isinstance(types, list) and "array" in types):
+                return True
+        return False
+
+    def array_chain(self, location: Path, where: Path) -> tuple[Path, Path] | None:
+        """Return the outermost array of arrays on the way to *where*, inside a member, and the subschema of it."""
+        key = (location, tuple(min(token, MAX_PLACES) if isinstance(token, int) else token for token in where))
+        if key not in self.chains:
+            self.chains[key] = None
+            for length in range(1, len(where)):
+                if isinstance(where[length], int):
+                    place = place_of(self.document, location, key[1][:length])
+                    if place is not None and self.holds_arrays(place):
+                        self.chains[key] = length, place
+                        break
+        found = self.chains[key]
+        return None if found is None else (where[: found[0]], found[1])
+
+    def levels(self, value: list[Any], location: Path, path: Path, depth: int) -> list[Repaired]:
+        """Coerce the array *value*, item by item or with one level of brackets around it.
+
+        ``[1, 2]`` for an array of arrays is ``[[1], [2]]`` or ``[[1, 2]]``; only bounds of the schema can decide.
+        """
+        around: list[Repaired] = []
+        if (path, location) not in self.wrapping:
+            self.wrapping.add((path, location))
+            repair = Repair(format_pointer(path), "scalar-for-array", value, [value])
+            around = [
+                Repaired([value], (repair,)).then(each)
+                for each in self.coerce([value], location, path, depth + 1)
+                if not any(inner.rule == "array-of-one" for inner in each.repairs)  # a level more, a level less
+            ]
+            self.wrapping.discard((path, location))
+        if around and len(value) > MAX_LEVELS_TRIED:
+            first = self.parts_or_whole(value[:MAX_LEVELS_TRIED], location, path, depth)
+            if any(_changes_level(each, path, value, _ADDING) for each in first):
+                return self.decided([*around, *first], path)
+        by_items = self.parts_or_whole(value, location, path, depth)
+        if len(value) == 1 and any(_changes_level(each, path, value, _REMOVING) for each in by_items):
+            repair = Repair(format_pointer(path), "array-of-one", value, value[0])
+            inside = self.coerce(value[0], location, path, depth + 1)
+            return self.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
+        if by_items and not any(_changes_level(each, path, value, _ADDING) for each in by_items):
+            return by_items
+        if around and not by_items and not self.lacks_level(value, location):
+            return []
+        return self.decided([*by_items, *around], path)
+
+    def lacks_level(self, value: list[Any], location: Path) -> bool:
+        """Whether an item of *value* is refused because it is not an array, and none may be several in a string."""
+        lacking = [each.value for each in self.violations(value, location) if _lacks_level(each)]
+        is_several = any(isinstance(item, str) and (len(pieces(item)) > 1 or _is_container(item)) for item in lacking)
+        return bool(lacking) and not is_several
+
+    # The members of an object or array: each is coerced by the subschema that refuses it.
+
+    def members(
+        self, value: Any, violations: list[Violation], location: Path, path: Path, depth: int
+    ) -> list[Repaired]:
+        """Return *value* with what can be repaired inside it: one result, or several if a member is ambiguous.
+
+        The repairs that are certain come first, then ambiguous members, and defaults at the very end: a key that is
+        renamed or left out may make a default needless.
+        """
         if not isinstance(value, dict | list):
-            return None
+            return []
         edit = Edit(value)
         repairs: list[Repair] = []
         refusals: dict[tuple[Path, Path], list[Violation]] = {}
         for violation in violations:
             if violation.path and violation.location is not None:
                 refusals.setdefault((violation.path, violation.location), []).append(violation)
+        here = [violation for violation in violations if not violation.path]
         kept: set[str] = set()
         if isinstance(value, dict):
-            here = [violation for violation in violations if not violation.path]
-            astray = self.astray(value, violations, location)
-            kept = {name for name in astray if self.fits_as_it_is_called(value, name, refusals, path, depth)}
-            repairs += self.keys(edit, here, location, path, astray - kept)
-        rows: set[Path] = set()
+            misspelt = self.misspelt(value, violations, location)
+            kept = {name for name in misspelt if self.fits_as_it_is_called(value, name, refusals, path, depth)}
+            if _is_unclear_echo(value, declared_properties(self.document, [location])):
+                return []
+            repairs += self.keys(edit, here, location, path, misspelt - kept)
+        ambiguous: list[tuple[Path, list[Repaired]]] = []
+        is_impossible = False
+        chains: set[Path] = set()
         for (where, refuser), same in refusals.items():
-            if where[0] in kept or where[:-1] in rows:
+            if where[0] in kept:
+                is_impossible = True
                 continue
-            if where[-1] == 0 and self.are_rows(edit, where[:-1], same):
-                rows.add(where[:-1])
-                repairs += self.rows(edit, where[:-1], refuser, (*path, *where[:-1]), depth)
+            if any(where[: len(chain)] == chain for chain in chains):
+                continue
+            chain = self.array_chain(location, where)
+            if chain is not None:  # the outermost array decides where brackets are missing
+                where, refuser = chain
+                same = []
+                chains.add(where)
             else:
-                repairs += self.member(edit, where, refuser, same, path, depth)
-        return Mended(edit.value, tuple(repairs)) if repairs else None
+                renamed = self.renamed(edit, where, refuser, path, depth)
+                if renamed is not None:
+                    repairs += renamed
+                    is_impossible = is_impossible or not renamed
+                    continue
+            found = self.member(edit, where, refuser, same, path, depth)
+            if len(found) == 1:
+                _put(edit, where, found[0])
+                repairs += found[0].repairs
+            elif found:
+                ambiguous.append((where, found))
+            else:
+                is_impossible = True
+        if not repairs and not ambiguous and isinstance(value, dict):
+            repairs += self.defaults(edit, here, location, path)
+        if repairs:
+            return [Repaired(edit.value, tuple(repairs))]
+        if ambiguous and not is_impossible:
+            where, found = ambiguous[0]
+            return [_with(value, where, option) for option in found]
+        return []
 
-    def astray(self, value: dict[str, Any], violations: list[Violation], location: Path) -> set[str]:
-        """Return the keys that nobody declares and whose values are refused, as ``maxItems`` in a map of texts."""
+    def misspelt(self, value: dict[str, Any], violations: list[Violation], location: Path) -> set[str]:
+        """Return the undeclared keys whose values are refused and that are a declared one in other letters.
+
+        ``maxItems`` in a map of strings, where ``max_items`` is declared.
+        """
         names = {str(each.path[0]) for each in violations if each.path and _is_of_undeclared(each)}
         if not names:
             return names
         declared = declared_properties(self.document, [location])
-        return names & renames([name for name in value if name not in declared], declared, value).keys()
+        return alike((name for name in names if name not in declared), declared)
 
     def fits_as_it_is_called(
         self,
@@ -118,197 +318,366 @@ class Mender:
         path: Path,
         depth: int,
     ) -> bool:
-        """Whether the value under a key astray can also be mended where it stands: then nobody knows what is meant."""
+        """Whether the value under a misspelt key can be repaired under that key too: then either may be meant."""
         refusers = [refuser for where, refuser in refusals if where == (name,)]
-        return not refusers or any(
-            self.mend(value[name], refuser, (*path, name), depth + 1) is not None for refuser in refusers
-        )
+        return not refusers or any(self.coerce(value[name], each, (*path, name), depth + 1) for each in refusers)
+
+    def renamed(self, edit: Edit, where: Path, refuser: Path, path: Path, depth: int) -> list[Repair] | None:
+        """Rename a misspelt key on the way to *where*, inside a member; ``None`` if there is none.
+
+        Where the key can be an extra one as well, or could mean several, nothing is renamed.
+        """
+        if len(where) < 2 or _MEMBERS.isdisjoint(refuser):
+            return None
+        for length in range(1, len(where)):
+            try:
+                parent = value_at(edit.value, where[:length])
+            except LookupError:
+                return []  # left out or renamed by an earlier repair
+            if not isinstance(parent, dict):
+                continue
+            declared: dict[str, Any] = {}
+            for schema in subschemas(self.document, (*path, *where[:length])):
+                declared |= _properties(schema)
+            name = str(where[length])
+            if name in declared or name not in parent or not alike([name], declared):
+                continue
+            meant = renames([key for key in parent if key not in declared], declared, parent)
+            is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
+            if name not in meant or is_extra:
+                return []
+            edit.rename(name, meant[name], where[:length])
+            return [Repair(format_pointer((*path, *where[:length], name)), "key-name", name, meant[name])]
+        return None
 
     def member(
         self, edit: Edit, where: Path, location: Path, same: list[Violation], path: Path, depth: int
-    ) -> tuple[Repair, ...]:
-        """Mend what stands at *where*, which the subschema at *location* refuses by the violations *same*."""
+    ) -> list[Repaired]:
+        """Coerce what is at *where*, which the subschema at *location* refuses by the violations *same*."""
         try:
             part = value_at(edit.value, where)
         except LookupError:
-            return ()  # left out or renamed by an earlier mend
-        if self.steps < 0:
-            return ()
+            return [Repaired(LEFT_OUT)]  # left out or renamed by an earlier repair
         whole = (*path, *where)
-        if part is same[0].value and not isinstance(part, dict | list):
-            self.steps -= 1
-            mended = self.whole(part, same, location, whole, depth + 1)  # what mend would find out once more
+        is_union = isinstance(part, dict) and all(each.keyword in ("anyOf", "oneOf") for each in same)
+        if same and part is same[0].value and (is_union or not isinstance(part, dict | list)):
+            results = self.whole(part, same, location, whole, depth + 1)  # its violations are known already
         else:
-            mended = self.mend(part, location, whole, depth + 1)
-        if mended is not None:
-            if mended.repairs:
-                edit.put(where, mended.value)
-            return mended.repairs
+            results = self.coerce(part, location, whole, depth + 1)
+        if results:
+            return results
         if is_nothing(part, more_words=self.policy.more_words) and self.is_property(whole):
-            edit.leave_out(where)
-            return (Repair(format_pointer(whole), "null-optional", part, None),)
-        return ()
-
-    def are_rows(self, edit: Edit, where: Path, same: list[Violation]) -> bool:
-        """Whether each of several items at *where* should be an array, by the violations *same* of one, and none is."""
-        if not any(each.keyword == "type" and "array" in _types(each) for each in same):
-            return False
-        try:
-            items = value_at(edit.value, where)
-        except LookupError:
-            return False  # left out or renamed by an earlier mend
-        return isinstance(items, list) and len(items) > 1 and not any(isinstance(item, list) for item in items)
-
-    def rows(self, edit: Edit, where: Path, location: Path, path: Path, depth: int) -> tuple[Repair, ...]:
-        """Mend the array at *where*, whose items the subschema at *location* refuses.
-
-        ``[1, 2]`` for an array of arrays is ``[[1], [2]]`` or ``[[1, 2]]``; which, only bounds of the schema can say.
-        Where both fit, or the array around them cannot be judged, neither is made.
-        """
-        items = value_at(edit.value, where)
-        each = [self.mend(item, location, (*path, index), depth + 1) for index, item in enumerate(items)]
-        found = []
-        if all(mended is not None for mended in each):
-            repairs = [repair for mended in each if mended is not None for repair in mended.repairs]
-            found.append(Mended([mended.value for mended in each if mended is not None], tuple(repairs)))
-        around = location[:-1] if location[-1:] == ("items",) else None
-        wrapped = self.mend([items], around, path, depth + 1) if around is not None else None
-        if wrapped is not None:
-            repair = Repair(format_pointer(path), "scalar-for-array", items, [items])
-            found.append(Mended(wrapped.value, (repair, *wrapped.repairs)))
-        if len(found) != 1 or around is None:
-            self.unclear[path] = [mended.value for mended in found]
-            return ()
-        edit.put(where, found[0].value)
-        return found[0].repairs
+            return [Repaired(LEFT_OUT, (Repair(format_pointer(whole), "null-optional", part, None),))]
+        return []
 
     def is_property(self, path: Path) -> bool:
-        """Whether *path* leads to a declared property: not to an item, or a key that is itself something said."""
-        return any(path[-1] in schema.get("properties", ()) for schema in subschemas(self.document, path[:-1]))
+        """Whether *path* leads to a declared property: not to an item, or to a key that is itself data."""
+        return any(path[-1] in _properties(schema) for schema in subschemas(self.document, path[:-1]))
 
-    def keys(self, edit: Edit, here: list[Violation], location: Path, path: Path, astray: set[str]) -> Iterator[Repair]:
-        """Mend the keys of an object: renamed, left out, filled by a default."""
-        unknown = {name for violation in here if violation.keyword in _UNKNOWN for name in violation.names} | astray
-        missing = {name for violation in here if violation.keyword in _NEEDED for name in violation.names}
+    # The keys of an object: renamed, left out, filled by a default.
+
+    def keys(
+        self, edit: Edit, here: list[Violation], location: Path, path: Path, misspelt: set[str]
+    ) -> Iterator[Repair]:
+        """Rename the keys that mean a declared one, and leave out those that may be."""
+        unknown = {name for violation in here if violation.keyword in _UNKNOWN for name in violation.names} | misspelt
+        missing = _missing(here)
         if not unknown and not missing:
             return
         value = edit.value
-        locations = [location, *(violation.location for violation in here)]
-        declared = declared_properties(self.document, locations)
-        strangers = unknown or {name for name in value if name not in declared}
-        meant = renames(strangers, declared, value)
+        declared = declared_properties(self.document, [location, *(violation.location for violation in here)])
+        candidates = unknown or {name for name in value if name not in declared}
+        meant = renames(candidates, declared, value)
         for old, new in meant.items():
             if old in unknown or new in missing:
                 edit.rename(old, new)
                 yield Repair(format_pointer((*path, old)), "key-name", old, new)
+        stays = any(name in declared for name in edit.value)
         for name in sorted(unknown - meant.keys()):
+            rule = None
             if name == "" and value[name] in ("", None, {}, []):
+                rule = "empty-key"
+            elif path or not stays or len(value) > MAX_DROPPED or self.may_be_meant(value, name, declared):
+                continue
+            elif value[name] is None and name not in self.reserved:
+                rule = "unknown-null"
+            elif self.policy.on_unknown == "drop":
+                rule = "unknown-key"
+            if rule is not None:
                 edit.leave_out((name,))
-                yield Repair(format_pointer((*path, name)), "empty-key", value[name], None)
-            elif self.may_drop(value, name, declared):
-                edit.leave_out((name,))
-                yield Repair(format_pointer((*path, name)), "unknown-key", value[name], None)
-        absent = sorted(missing - edit.value.keys())
+                yield Repair(format_pointer((*path, name)), rule, value[name], None)
+
+    def may_be_meant(self, value: dict[str, Any], name: str, declared: dict[str, Any]) -> bool:
+        """Whether an unknown key wraps the arguments, or may be a misspelt name of a parameter that is absent."""
+        return is_wrapper(value, name, declared) or any(is_close(name, key) for key in declared if key not in value)
+
+    def defaults(self, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
+        """Fill in the default of each required property that is absent, unless another key may be meant for it."""
+        value = edit.value
+        absent = sorted(_missing(here) - value.keys())
+        locations = [location, *(violation.location for violation in here)]
+        declared = declared_properties(self.document, locations)
         if not absent or any(is_wrapper(value, name, declared) for name in value):
             return  # what is wrapped may hold what is absent
         for name in absent:
             default = declared_default(self.document, locations, name)
-            if default is not ABSENT:
+            others = [key for key in value if key not in declared]
+            if default is not ABSENT and not any(is_close(key, name) or _holds(value[key], name) for key in others):
                 edit.put((name,), default)
                 yield Repair(format_pointer((*path, name)), "default", None, default)
 
-    def may_drop(self, value: dict[str, Any], name: str, declared: dict[str, Any]) -> bool:
-        """Whether an unknown key may be left out: it wraps nothing, and is no misspelt name of an absent property."""
-        if self.policy.on_unknown != "drop" or len(value) > MAX_DROPPED or is_wrapper(value, name, declared):
-            return False
-        absent = [known for known in declared if known not in value]
-        return not difflib.get_close_matches(name, absent, n=1, cutoff=MISSPELT)
+    # The value as a whole: converted, wrapped, taken out of what is around it, or coerced by one branch of a union.
 
-    # The value as a whole: converted, wrapped, taken out of what is around it, or mended by one branch of a union.
-
-    def whole(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Mended | None:
-        """Return what *value* as a whole becomes, if there is one thing it can become."""
-        results: list[Mended] = []
+    def whole(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> list[Repaired]:
+        """Return what *value* as a whole can become."""
+        results: list[Repaired] = []
         for candidate in (
             *self.converted(value, here, path, depth),
             *self.reshaped(value, here, location, path, depth),
         ):
-            mended = self.mend(candidate.value, location, path, depth + 1)
-            if mended is not None:
-                results.append(candidate.then(mended))
-            elif candidate.repairs[-1].rule in NUMBERS:
+            found = self.coerce(candidate.value, location, path, depth + 1)
+            rule = candidate.repairs[-1].rule
+            if rule == "container-text":
+                found = [each for each in found if not _writes_items_anew(each, path)]
+            results += [candidate.then(each) for each in found]
+            if not found and rule in NUMBERS:
                 self.nearly[path] = candidate.value
-        fewest = least(results)
-        if len(fewest) > 1:
-            self.unclear[path] = [result.value for result in fewest]
-            return None
-        return fewest[0] if fewest else None
+        return self.decided(results, path)
 
-    def converted(self, value: Any, here: list[Violation], path: Path, depth: int) -> Iterator[Mended]:
-        """Yield *value* read as another type, as a member of an enum, or mended by one branch of a union."""
+    def converted(self, value: Any, here: list[Violation], path: Path, depth: int) -> Iterator[Repaired]:
+        """Yield *value* read as another type, as a member of an enum, or coerced by one branch of a union."""
         pointer = format_pointer(path)
         for violation in here:
             match violation.keyword:
-                case "anyOf" | "oneOf" if violation.branches:
-                    assert violation.location is not None
-                    for index in range(len(violation.expected or ())):
-                        branch = (*violation.location, violation.keyword, index)
-                        mended = self.mend(value, branch, path, depth + 1)
-                        if mended is not None and mended.repairs:
-                            yield mended
+                case "anyOf" | "oneOf" if isinstance(violation.expected, list):
+                    yield from self.branches(value, violation, path, depth)
                 case "enum" | "const":
                     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
-                    self.steps -= len(allowed) // 16
+                    self.spend(len(allowed) // 64)
                     for after in matches(value, allowed):
-                        yield Mended(after, (Repair(pointer, "enum-value", plain(value), after),))
+                        yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
                 case "type":
                     for wanted in _types(violation):
                         for rule, after in read_as(wanted, value, more_words=self.policy.more_words):
-                            yield Mended(after, (Repair(pointer, rule, plain(value), after),))
+                            yield Repaired(after, (Repair(pointer, rule, plain(value), after),))
         if isinstance(value, str) and any(violation.keyword in _UNQUOTED for violation in here):
             inside = unquoted(value)
             if inside is not None:
-                yield Mended(inside, (Repair(pointer, "quoted-text", value, inside),))
+                yield Repaired(inside, (Repair(pointer, "quoted-text", value, inside),))
 
-    def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Iterator[Mended]:
+    def branches(self, value: Any, union: Violation, path: Path, depth: int) -> Iterator[Repaired]:
+        """Yield *value* as each branch of *union* can have it."""
+        assert union.location is not None
+        before = self.around.get(path)
+        if isinstance(value, dict):
+            self.around[path] = {**(before or {}), **declared_properties(self.document, [union.location])}
+        for branch in self.possible_branches((*union.location, union.keyword), len(union.expected), value):
+            for result in self.coerce(value, branch, path, depth + 1):
+                if result.repairs:
+                    yield result
+        if before is None:
+            self.around.pop(path, None)
+        else:
+            self.around[path] = before
+
+    def possible_branches(self, union: Path, count: int, value: Any) -> list[Path]:
+        """Return the branches of *union* that *value* may be of: not those where a member of it has another constant.
+
+        A union of fifty tagged objects is decided by the tag, not by fifty attempts.
+        """
+        every = [(*union, index) for index in range(count)]
+        if not isinstance(value, dict):
+            return every
+        if union not in self.constants:
+            self.constants[union] = [discriminators(self.document, branch) for branch in every]
+        return [
+            branch
+            for branch, constants in zip(every, self.constants[union], strict=True)
+            if all(
+                value[name] in allowed or bool(matches(value[name], allowed))
+                for name, allowed in constants.items()
+                if isinstance(value.get(name), str)
+            )
+        ]
+
+    def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Iterator[Repaired]:
         """Yield *value* in a container or out of one: wrapped into an array, taken out of an array or an object."""
         pointer = format_pointer(path)
         arrays = [each for each in here if each.keyword == "type" and "array" in _types(each)]
         wanted = {name for each in here if each.keyword == "type" for name in _types(each)}
         narrowed = any(violation.keyword in ("enum", "const") for violation in here)
         if value == [] and not path and "object" in wanted:
-            yield Mended({}, (Repair(pointer, "empty-arguments", value, {}),))
+            yield Repaired({}, (Repair(pointer, "empty-arguments", value, {}),))
         elif isinstance(value, dict | list):
-            inner = wanted - {"array"} if isinstance(value, list) else wanted
-            declared: dict[str, Any] = {}
-            if isinstance(value, dict):
-                declared = declared_properties(self.document, [location, *(each.location for each in here)])
-            for rule, after, before in taken_out(value, declared, of_type=bool(inner) or narrowed, at_top=not path):
-                yield Mended(after, (Repair(pointer, rule, before, after),))
+            yield from self.unwrapped(value, here, location, path, wanted, narrowed)
+        for each in arrays:
+            assert each.location is not None
+            items = listed(value, self.item_schemas(each)) if isinstance(value, str) else None
+            if items is not None:
+                yield Repaired(items, (Repair(pointer, "comma-list", value, items),))
         if not isinstance(value, list) and any(self.is_item(value, each, path, depth) for each in arrays):
-            yield Mended([value], (Repair(pointer, "scalar-for-array", plain(value), [plain(value)]),))
+            yield Repaired([value], (Repair(pointer, "scalar-for-array", plain(value), [plain(value)]),))
+
+    def unwrapped(
+        self,
+        value: dict[str, Any] | list[Any],
+        here: list[Violation],
+        location: Path,
+        path: Path,
+        wanted: set[str],
+        narrowed: bool,
+    ) -> Iterator[Repaired]:
+        """Yield what *value* holds alone: the one item of an array, the inside of a wrapper or of an echoed schema."""
+        inner = wanted - {"array"} if isinstance(value, list) else wanted
+        locations = [location, *(each.location for each in here)]
+        declared = declared_properties(self.document, locations)
+        required = set[str]()
+        schema: dict[str, Any] = {}
+        for _, each in in_place(self.document, locations, choices=False):
+            schema = {**each, **schema}
+            names = each.get("required")
+            required |= set(names) if isinstance(names, list) and not path else set()
+        needed = {name for name in required if declared_default(self.document, locations, name) is ABSENT}
+        found = taken_out(
+            value,
+            {**declared, **self.around.get(path, {})},
+            of_type=bool(inner) or narrowed,
+            needed=None if path else needed,
+            schema=schema,
+        )
+        for rule, after, before in found:
+            if rule != "schema-echo" or path[-1:] != ("value",) or len(value) > 1:  # else the inside of an echo
+                yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
+
+    def item_schemas(self, violation: Violation) -> list[dict[str, Any]]:
+        """Return the subschemas that judge the items of the array that *violation* asks for."""
+        assert violation.location is not None
+        places = item_locations(self.document, violation.location)
+        return [schema for _, schema in in_place(self.document, places)]
 
     def is_item(self, value: Any, violation: Violation, path: Path, depth: int) -> bool:
-        """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a text."""
+        """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
         assert violation.location is not None
-        if len(violation.schema.get("prefixItems", ())) > 1 or is_nothing(value, more_words=self.policy.more_words):
+        if len(violation.schema.get("prefixItems") or ()) > 1 or is_nothing(value, more_words=self.policy.more_words):
             return False
         match value:
             case dict():
                 is_array = any(
-                    isinstance(each, list) and self.schema.fits(each, violation.location) for each in value.values()
+                    isinstance(each, list) and self.fits(each, violation.location) for each in value.values()
                 )
-                return bool(value) and not is_array and not all(map(str.isdecimal, value))
-            case str() if value.lstrip()[:1] in ("[", "{", "(") or value.rstrip()[-1:] in ("]", "}"):
+                return bool(value) and not is_array and _is_object_of(value, self.item_schemas(violation))
+            case str() if _is_container(value):
                 return False
+            case str() if value.strip() in ('""', "''"):
+                return False  # an empty string, or no item at all
             case str():
                 parts = pieces(value)
                 items = (*violation.location, "items")
                 return len(parts) == 1 or (
-                    "items" in violation.schema
-                    and any(self.mend(part, items, path, depth + 1) is None for part in parts)
+                    "items" in violation.schema and any(not self.coerce(part, items, path, depth + 1) for part in parts)
                 )
         return True
+
+
+def is_close(name: str, other: str) -> bool:
+    """Whether one name may be a misspelling of the other.
+
+    >>> is_close("limt", "limit"), is_close("Limit", "limit"), is_close("note", "limit")
+    (True, True, False)
+    """
+    if fold_name(name) == fold_name(other):
+        return True
+    return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio() >= MISSPELT
+
+
+def _holds(value: Any, name: str) -> bool:
+    """Whether *value*, under an undeclared key, has a member *name*: then it may wrap the arguments."""
+    inside = wrapped(value) if isinstance(value, str | dict) else None
+    return isinstance(inside, dict) and name in inside
+
+
+def _is_container(text: str) -> bool:
+    """Whether *text* may be an array or object in a string, whole or broken."""
+    return text.lstrip()[:1] in ("[", "{", "(") or text.rstrip()[-1:] in ("]", "}")
+
+
+def _is_unclear_echo(value: dict[str, Any], declared: dict[str, Any]) -> bool:
+    """Whether *value* echoes a schema around a value, or is an object with a member of that name."""
+    return len(value) == 2 and "value" in declared and "type" not in declared and is_schema_echo(value, {})
+
+
+def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
+    """Whether *value* is one of the objects that *items* describe, and not a map of them."""
+    if all(map(str.isdecimal, value)):
+        return False  # {"0": ..., "1": ...} is an array in another form
+    declared = {name for schema in items for name in _properties(schema)}
+    if declared:
+        return any(name in declared or any(is_close(name, each) for each in declared) for name in value)
+    types = [schema.get("type") for schema in items if "type" in schema]
+    takes_objects = any(each == "object" or (isinstance(each, list) and "object" in each) for each in types)
+    return takes_objects and not all(isinstance(member, dict) for member in value.values())
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _missing(here: list[Violation]) -> set[str]:
+    return {name for violation in here if violation.keyword in _NEEDED for name in violation.names}
+
+
+def _put(edit: Edit, where: Path, result: Repaired) -> None:
+    """Write *result* to *where*; a member that was left out before has no repairs."""
+    if result.value is not LEFT_OUT:
+        if result.repairs:
+            edit.put(where, result.value)
+    elif result.repairs:
+        edit.leave_out(where)
+
+
+def _with(value: Any, where: Path, option: Repaired) -> Repaired:
+    edit = Edit(value)
+    _put(edit, where, option)
+    return Repaired(edit.value, option.repairs)
+
+
+_ADDING = frozenset({"scalar-for-array", "container-text"})
+_REMOVING = frozenset({"array-of-one"})
+
+
+def _changes_level(result: Repaired, path: Path, value: Any, rules: frozenset[str]) -> bool:
+    """Whether *result* repairs something inside *value*, below nothing but arrays, by one of *rules*."""
+    for repair in result.repairs:
+        if repair.rule in rules:
+            part, inside = value, repair.path[len(format_pointer(path)) :].split("/")[1:]
+            for token in inside:
+                if not isinstance(part, list) or not token.isdecimal() or int(token) >= len(part):
+                    break
+                part = part[int(token)]
+            else:
+                return bool(inside)
+    return False
+
+
+def _lacks_level(violation: Violation) -> bool:
+    """Whether *violation* is of an item, below nothing but arrays, that should be an array."""
+    if not violation.path or not all(isinstance(token, int) for token in violation.path):
+        return False
+    is_array = violation.keyword == "type" and "array" in _types(violation)
+    return not isinstance(violation.value, list) and (is_array or violation.keyword in ("anyOf", "oneOf"))
+
+
+def _writes_items_anew(result: Repaired, path: Path) -> bool:
+    """Whether the numbers of a list in a string became strings: ``"[1, 2]"`` may be a string of that list's own."""
+    start = format_pointer(path) + "/"
+    return any(
+        repair.rule == "number-for-text"
+        and repair.path.startswith(start)
+        and repair.path[len(start) :].isdecimal()
+        and isinstance(result.value, list)
+        for repair in result.repairs
+    )
 
 
 def _types(violation: Violation) -> list[str]:

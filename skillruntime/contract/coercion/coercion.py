@@ -1,31 +1,33 @@
-"""Arguments to arguments that the schema accepts, with a record of every mend.
+"""Coerce arguments so that a schema accepts them, with a record of every repair.
 
-The law: a value that fits is never touched; what fails is mended only where it fails, only without loss or invention,
-and only if there is one way to do it. Two different mends that would both fit are a refusal. Every rule here is a row
+The law: a value that fits is never touched; what fails is repaired only where it fails, only without loss or invention,
+and only if there is one way to do it. Two different repairs that would both fit are a refusal. Every rule here is a row
 of the table in the docs page "What is repaired and what is refused".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
-from skillruntime.contract.coercion.coercer import Mender
+from skillruntime.contract.coercion.coercer import Coercer, OverBudgetError
 from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy, policy_named
 from skillruntime.contract.coercion.repair import Repair, without_decimals
 from skillruntime.contract.coercion.subschemas import is_hidden
 from skillruntime.contract.explanation import AMBIGUOUS
-from skillruntime.contract.pointer import Path, parse_pointer
+from skillruntime.contract.pointer import Path, parse_pointer, value_at
 from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
 MAX_PARTS = 20_000
+MAX_REPORTED = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """What coercion came to: the value, the mends that led to it, and what is still wrong with it."""
+    """The result of coercion: the value, the repairs that led to it, and what is still wrong with it."""
 
     value: Any
     repairs: tuple[Repair, ...] = ()
@@ -37,11 +39,12 @@ class Coerced:
         return not self.violations
 
 
-def coerce(value: Any, schema: Schema, policy: Policy = SAFE) -> Coerced:
-    """Return *value* with its slips mended so that *schema* accepts it.
+def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: frozenset[str] = frozenset()) -> Coerced:
+    """Return *value* repaired so that *schema* accepts it.
 
-    *value* is a JSON value and is never changed. Where it cannot be mended whole, the answer is *value* as it came,
-    with all that is wrong with it. A value of more than 20,000 parts is not mended, and one thing is told of it.
+    *value* is a JSON value and is never changed. Where it cannot be repaired whole, the result is *value* as it came,
+    with all that is wrong with it. A value of more than 20,000 parts is not repaired, and one violation is reported.
+    *reserved* are names of parameters that an unknown key is never left out for.
 
     >>> coerce({"n": "5"}, Schema({"properties": {"n": {"type": "integer"}}})).value
     {'n': 5}
@@ -50,32 +53,34 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE) -> Coerced:
     """
     if schema.is_valid(value):
         return Coerced(value)
-    if _is_large(value):
+    parts = _count_parts(value)
+    if parts > MAX_PARTS:
         return Coerced(value, (), (schema.first_violation(value),))
-    if not policy.mend:
+    if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value)))
-    mender = Mender(schema, policy)
-    mended = mender.mend(value, (), (), 0)
-    if mended is None:
-        return Coerced(value, (), _still_wrong(value, mender))
-    return Coerced(mended.value, _marked(mended.repairs, schema))
+    coercer = Coercer(schema, policy, parts, reserved)
+    try:
+        results = coercer.coerce(value, (), ())
+    except OverBudgetError:
+        results = []
+    if len(results) == 1:
+        return Coerced(results[0].value, _marked(results[0].repairs, schema))
+    return Coerced(value, (), _still_wrong(value, coercer))
 
 
-def _is_large(value: Any) -> bool:
-    """Whether *value* has more parts than are worth looking at one by one."""
+def _count_parts(value: Any) -> int:
+    """Return the number of members and items in *value*; counting stops above MAX_PARTS."""
     pending, seen = [value], 0
-    while pending:
+    while pending and seen <= MAX_PARTS:
         part = pending.pop()
         if isinstance(part, dict | list):
             seen += len(part)
-            if seen > MAX_PARTS:
-                return True
             pending += part.values() if isinstance(part, dict) else part
-    return False
+    return seen
 
 
 def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
-    """Return *repairs*, those of secrets marked as such."""
+    """Return *repairs*, those of secrets marked as such; the names of keys are not secret."""
     if not schema.may_hold_secrets:
         return repairs
     return tuple(
@@ -86,30 +91,44 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
     )
 
 
-def _still_wrong(value: Any, mender: Mender) -> tuple[Violation, ...]:
-    """Return what could not be mended, of the value as far as it was; what was left out counts as it was sent."""
-    schema, best = mender.schema, mender.best
-    told = original = schema.violations(value)
+def _still_wrong(value: Any, coercer: Coercer) -> tuple[Violation, ...]:
+    """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
+    schema, best = coercer.schema, coercer.best
+    reported = original = list(islice(schema.violations(value), MAX_REPORTED))
     if best is not None:
         sent = {violation.path: violation for violation in original}
-        rest = schema.violations(best.value)
-        told = [sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest]
+        rest = islice(schema.violations(best.value), MAX_REPORTED)
+        reported = [
+            sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest
+        ]
     return tuple(
-        _unclear(each, mender.unclear) for violation in told or original for each in _nearly(violation, mender)
+        _unclear(each, value, coercer) for violation in reported or original for each in _nearly(violation, coercer)
     )
 
 
-def _nearly(violation: Violation, mender: Mender) -> list[Violation]:
-    """Return *violation*, or what is wrong with the number that its text writes: ``"11"`` where 10 is the most."""
-    if violation.keyword != "type" or violation.path not in mender.nearly or violation.location is None:
+def _nearly(violation: Violation, coercer: Coercer) -> list[Violation]:
+    """Return *violation*, or what is wrong with the number that its string writes: ``"11"`` where 10 is the most."""
+    if violation.keyword != "type" or violation.path not in coercer.nearly or violation.location is None:
         return [violation]
-    rest = mender.schema.violations(mender.nearly[violation.path], violation.location)
+    rest = coercer.schema.violations(coercer.nearly[violation.path], violation.location)
     return [replace(each, path=(*violation.path, *each.path)) for each in rest] or [violation]
 
 
-def _unclear(violation: Violation, unclear: dict[Path, list[Any]]) -> Violation:
-    """Return *violation*, or that its value could mean several things."""
-    if violation.path not in unclear or violation.keyword not in ("type", "enum", "anyOf", "oneOf"):
+def _unclear(violation: Violation, value: Any, coercer: Coercer) -> Violation:
+    """Return *violation*, or that its value, or the array around it, could mean several things."""
+    if violation.keyword not in ("type", "enum", "anyOf", "oneOf", "minItems", "maxItems"):
         return violation
-    options = [without_decimals(option) for option in unclear[violation.path]]
-    return replace(violation, keyword=AMBIGUOUS, schema={**violation.schema, AMBIGUOUS: options}, branches=())
+    path: Path = violation.path
+    while path not in coercer.unclear:
+        if not path or not isinstance(path[-1], int):
+            return violation
+        path = path[:-1]
+    options = [without_decimals(option) for option in coercer.unclear[path]]
+    try:
+        sent = violation.value if path == violation.path else value_at(value, path)
+    except LookupError:
+        return violation
+    schema = violation.schema if isinstance(violation.schema, dict) else {}
+    return replace(
+        violation, path=path, value=sent, keyword=AMBIGUOUS, schema={**schema, AMBIGUOUS: options}, list_branches=None
+    )

@@ -1,17 +1,18 @@
-"""What one value can become as a whole: read as another type, or taken out of what stands around it.
+"""What one value can become as a whole: converted to another type, or taken out of what is around it.
 
-Each is a candidate, with the rule it follows; whether it fits, and whether it is the only one, is for others to say.
+Each is a candidate, with the rule it follows; the coercer finds out whether it fits, and whether it is the only one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from skillruntime.contract.arguments import parse_container
-from skillruntime.contract.coercion.keys import is_call_wrapper, is_schema_echo, is_wrapper, wrapped
-from skillruntime.contract.coercion.scalars import booleans, is_nothing, number_in, number_text
+from skillruntime.contract.coercion.keys import is_call_wrapper, is_entry, is_schema_echo, is_wrapper, wrapped
+from skillruntime.contract.coercion.scalars import booleans, fold_name, is_nothing, number_in, number_text
 
 __all__ = ["NUMBERS", "read_as", "taken_out"]
 
@@ -20,7 +21,7 @@ NUMBERS = ("number-text", "thousands")
 
 
 def read_as(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield *value* as the type *wanted* has it, if it can be read so, with the rule; *more_words* as in `Policy`.
+    """Yield *value* converted to the type *wanted*, if it can be, with the rule; *more_words* as in `Policy`.
 
     >>> list(read_as("integer", "1,234")), list(read_as("array", "['a']")), list(read_as("boolean", "maybe"))
     ([('thousands', 1234)], [('container-text', ['a'])], [])
@@ -49,27 +50,52 @@ def read_as(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[tu
                 yield "container-text", parsed.value
 
 
-def taken_out(value: Any, declared: Container[str], *, of_type: bool, at_top: bool) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what stands in *value* alone, with the rule, and *value* as the record shows it.
+def taken_out(
+    value: Any,
+    declared: Collection[str],
+    *,
+    of_type: bool,
+    needed: Collection[str] | None,
+    schema: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what *value* holds alone, with the rule, and *value* as the record shows it.
 
-    *declared* are the properties of the object that is wanted; *of_type* says that it is the type or the choice of
-    *value* as a whole that is refused, *at_top* that *value* is all arguments.
+    *declared* are the properties of the object that is wanted, *schema* is what it is wanted by; *of_type* says that
+    the type or the choice of *value* as a whole is refused. *needed* are the parameters that a call cannot leave out,
+    if *value* is all arguments, else ``None``.
 
-    >>> list(taken_out({"input": {"city": "Paris"}}, {"city"}, of_type=False, at_top=True))
+    >>> list(taken_out({"input": {"city": "Paris"}}, {"city"}, of_type=False, needed=()))
     [('wrapper-object', {'city': 'Paris'}, {'input': '…'})]
     """
     match value:
-        case [item] if of_type:
+        case [item] if of_type and not is_nothing(item) and not (is_entry(item) and not declared):
             yield "array-of-one", item, value
-        case dict() if is_schema_echo(value) and (
-            of_type or (isinstance(value["value"], dict) and "value" not in declared)
+        case dict() if (
+            is_schema_echo(value, schema) and "value" not in declared and (of_type or isinstance(value["value"], dict))
         ):
             yield "schema-echo", value["value"], value
         case dict():
             for name, inside in value.items():
+                content = wrapped(inside)
                 if is_wrapper(value, name, declared):
-                    content = wrapped(inside)
-                    if at_top and content in ("", None) and is_call_wrapper(name):
+                    if needed is not None and content in ("", None) and is_call_wrapper(name):
                         content = {}
-                    if isinstance(content, dict):
-                        yield "wrapper-object", content, {**value, name: "…"}
+                elif needed is None or len(value) > 1 or not _holds_all(name, content, declared, needed):
+                    continue
+                if isinstance(content, dict):
+                    yield "wrapper-object", content, {**value, name: "…"}
+
+
+def _holds_all(name: str, content: Any, declared: Collection[str], needed: Collection[str]) -> bool:
+    """Whether *content*, all that was sent under a blank key or ``type``, is just the arguments of a call.
+
+    Models put their arguments there by mistake; so each key must be declared, and none that is needed be absent.
+    """
+    if name.strip() and (name != "type" or any(fold_name(each) == "type" for each in declared)):
+        return False
+    return (
+        isinstance(content, dict)
+        and bool(content)
+        and all(key in declared for key in content)
+        and all(key in content for key in needed)
+    )

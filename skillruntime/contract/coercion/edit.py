@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skillruntime.contract.pointer import Path
+from skillruntime.contract.pointer import Path, value_at
 
 __all__ = ["Edit"]
 
@@ -17,20 +17,21 @@ class Edit:
         self._own: dict[int, Any] = {}
 
     def put(self, where: Path, value: Any) -> None:
-        """Let *value* stand at *where*; the whole is at no steps."""
+        """Write *value* to *where*; the empty path is the whole."""
         if where:
             self._parent(where)[where[-1]] = value
         else:
             self.value = value
 
     def leave_out(self, where: Path) -> None:
-        """Take away the member at *where*."""
+        """Remove the member at *where*."""
         del self._parent(where)[where[-1]]
 
-    def rename(self, old: str, new: str) -> None:
-        """Call the member *old* of the object *new*; it keeps its place."""
-        self.value = {new if key == old else key: value for key, value in self.value.items()}
-        self._own[id(self.value)] = self.value
+    def rename(self, old: str, new: str, where: Path = ()) -> None:
+        """Rename the member *old* of the object at *where* to *new*; it keeps its place."""
+        renamed = {new if key == old else key: value for key, value in value_at(self.value, where).items()}
+        self._own[id(renamed)] = renamed
+        self.put(where, renamed)
 
     def _parent(self, where: Path) -> Any:
         """Return the container of *where*; it and all that leads to it are copies."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.scalars import fold_name
 
-__all__ = ["is_call_wrapper", "is_schema_echo", "is_wrapper", "renames", "wrapped"]
+__all__ = ["alike", "is_call_wrapper", "is_entry", "is_schema_echo", "is_wrapper", "may_wrap", "renames", "wrapped"]
 
 _CALL = frozenset(
     {
@@ -29,10 +29,9 @@ _TYPES = frozenset(
         *("str", "int", "float", "bool", "list", "dict"),
     }
 )
-_ECHO = frozenset({"type", "value", "description", "title", "enum", "format", "default", "items", "required"})
 
 
-def renames(strangers: Iterable[str], declared: Iterable[str], present: Container[str]) -> dict[str, str]:
+def renames(unknown: Iterable[str], declared: Iterable[str], present: Container[str]) -> dict[str, str]:
     """Return which unknown key means which absent property: the same but for case and separators, and unique.
 
     >>> renames(["foodType", "type_"], ["food_type", "type", "size"], {"foodType", "type_"})
@@ -44,7 +43,7 @@ def renames(strangers: Iterable[str], declared: Iterable[str], present: Containe
     for name in declared:
         targets.setdefault(fold_name(name), []).append(name)
     sources: dict[str, list[str]] = {}
-    for name in strangers:
+    for name in unknown:
         sources.setdefault(fold_name(name), []).append(name)
     found: dict[str, str] = {}
     for folded, names in sources.items():
@@ -54,8 +53,23 @@ def renames(strangers: Iterable[str], declared: Iterable[str], present: Containe
     return found
 
 
+def alike(unknown: Iterable[str], declared: Iterable[str]) -> set[str]:
+    """Return the unknown keys that are a declared name but for case and separators, whether or not it is unique.
+
+    >>> alike(["LIMIT", "note"], ["Limit", "limit"])
+    {'LIMIT'}
+    """
+    folded = set(map(fold_name, declared))
+    return {name for name in unknown if fold_name(name) in folded}
+
+
+def may_wrap(name: str) -> bool:
+    """Whether *name* is one under which models put all arguments: a wrapper's, ``type``, or a blank one."""
+    return _plain(name) in _WRAPPERS or name == "type" or not name.strip()
+
+
 def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bool:
-    """Whether all that *value* says stands under *name*, beside nothing but what names the call or the schema.
+    """Whether all that *value* says is under *name*, beside nothing but what names the call or the schema.
 
     A key that is declared says something, unless what is wrapped has one of that name itself.
 
@@ -99,12 +113,12 @@ def is_call_wrapper(name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return *name* without case and separators: less than `fold_name`, and quick."""
+    """Return *name* without case and separators: less than `fold_name` does, and quicker."""
     return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
 
 
 def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
-    """Whether the member *key* of a wrapper object tells nothing but the name of the call, or the form of a schema."""
+    """Whether the member *key* of a wrapper object says nothing but the name of the call, or the form of a schema."""
     if key in _NAMES:
         return wrapper in _CALL and isinstance(beside, str) and _IDENTIFIER.fullmatch(beside) is not None
     match key:
@@ -118,7 +132,7 @@ def _says_nothing(key: str, beside: Any, wrapper: str) -> bool:
 
 
 def _is_schema(value: Any) -> bool:
-    """Whether *value* describes a value and holds none: ``{"type": "string"}``."""
+    """Whether *value* describes a value and does not hold one: ``{"type": "string"}``."""
     return isinstance(value, dict) and "value" not in value and _names_type(value.get("type"))
 
 
@@ -126,12 +140,31 @@ def _names_type(value: Any) -> bool:
     return isinstance(value, str) and value in _TYPES
 
 
-def is_schema_echo(value: dict[str, Any]) -> bool:
-    """Whether *value* repeats the form of a schema around one value.
+def is_schema_echo(value: dict[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Whether *value* repeats the form of its *schema* around one value, and says nothing else.
 
-    >>> is_schema_echo({"type": "string", "value": "Paris"}), is_schema_echo({"value": "Paris"})
+    >>> is_schema_echo({"type": "string", "value": "Paris"}, {}), is_schema_echo({"value": "Paris"}, {})
     (True, True)
-    >>> is_schema_echo({"type": "USD", "value": 5}), is_schema_echo({"value": 5, "title": "Dr"})
+    >>> is_schema_echo({"type": "USD", "value": 5}, {}), is_schema_echo({"value": 5, "title": "Dr"}, {})
     (False, False)
+    >>> distance = {"type": "number", "description": "How far"}
+    >>> [is_schema_echo({"type": "number", "value": 5, "description": text}, distance) for text in ("How far", "miles")]
+    [True, False]
     """
-    return "value" in value and value.keys() <= _ECHO and (len(value) == 1 or _names_type(value.get("type")))
+    if "value" not in value or not (len(value) == 1 or _names_type(value.get("type"))):
+        return False
+    return all(key in ("type", "value") or (key in schema and schema[key] == said) for key, said in value.items())
+
+
+def is_entry(value: Any) -> bool:
+    """Whether *value* is one entry of a map, written as an object: ``{"key": "a", "value": 1}``."""
+    return (
+        isinstance(value, dict)
+        and len(value) == 2
+        and bool(value.keys() & _ENTRY_KEYS)
+        and bool(value.keys() & _ENTRY_VALUES)
+    )
+
+
+_ENTRY_KEYS = frozenset({"key", "k", "name", "field", "id", "property"})
+_ENTRY_VALUES = frozenset({"value", "v", "val"})

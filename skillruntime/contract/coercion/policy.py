@@ -1,4 +1,4 @@
-"""How far mending goes: a name, or a record of switches, for a contract or for one call."""
+"""How far repair goes: a name, or a record of switches, for a contract or for one call."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["LENIENT", "SAFE", "STRICT", "Policy", "policy_named"]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How far mending goes.
+    """How far repair goes.
 
-    ``mend`` turns it on. ``on_unknown`` says what becomes of a key that the schema does not know: ``"refuse"``, or
-    ``"drop"`` and record it. ``more_words`` also reads ``on``, ``off``, ``y``, ``n``, ``t``, ``f`` as booleans and
-    ``n/a``, ``nil``, ``undefined`` as nothing.
+    ``repair`` turns it on. ``on_unknown`` says what becomes of a key of the arguments that the schema does not know:
+    ``"refuse"``, or ``"drop"`` and record it. ``more_words`` also reads ``on``, ``off``, ``y``, ``n``, ``t``, ``f`` as
+    booleans and ``n/a``, ``nil``, ``undefined`` as null.
     """
 
-    mend: bool = True
+    repair: bool = True
     on_unknown: Literal["refuse", "drop"] = "refuse"
     more_words: bool = False
 
@@ -27,9 +27,11 @@ class Policy:
             raise ValueError(f"on_unknown is {self.on_unknown!r}; it is 'refuse' or 'drop'")
 
 
-STRICT = Policy(mend=False)
+STRICT = Policy(repair=False)
 SAFE = Policy()
 LENIENT = Policy(on_unknown="drop", more_words=True)
+_OLD_SWITCHES = {"mend": "repair"}
+"""Names of switches in older contract files -> as they are called now."""
 _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 
@@ -37,7 +39,7 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
     """Return the policy of that name, or that the record of switches describes; a ``Policy`` is returned as it is.
 
     >>> policy_named({"on_unknown": "drop"})
-    Policy(mend=True, on_unknown='drop', more_words=False)
+    Policy(repair=True, on_unknown='drop', more_words=False)
 
     Raises:
         ValueError: there is no policy of that name, or no such switch.
@@ -46,7 +48,7 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
         return policy
     if isinstance(policy, Mapping):
         try:
-            return Policy(**policy)
+            return Policy(**{_OLD_SWITCHES.get(name, name): value for name, value in policy.items()})
         except TypeError:
             switches = ", ".join(each.name for each in fields(Policy))
             raise ValueError(f"policy has the switches {', '.join(map(str, policy))}; known are {switches}") from None

@@ -1,4 +1,4 @@
-"""The record of mending: one mend, a value with the mends it took, and which of several such values is meant."""
+"""The record of repair: one repair, a value with the repairs it took, and which of several such values differ."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
 
-__all__ = ["Mended", "Repair", "least", "plain", "without_decimals"]
+__all__ = ["Repair", "Repaired", "least", "plain", "without_decimals"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """One mend: where (a JSON Pointer into what was sent), by which rule, from what, to what.
+    """One repair: where (a JSON Pointer into what was sent), by which rule, from what, to what.
 
     A *secret* one keeps its values to itself: they are not in `to_dict`, nor in its text.
     """
@@ -26,7 +26,7 @@ class Repair:
     secret: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the mend as a JSON object; ``after`` is null where something was left out.
+        """Return the repair as a JSON object; ``after`` is null where something was left out.
 
         >>> Repair("/key", "number-for-text", 123, "123", secret=True).to_dict()
         {'path': '/key', 'rule': 'number-for-text', 'before': '(secret)', 'after': '(secret)'}
@@ -39,20 +39,21 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
-    """A value on its way, and the mends so far."""
+class Repaired:
+    """A value on its way, and the repairs so far."""
 
     value: Any
     repairs: tuple[Repair, ...] = ()
 
-    def then(self, other: Mended) -> Mended:
-        return Mended(other.value, self.repairs + other.repairs)
+    def then(self, other: Repaired) -> Repaired:
+        return Repaired(other.value, self.repairs + other.repairs)
 
 
-def least(results: list[Mended]) -> list[Mended]:
-    """Return those of *results* that differ and do not merely do more of the same; more than one is a doubt.
+def least(results: list[Repaired]) -> list[Repaired]:
+    """Return those of *results* that differ and do not merely do more of the same.
 
-    Of ``5`` by reading ``"5"``, and ``[5]`` by reading it and wrapping it, only the first is left.
+    More than one means that the value is ambiguous. Of ``5`` by converting ``"5"``, and ``[5]`` by converting and
+    wrapping it, only the first is left.
     """
     if len(results) < 2:
         return results
@@ -60,7 +61,7 @@ def least(results: list[Mended]) -> list[Mended]:
         Counter((repair.rule, repr(repair.before), repr(repair.after)) for repair in each.repairs) for each in results
     ]
     least = [each for each, mine in zip(results, done, strict=True) if not any(other < mine for other in done)]
-    distinct: list[Mended] = []
+    distinct: list[Repaired] = []
     for result in least:
         if not any(is_same(result.value, other.value) for other in distinct):
             distinct.append(result)

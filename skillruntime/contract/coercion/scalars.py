@@ -6,16 +6,18 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 __all__ = [
-    *("booleans", "fold", "fold_name", "is_nothing", "is_same", "matches", "number_in", "number_text"),
-    *("pieces", "unquoted"),
+    *("booleans", "fold_name", "folds", "is_alike", "is_nothing", "is_same", "matches", "number_in", "number_text"),
+    *("listed", "pieces", "unquoted"),
 ]
 
 MAX_DIGITS = 400
+MAX_BITS = 14_000
 
 _NOTHING = frozenset({"", "null", "none"})
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
@@ -28,15 +30,21 @@ _SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", stric
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_PLAIN_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
 _CODE = re.compile(r"[+-]?0[0-9].+")
 _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
+_SIGN = re.compile(r"\s+-(?=\d)")
+"""White space, hyphen, digit: the hyphen is a sign, as in ``day -1``, and no separator."""
+_BEFORE_DIGIT = re.compile(r"(?<=[^\W_])[ _-](?=\d)")
+_DROPPED_BEFORE_DIGIT = re.compile(r"(?<=[^\W\d_])[ _](?=\d)")
 _BETWEEN_WORDS = re.compile(
-    r"(?<=[^\W\d_])[\s_\-]+(?=[^\W_])|(?<=\d)[\s_\-]+(?=[^\W\d_])"
-    r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^])|(?<=[^\w\s+\-*<>=~^])[\s_]+(?=[^\W_])"
+    r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])"
+    r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
-"""Separators between words, and beside what stands between words; a sign before a number is none."""
+"""Separators between words, and beside what stands between words; before a digit other rules hold."""
+_BETWEEN_NAME_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
 
 
 def is_nothing(value: Any, *, more_words: bool = False) -> bool:
@@ -66,9 +74,13 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     (1234, 5, 5)
     >>> number_in("5 kg", whole=False), number_in("0,123", whole=False), number_in("007", whole=True)
     (None, None, None)
+    >>> number_in("48,856", whole=False), number_in("1e-400", whole=False)
+    (None, None)
     """
     text = _in_ascii(text.strip())
     if _THOUSANDS.fullmatch(text):
+        if not whole and "." not in text and text.count(",") == 1:
+            return None  # "48,856" is 48.856 where a comma marks the decimals; an integer has none
         text = text.replace(",", "")
     if len(text) > MAX_DIGITS or _CODE.fullmatch(text):
         return None
@@ -80,7 +92,7 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
         exact = Decimal(text)
         return int(exact) if abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value() else None
     number = float(text)
-    return number if math.isfinite(number) else None
+    return number if math.isfinite(number) and Decimal(repr(number)) == Decimal(text) else None
 
 
 def _in_ascii(text: str) -> str:
@@ -105,6 +117,8 @@ def number_text(value: int | float | Decimal) -> str | None:
     >>> number_text(Decimal("1.50")), number_text(7), number_text(1e30), number_text(5.0)
     ('1.50', '7', None, None)
     """
+    if isinstance(value, int):
+        return str(value) if value.bit_length() <= MAX_BITS else None
     if isinstance(value, float) and value.is_integer():
         return None
     text = str(value) if isinstance(value, Decimal) else json.dumps(value)
@@ -130,30 +144,75 @@ def pieces(text: str) -> list[str]:
     return [piece.strip() for piece in _LISTING.split(text.strip())]
 
 
-def fold(text: str) -> str:
-    """Return *text* without what models get wrong in values of an enum: letter case, separators, full width.
+def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
+    """Return the items that *text* lists with commas, where the subschemas *items* leave one reading.
 
-    Separators say nothing only between words: ``A-`` is not ``A``. Between digits one may stand for another, but is
-    never left out: ``1-2`` is not ``12``.
+    Either each piece is a member of their ``enum``, and the whole is not; or there are three or more plain integers,
+    which are not one number with thousands separators.
 
-    >>> fold("This week") == fold("this_week") == fold("thisWeek")
-    True
-    >>> fold("A-") == fold("A"), fold("1-2") == fold("12"), fold("1-2") == fold("1_2")
-    (False, False, True)
+    >>> listed("red, green", [{"enum": ["red", "green", "blue"]}]), listed("1, 2, 3", [{"type": "integer"}])
+    (['red', 'green'], [1, 2, 3])
+    >>> listed("red, pink", [{"enum": ["red", "green"]}]), listed("1,234,567", [{"type": "integer"}])
+    (None, None)
+    """
+    parts = [piece.strip() for piece in text.split(",")]
+    for schema in items if len(parts) > 1 else ():
+        allowed = schema.get("enum")
+        if isinstance(allowed, list):
+            if all(part and part in allowed for part in parts) and not matches(text, allowed):
+                return None if number_in(text, whole=True) is not None else list(parts)
+        elif schema.get("type") == "integer" and len(parts) > 2 and all(map(_PLAIN_INTEGER.fullmatch, parts)):
+            return None if _THOUSANDS.fullmatch(text.strip()) else [int(part) for part in parts]
+    return None
+
+
+@lru_cache(maxsize=4096)
+def folds(text: str) -> tuple[str, str]:
+    """Return *text* in two forms, without what models get wrong in values of an enum: case, separators, full width.
+
+    Two texts are alike where one of the forms is the same. Separators say nothing between words. Before a digit a
+    hyphen may be a sign or a range: in the first form space, underscore and hyphen stand for each other there, in the
+    second only space and underscore are left out; a hyphen is never added or dropped. Superscripts keep their meaning.
+
+    >>> is_alike("This week", "this_week"), is_alike("gpt_4", "gpt-4"), is_alike("ＲＥＤ", "red")
+    (True, True, True)
+    >>> is_alike("A-", "A"), is_alike("UTC-5", "UTC5"), is_alike("day -1", "day1"), is_alike("x²", "x2")
+    (False, False, False, False)
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    text = _BETWEEN_DIGITS.sub("-", text.strip())
-    return _BETWEEN_WORDS.sub("", text).casefold()
+        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+    text = _SIGN.sub("\u2212", text.strip())
+    exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", text))
+    dropped = _BETWEEN_WORDS.sub("", _DROPPED_BEFORE_DIGIT.sub("", text))
+    return exchanged.casefold(), dropped.casefold()
+
+
+def is_alike(one: str, other: str) -> bool:
+    """Whether two texts are the same but for case, separators and width, as `folds` has it."""
+    ours, theirs = folds(one), folds(other)
+    return ours[0] == theirs[0] or ours[1] == theirs[1]
+
+
+def _narrow(character: str) -> str:
+    """Return *character* in its usual width; nothing else about it is changed (Unicode: <wide> and <narrow>)."""
+    decomposition = unicodedata.decomposition(character)
+    if decomposition.startswith(("<wide>", "<narrow>")):
+        return chr(int(decomposition.split()[1], 16))
+    return character
 
 
 def fold_name(text: str) -> str:
-    """Return *text* without what models get wrong in names: what `fold` takes away, and separators around it.
+    """Return *text* without what models get wrong in names: case, separators in it and around it, full width.
 
     >>> fold_name("maxArticles") == fold_name("max_articles") == fold_name("Max-Articles_")
     True
+    >>> fold_name("1-2") == fold_name("12")
+    False
     """
-    return fold(text.strip("_- \t\r\n"))
+    text = text.strip("_- \t\r\n")
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+    return _BETWEEN_NAME_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -202,9 +261,9 @@ def _alike(text: str, options: list[str], reading: Callable[[str], str]) -> list
 
 
 def _folded(text: str, options: list[str]) -> list[Any]:
-    """Return the *options* that fold to what *text* folds to, and the one that only a plus tells from such a one."""
-    found = _alike(text, options, fold)
-    return found and _alike(text, options, lambda each: fold(each.replace("+", "-")))
+    """Return the *options* that are like *text*, and the one that only a plus tells from such a one."""
+    found = [option for option in options if is_alike(option, text)]
+    return found and [option for option in options if is_alike(option.replace("+", "-"), text.replace("+", "-"))]
 
 
 def _other_types(text: str, options: list[Any]) -> list[Any]:

@@ -12,8 +12,8 @@ from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import Path, value_at
 
 __all__ = [
-    *("ABSENT", "declared_default", "declared_properties", "default_at", "in_place", "is_hidden"),
-    *("property_locations", "subschemas"),
+    *("ABSENT", "declared_default", "declared_properties", "default_at", "discriminators", "in_place"),
+    *("is_hidden", "item_locations", "place_of", "property_locations", "subschemas"),
 ]
 
 ABSENT = object()
@@ -85,6 +85,45 @@ def declared_properties(document: Any, locations: Iterable[Path | None], *, choi
     return found
 
 
+def item_locations(document: Any, location: Path) -> list[Path]:
+    """Return where the items of an array at *location* are described, by its own schema or by what that refers to."""
+    return [
+        place
+        for where, schema in in_place(document, [location])
+        for keyword in ("items", "prefixItems")
+        for place in _each(where, schema, keyword, list)
+    ]
+
+
+def place_of(document: Any, location: Path, where: Path) -> Path | None:
+    """Return the one subschema that describes what is at *where* in a value of *location*; ``None`` if not just one."""
+    places = [location]
+    for token in where:
+        found = in_place(document, places, choices=False)
+        places = [below for place, schema in found for below in _below(place, schema, token)]
+        if len(places) != 1:
+            return None
+    return places[0]
+
+
+def discriminators(document: Any, branch: Path) -> dict[str, list[str]]:
+    """Return the members whose text is fixed in the objects of the union's *branch*, each with the texts it may have.
+
+    >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"type": "string"}]}
+    >>> [discriminators(union, ("anyOf", index)) for index in (0, 1)]
+    [{'kind': ['circle']}, {}]
+    """
+    found: dict[str, list[str]] = {}
+    for _, schema in in_place(document, [branch], choices=False):
+        properties = schema.get("properties")
+        for name, declared in properties.items() if isinstance(properties, dict) else ():
+            if isinstance(declared, dict):
+                allowed = [declared["const"]] if "const" in declared else declared.get("enum")
+                if isinstance(allowed, list) and allowed and all(isinstance(each, str) for each in allowed):
+                    found[name] = allowed
+    return found
+
+
 def default_at(document: Any, locations: Iterable[Path | None]) -> Any:
     """Return the default that the subschemas at *locations* declare, or what they refer to, or ``ABSENT``."""
     for _, schema in in_place(document, locations, choices=False):
@@ -114,6 +153,10 @@ def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator
     properties = schema.get("properties")
     if isinstance(properties, dict) and token in properties:
         yield (*location, "properties", token)
+        return
+    places = schema.get("prefixItems")
+    if isinstance(token, int) and isinstance(places, list) and places:
+        yield (*location, "prefixItems", token) if token < len(places) else (*location, "items")
         return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:

@@ -148,11 +148,11 @@ def _bullets(topic: dict[str, Any]) -> list[str]:
 
 
 def _prose(topic: dict[str, Any]) -> list[str]:
-    told = []
+    stories = []
     for article in topic["articles"]:
         points = " ".join(_sentence(_plain(point)) for point in article.get("key_points", [])[:2])
-        told.append(f"{_link(article)} ({_origin(article)}). {points}".strip())
-    return [f"**{_plain(topic['topic'])}.** {_plain(topic['summary'])}", *told]
+        stories.append(f"{_link(article)} ({_origin(article)}). {points}".strip())
+    return [f"**{_plain(topic['topic'])}.** {_plain(topic['summary'])}", *stories]
 
 
 def _brief(topic: dict[str, Any]) -> list[str]:

@@ -1,6 +1,6 @@
 """A plot as a PNG: light, legible at a glance, the same bytes for the same figures.
 
-Not a tool: chart.py imports it. Colours are told apart by people who do not see all colours (Okabe and Ito, 2008).
+Not a tool: chart.py imports it. The colours stay distinct for people with colour blindness (Okabe and Ito, 2008).
 """
 
 from __future__ import annotations

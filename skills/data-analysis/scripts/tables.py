@@ -159,7 +159,7 @@ def _create(file: Path, form: str, arguments: dict[str, Any], delimiter: str | N
 
 
 def _refusal(file: Path, form: str, error: duckdb.Error, arguments: dict[str, Any]) -> Failure:
-    """Return what went wrong in one line, with the parameter that could mend it."""
+    """Return what went wrong in one line, with the parameter that could correct it."""
     said = str(error)
     shown = shown_path(file)
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -15,7 +15,7 @@ from pypdf import PdfReader
 from pypdf.errors import DependencyError, EmptyFileError, PyPdfError
 from script_call import Failure, input_file, shown_path
 
-logging.getLogger("pypdf").setLevel(logging.ERROR)  # mends of slightly broken files are not worth a line each
+logging.getLogger("pypdf").setLevel(logging.ERROR)  # its repairs of slightly broken files are not worth a line each
 logging.getLogger("pdfminer").setLevel(logging.ERROR)
 
 READ_ONLY, MULTILINE, RADIO, PUSH, EDITABLE, MULTIPLE = (1 << bit for bit in (0, 12, 15, 16, 18, 21))

@@ -3,7 +3,7 @@
 Not a tool. A script reads one JSON object from standard input, prints one JSON value on standard output, and touches
 files only inside the directory it was started in. A failure is printed as ``{"status": "failed", "errors": [...]}``
 with exit code 1. The contract beside the skill is the one source of defaults and bounds: a runtime has applied it
-already; by hand, :func:`read_arguments` applies the parts that catch slips.
+already; by hand, :func:`read_arguments` applies the parts that catch malformed arguments.
 """
 
 from __future__ import annotations

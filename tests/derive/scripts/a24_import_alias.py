@@ -4,7 +4,7 @@ from pathlib import Path as P
 
 def cli():
     p = ap.ArgumentParser(prog="alias", formatter_class=ap.RawDescriptionHelpFormatter, description="""
-    Tell the size of things.
+    Show the size of things.
 
     Example:
         alias a b

@@ -11,7 +11,7 @@ class Plan:
 
 
 class Plans(Enum):
-    WALK = Plan("walk", "Go on foot", ("shoes", "door"))
+    WALK = Plan("walk", "Go on foot", ("shoes", "gate"))
     RIDE = Plan("ride", "Take the train")
 
 

@@ -14,7 +14,7 @@ class Gather(argparse._AppendAction):
 class Checked(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
         if not values.isidentifier():
-            parser.error("that is no name")
+            parser.error("that is not a name")
         setattr(namespace, self.dest, values)
 
 

@@ -3,7 +3,7 @@ import argparse
 
 def main():
     early = argparse.ArgumentParser(add_help=False)
-    early.add_argument("--config", metavar="FILE", help="Where the defaults stand")
+    early.add_argument("--config", metavar="FILE", help="Where the defaults are")
     known, rest = early.parse_known_args()
     defaults = {"colour": "blue"}
     if known.config:

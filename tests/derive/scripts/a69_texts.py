@@ -8,7 +8,7 @@ parser = argparse.ArgumentParser(
     prog=NAME,
     usage="%(prog)s [options] YEAR",
     description="Print an %s of %d pages." % (NAME, WIDE),
-    epilog="""More is told
+    epilog="""More is said
     in the library.""",
     formatter_class=argparse.RawDescriptionHelpFormatter,
     allow_abbrev=False,

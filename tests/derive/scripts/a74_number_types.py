@@ -12,7 +12,7 @@ def share(text):
     try:
         value = float(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError("no number") from error
+        raise argparse.ArgumentTypeError("not a number") from error
     if value < 0.0 or value > 1.0:
         raise argparse.ArgumentTypeError("not from 0 to 1")
     return value

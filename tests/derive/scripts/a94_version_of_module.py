@@ -1,6 +1,6 @@
 """Name the stars.
 
-Usage examples stand further below.
+Usage examples are further below.
 """
 import argparse
 

@@ -1,4 +1,4 @@
-"""Dry herbs. Flags may stand anywhere."""
+"""Dry herbs. Flags may be anywhere."""
 import sys
 
 flags = [word for word in sys.argv[1:] if word.startswith("--")]

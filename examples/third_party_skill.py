@@ -1,0 +1,51 @@
+"""A third-party skill with three plain argparse scripts, called by an agent without any code written for it.
+
+The scripts are read, never imported: each is a typed tool. What the model gets wrong is repaired or refused by
+parameter, and because the skill comes from an untrusted source, each run asks the host first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+
+from skillruntime import Approval, SkillRuntime, discover
+from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.testing import ScriptedChatModel, call_message
+
+HERE = Path(__file__).parent
+POEM = "The fog comes\non little cat feet.\n\nIt sits looking\nover harbor and city\n"
+
+
+def approve(request: Approval) -> bool:
+    """Act as a person who looks at what would run, and allows the two scripts that only read."""
+    print(f"[host] run {request.script} of {request.skill.name} with {dict(request.arguments)}?")
+    return request.name in ("text-tools/count", "text-tools/find")
+
+
+def main() -> None:
+    runtime = SkillRuntime(discover(HERE / "third_party_skills"), approve=approve)
+    with tempfile.TemporaryDirectory() as workspace:
+        Path(workspace, "poem.txt").write_text(POEM, encoding="utf-8")
+        toolkit = SkillToolkit(runtime, session=runtime.session(workspace=workspace))
+        model = ScriptedChatModel(
+            replies=[
+                call_message(("load_skill", {"name": "text-tools"}), turn=1),
+                call_message(("text-tools__count", {"file": "poem.txt", "at_least": "5"}), turn=2),
+                call_message(("text-tools__find", {"word": "it", "file": "poem.txt", "ignore_case": "True"}), turn=3),
+                call_message(("text-tools__count", {"file": "poem.txt", "unit": "pages"}), turn=4),
+                call_message(("text-tools__number", {"file": "poem.txt"}), turn=5),
+                AIMessage("Five of its words have five letters or more, and 'it' is in three of its lines."),
+            ]
+        )
+        agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
+        result = agent.invoke({"messages": [{"role": "user", "content": "How long is poem.txt, and where is 'it'?"}]})
+    for message in result["messages"]:
+        message.pretty_print()
+
+
+if __name__ == "__main__":
+    main()

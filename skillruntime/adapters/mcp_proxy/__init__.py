@@ -1,0 +1,4 @@
+"""A proxy between any MCP client and any MCP server that repairs the arguments of tool calls, or refuses them.
+
+It frames messages itself, and does not import the SDK: every byte that it does not have to change passes as it is.
+"""

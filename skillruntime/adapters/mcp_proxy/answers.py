@@ -1,0 +1,127 @@
+"""The messages that the proxy writes itself, and the changes that it makes to a server's answers.
+
+Every other byte of an answer stays as the server wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from skillruntime.adapters.mcp_proxy.calls import MARK, Fault, Note, refusal_text
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, members, replaced, text_of
+from skillruntime.adapters.mcp_proxy.messages import Message
+
+__all__ = [
+    "INVALID_PARAMS",
+    "REPAIRS_KEY",
+    "changed",
+    "converted_error",
+    "refusal",
+    "tool_error",
+    "with_repairs",
+    "with_state",
+]
+
+REPAIRS_KEY = "skillruntime/repairs"
+INVALID_PARAMS = -32602
+
+# Both SDKs answer an unknown tool, a bad cursor, a missing header or envelope with -32602 too: those stay errors.
+_OTHER = re.compile(
+    r"unknown tool|tool\b.*\bnot found|no such tool|_meta\b|protocol.?version|capabilit|cursor|\bheader\b|\btask\b"
+    r"|invalid request parameters",
+    re.IGNORECASE,
+)
+_ARGUMENTS = re.compile(
+    r"\barguments?\b|input validation|invalid input|validation error|\bschema\b"
+    r"|(missing|required|unexpected|unknown|invalid|extra).{0,40}\b(property|propert|field|parameter|param|key|value|type)"
+    r"|\b(property|field|parameter)\b.{0,60}\b(missing|required|invalid|must|expected|should)"
+    r"|must (be|have|match)|expected .{1,40}(received|got)|is not of type|is a required",
+    re.IGNORECASE,
+)
+
+
+def refusal(message: Message, tool: str, faults: Iterable[Fault], *, modern: bool) -> bytes:
+    """Return the answer to a call that is not forwarded: a tool execution error (SEP-1303), in its revision's form."""
+    faults = tuple(faults)
+    text = refusal_text(tool, faults)
+    if not modern and "task" in message.params:
+        # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error, never by a CallToolResult.
+        error = {"code": INVALID_PARAMS, "message": text}
+        return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (message.part("id"), encode(error).encode())
+    return tool_error(message.part("id"), text, modern=modern)
+
+
+def tool_error(request_id: bytes, text: str, *, modern: bool) -> bytes:
+    """Return a tool execution error with *text*.
+
+    >>> tool_error(b"7", "Not run.", modern=False)
+    b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"Not run."}],"isError":true}}'
+    """
+    result = {"content": [{"type": "text", "text": text}], "isError": True}
+    if modern:
+        result["resultType"] = "complete"
+    body = encode(result).encode("utf-8", "replace")
+    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, body)
+
+
+def converted_error(message: Message, *, modern: bool) -> bytes | None:
+    """Return the tool execution error that an ``Invalid params`` error about arguments becomes; else ``None``.
+
+    Models see tool execution errors and can send a better call; clients keep protocol errors to themselves (SEP-1303).
+    """
+    try:
+        error = decode(message.part("error"))
+    except Malformed:
+        return None
+    if not isinstance(error, dict) or error.get("code") != INVALID_PARAMS or not isinstance(error.get("message"), str):
+        return None
+    text = error["message"]
+    if isinstance(error.get("data"), str) and error["data"] not in text:
+        text = f"{text}: {error['data']}"
+    if _OTHER.search(text) or not _ARGUMENTS.search(text):
+        return None
+    ending = message.raw[len(message.raw.rstrip()) :]
+    return tool_error(message.part("id"), text, modern=modern) + ending
+
+
+def with_repairs(message: Message, notes: Iterable[Note]) -> dict[Span, bytes]:
+    """Return the change that adds *notes* to the ``_meta`` of the result of *message*; none where it has no object."""
+    start, _ = message.parts.get("result", (0, 0))
+    if message.raw[start : start + 1] != b"{":
+        return {}
+    repairs = [_note(each) for each in notes]
+    member = encode({REPAIRS_KEY: repairs}).encode("utf-8", "replace")[1:-1]
+    inside = dict(members(message.raw, start))
+    meta = inside.get("_meta")
+    if meta is not None and message.raw[meta[0] : meta[0] + 1] == b"{":
+        comma = b"," if any(True for _ in members(message.raw, meta[0])) else b""
+        return {(meta[0] + 1, meta[0] + 1): member + comma}
+    if meta is not None:  # `"_meta": null`, as some servers write it
+        return {meta: b"{" + member + b"}"}
+    return {(start + 1, start + 1): b'"_meta":{' + member + b"}" + (b"," if inside else b"")}
+
+
+def with_state(message: Message, digest: str) -> dict[Span, bytes]:
+    """Return the change that marks the ``requestState`` of the result of *message* with the digest of its call."""
+    start, _ = message.parts.get("result", (0, 0))
+    if message.raw[start : start + 1] != b"{":
+        return {}
+    inside = dict(members(message.raw, start))
+    span = inside.get("requestState")
+    if span is None or text_of(message.raw, span) is None:
+        return {}
+    return {(span[0] + 1, span[0] + 1): f"{MARK}{digest}.".encode()}
+
+
+def changed(message: Message, *changes: Mapping[Span, bytes]) -> bytes:
+    """Return the bytes of *message* with *changes*."""
+    merged: dict[Span, bytes] = {}
+    for each in changes:
+        merged.update(each)
+    return replaced(message.raw, merged) if merged else message.raw
+
+
+def _note(note: Note) -> dict[str, str]:
+    values = {"before": note.before, "after": note.after} if note.before or note.after else {}
+    return {"path": note.path, "rule": note.rule, **values}

@@ -1,0 +1,218 @@
+"""One call against the schema of its tool: passed, repaired or refused.
+
+The law: a call that fits passes as it is, and what is forwarded in its place fits and says the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from skillruntime.adapters.mcp_proxy.json_text import encode
+from skillruntime.adapters.mcp_proxy.tools import Tool
+
+if TYPE_CHECKING:
+    from skillruntime.contract import Repair
+    from skillruntime.errors import SkillError
+
+__all__ = ["MARK", "Fault", "Note", "Verdict", "cut", "digest_of", "judge", "refusal_text", "split_state"]
+
+MOST_TOKENS = 80
+LONGEST_TEXT = 10_000_000
+"""The contract reads no longer text; longer arguments are judged, and repaired, as the values they are."""
+LONGEST_VALUE = 200
+MARK = "skillruntime1."
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One repair, as ``_meta`` and the log report it; the values are JSON, shortened, empty where they are secret."""
+
+    path: str
+    rule: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One reason why a call was refused."""
+
+    path: str
+    code: str
+    message: str
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to become of a call: ``arguments`` to forward instead of its own, or ``faults`` to answer with."""
+
+    arguments: bytes | None = None
+    notes: tuple[Note, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    unchecked: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        if self.faults:
+            return "refused"
+        if self.arguments is not None:
+            return "repaired"
+        return "unchecked" if self.unchecked else "passed"
+
+
+def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
+    """Return the verdict on a call of *tool* whose ``arguments`` are the JSON *text*; empty where it has none.
+
+    >>> from skillruntime.adapters.mcp_proxy.tools import compile_tool
+    >>> schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 10}}}
+    >>> tool = compile_tool({"name": "t", "inputSchema": schema})
+    >>> judge(tool, b'{"n": 5}').outcome, judge(tool, b'{"n": "5"}').arguments
+    ('passed', b'{"n":5}')
+    >>> judge(tool, b'{"n": 11}').faults[0].message
+    '/n: 11 is more than the maximum 10'
+    """
+    if policy == "off" or tool.contract is None:
+        return Verdict(unchecked=tool.reason or ("policy is off" if policy == "off" else "no schema"))
+    from skillruntime.errors import SkillInputError, UnsupportedVersionError
+
+    literals: dict[float, str] = {}
+    try:
+        value, unreadable = _read(text, literals), None
+    except (ValueError, RecursionError) as error:
+        value, unreadable = None, error
+    if unreadable is None and isinstance(value, dict):
+        try:
+            tool.contract.accept(value, fill_defaults=False, policy="strict")
+            return Verdict()
+        except SkillInputError:
+            pass
+    if isinstance(unreadable, _RepeatedKeyError):
+        return Verdict(faults=(Fault("", "INVALID_INPUT", str(unreadable), "Send each argument once"),))
+    if unreadable is not None:
+        return Verdict(faults=(Fault("", "INVALID_INPUT", f"The arguments are not readable JSON: {unreadable}"),))
+    try:
+        # From the text and not from the values: only the text knows that the version was written 1.10.
+        raw: Any = text.decode() if len(text) <= LONGEST_TEXT else value
+        accepted = tool.contract.accept(raw, fill_defaults=False, policy=policy)
+    except UnicodeDecodeError:
+        return Verdict(faults=(Fault("", "INVALID_INPUT", "The arguments are not UTF-8"),))
+    except (SkillInputError, UnsupportedVersionError) as error:
+        return Verdict(faults=tuple(_fault(each) for each in error.to_errors()))
+    new = encode(accepted.arguments, literals).encode()
+    notes = tuple(_noted(each) for each in accepted.repairs)
+    return Verdict(arguments=new, notes=notes or (Note("", "empty-text"),))
+
+
+def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
+    """Return what the model reads of a refused call: what is wrong, where, and the next step; at most 80 tokens.
+
+    >>> refusal_text("digest", [Fault("/n", "PARAM_OUT_OF_RANGE", "/n: 11 is more than the maximum 10", "Send 10")])
+    'Not run: /n: 11 is more than the maximum 10. Send 10.'
+    """
+    text = "Not run:"
+    left = MOST_TOKENS - 4
+    faults = list(faults)
+    for number, fault in enumerate(faults):
+        parts = [each.rstrip(".") + "." for each in (fault.message, fault.action) if each]
+        sentence = " " + " ".join(parts)
+        if _tokens(sentence) > left - (8 if number < len(faults) - 1 else 0):
+            if number == 0:
+                return text + cut(sentence, left)
+            return f"{text} And {len(faults) - number} more."
+        text += sentence
+        left -= _tokens(sentence)
+    return text
+
+
+def digest_of(name: str, arguments: bytes) -> str:
+    """Return what identifies a forwarded call, for the retry of it."""
+    return hashlib.sha256(json.dumps(name).encode() + b"\0" + arguments).hexdigest()[:32]
+
+
+def split_state(state: str) -> tuple[str | None, str]:
+    """Return the digest of the repaired call that *state* carries, and the server's own state.
+
+    >>> split_state("skillruntime1.0123456789abcdef0123456789abcdef.opaque"), split_state("opaque")
+    (('0123456789abcdef0123456789abcdef', 'opaque'), (None, 'opaque'))
+    """
+    match = _STATE.match(state)
+    return (match[1], state[match.end() :]) if match else (None, state)
+
+
+_STATE = re.compile(re.escape(MARK) + r"([0-9a-f]{32})\.")
+
+
+class _RepeatedKeyError(ValueError):
+    pass
+
+
+def _read(text: bytes, literals: dict[float, str]) -> Any:
+    """Return the value of *text*, and in *literals* how its numbers are written, where JSON would write another way."""
+    if not text:
+        return {}
+    ambiguous: set[float] = set()
+
+    def number(literal: str) -> float:
+        value = float(literal)
+        if literals.setdefault(value, literal) != literal:
+            ambiguous.add(value)
+        return value
+
+    value = json.loads(text, strict=False, parse_float=number, object_pairs_hook=_unique, parse_constant=_constant)
+    for each in (*ambiguous, 0.0):  # 0.0 and -0.0 are one key
+        literals.pop(each, None)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _RepeatedKeyError(f"The key {_short(twice)} comes twice")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _noted(repair: Repair) -> Note:
+    if repair.secret:
+        return Note(repair.path, repair.rule)
+    return Note(repair.path, repair.rule, _short(repair.before), _short(repair.after))
+
+
+def _fault(error: SkillError) -> Fault:
+    path = str((error.details or {}).get("path", ""))
+    return Fault(path, error.code.value, error.message, error.suggested_action or "")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+# How tokenizers split English and JSON, counted on the high side: four letters, three digits or one mark a token.
+_PIECES = re.compile(r"[A-Za-z]{1,4}|\d{1,3}|[^\sA-Za-z\d]")
+
+
+def _tokens(text: str) -> int:
+    return sum(1 if piece[0].isascii() else 2 for piece in _PIECES.findall(text))
+
+
+def cut(text: str, most: int = MOST_TOKENS) -> str:
+    """Return the beginning of *text* that is at most *most* tokens long."""
+    end = 0
+    for match in _PIECES.finditer(text):
+        most -= 1 if match[0].isascii() else 2
+        if most < 2:
+            return text[:end].rstrip() + "…"
+        end = match.end()
+    return text

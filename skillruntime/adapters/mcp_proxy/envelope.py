@@ -1,0 +1,41 @@
+"""What a request says of its sender: in ``_meta`` since 2026-07-28, in ``initialize`` before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode
+from skillruntime.adapters.mcp_proxy.messages import Message
+
+__all__ = ["client_name", "envelope_client", "envelope_of"]
+
+_ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientInfo", "clientCapabilities"))
+
+
+def envelope_of(message: Message) -> dict[str, Any] | None:
+    """Return what a 2026-07-28 request says of its sender in ``_meta``; ``None`` for one of the handshake era."""
+    text = message.param("_meta")
+    if b"protocolVersion" not in text:
+        return None
+    try:
+        meta = decode(text)
+    except Malformed:
+        return None
+    if not isinstance(meta, dict) or _ENVELOPE[0] not in meta:
+        return None
+    return {key: meta[key] for key in _ENVELOPE if key in meta}
+
+
+def envelope_client(message: Message) -> str:
+    envelope = envelope_of(message)
+    information = envelope.get(_ENVELOPE[1]) if envelope else None
+    return str(information.get("name", ""))[:100] if isinstance(information, dict) else ""
+
+
+def client_name(message: Message) -> str:
+    try:
+        params = decode(message.part("params"))
+    except Malformed:
+        return ""
+    information = params.get("clientInfo") if isinstance(params, dict) else None
+    return str(information.get("name", ""))[:100] if isinstance(information, dict) else ""

@@ -1,0 +1,169 @@
+"""Where the members of a JSON text lie, in bytes, so that one of them can be replaced and all others keep their bytes.
+
+Nothing is parsed but what is asked for: a value is skipped by its brackets and quotes, without recursion, so that
+neither depth nor size costs more than one pass.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["Malformed", "Span", "decode", "elements", "encode", "members", "replaced", "skip", "text_of"]
+
+Span = tuple[int, int]
+
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+# Possessive: a text of 100 MB with an escape in every second byte must not leave a trace of 50 million states.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
+_SCALAR = re.compile(rb'[^\s,:"{}\[\]]++')
+_OPEN, _CLOSE = frozenset(b"{["), frozenset(b"}]")
+
+
+class Malformed(ValueError):  # noqa: N818  it says what the text is
+    """The text is not JSON."""
+
+
+def skip(text: bytes, start: int) -> int:
+    """Return where the value that begins at *start* ends.
+
+    >>> skip(b'{"a": [1, "]"]}, 2', 0)
+    15
+
+    Raises:
+        Malformed: no value begins there, or it has no end.
+    """
+    first = text[start : start + 1]
+    if first == b'"' or first not in (b"{", b"["):
+        match = (_STRING if first == b'"' else _SCALAR).match(text, start)
+        if match is None:
+            raise Malformed(f"no JSON value at byte {start}")
+        return match.end()
+    depth = 0
+    for match in _BRACKET.finditer(text, start):
+        mark = text[match.start()]
+        if mark in _OPEN:
+            depth += 1
+        elif mark in _CLOSE:
+            depth -= 1
+            if depth == 0:
+                return match.end()
+    raise Malformed(f"the value at byte {start} has no end")
+
+
+def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
+    """Yield each key of the object that begins at *start*, and where its value lies; a key may come twice.
+
+    >>> [(key, text[a:b]) for text in [b' {"id" : 7, "method":"ping"}'] for key, (a, b) in members(text)]
+    [('id', b'7'), ('method', b'"ping"')]
+
+    Raises:
+        Malformed: it is not an object.
+    """
+    position = _after_space(text, start)
+    _expect(text, position, b"{")
+    position = _after_space(text, position + 1)
+    if text[position : position + 1] == b"}":
+        return
+    while True:
+        match = _STRING.match(text, position)
+        if match is None:
+            raise Malformed(f"no key at byte {position}")
+        key = decode(match[0])
+        position = _after_space(text, match.end())
+        _expect(text, position, b":")
+        position = _after_space(text, position + 1)
+        end = skip(text, position)
+        yield key, (position, end)
+        position = _after_space(text, end)
+        if text[position : position + 1] == b"}":
+            return
+        _expect(text, position, b",")
+        position = _after_space(text, position + 1)
+
+
+def elements(text: bytes, start: int = 0) -> Iterator[Span]:
+    """Yield where each item of the array that begins at *start* lies.
+
+    >>> [text[a:b] for text in [b'[1, {"a": [2]}]'] for a, b in elements(text)]
+    [b'1', b'{"a": [2]}']
+
+    Raises:
+        Malformed: it is not an array.
+    """
+    position = _after_space(text, start)
+    _expect(text, position, b"[")
+    position = _after_space(text, position + 1)
+    if text[position : position + 1] == b"]":
+        return
+    while True:
+        end = skip(text, position)
+        yield position, end
+        position = _after_space(text, end)
+        if text[position : position + 1] == b"]":
+            return
+        _expect(text, position, b",")
+        position = _after_space(text, position + 1)
+
+
+def replaced(text: bytes, changes: Mapping[Span, bytes]) -> bytes:
+    """Return *text* with each span of *changes* replaced; an empty span is a place to insert at.
+
+    >>> replaced(b"abcdef", {(1, 2): b"X", (4, 4): b"--"})
+    b'aXcd--ef'
+    """
+    parts, position = [], 0
+    for (start, end), new in sorted(changes.items()):
+        parts += [text[position:start], new]
+        position = end
+    return b"".join([*parts, text[position:]])
+
+
+def text_of(text: bytes, span: Span) -> str | None:
+    """Return the string that lies at *span*, or ``None`` where another value does."""
+    value = decode(text[span[0] : span[1]]) if text[span[0] : span[0] + 1] == b'"' else None
+    return value if isinstance(value, str) else None
+
+
+def decode(text: bytes) -> Any:
+    """Return the value of the JSON *text*; control characters in strings are read, as servers read them.
+
+    Raises:
+        Malformed: it is not JSON, or not UTF-8, or too deep.
+    """
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(str(error)) from None
+
+
+def encode(value: Any, literals: Mapping[float, str] | None = None) -> str:
+    """Return *value* as compact JSON; a number that *literals* knows is written as it was.
+
+    >>> encode({"a": [1.5, "é", None], "b": 2}, {1.5: "1.50"})
+    '{"a":[1.50,"é",null],"b":2}'
+    """
+    if not literals:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    match value:
+        case dict():
+            return "{" + ",".join(f"{encode(key)}:{encode(each, literals)}" for key, each in value.items()) + "}"
+        case list():
+            return "[" + ",".join(encode(each, literals) for each in value) + "]"
+        case float():
+            return literals.get(value) or encode(value)
+        case _:
+            return encode(value)
+
+
+def _after_space(text: bytes, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _expect(text: bytes, position: int, mark: bytes) -> None:
+    if text[position : position + 1] != mark:
+        raise Malformed(f"expected {mark.decode()} at byte {position}")

@@ -1,0 +1,124 @@
+"""One JSON-RPC message: where its parts lie, and the few kinds of message that the proxy looks at.
+
+The law: a message that is not one of those kinds is never taken apart, and passes as the bytes that it came in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, text_of
+
+__all__ = ["Id", "Message", "concerns_the_proxy", "id_of", "quick_response", "read_message", "split_batch"]
+
+Id = tuple[str, Any]
+"""A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are one."""
+
+_WATCHED = (b"tools/", b"initialize", b"cancelled", b"list_changed")
+_HEAD = re.compile(
+    rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+("[^"\\]*+"|-?\d++)\s*+,\s*+"(result|error)"\s*+:'
+)
+# The TypeScript SDK writes the id last. The last brace closes the message, so what is before it is its last member.
+_TAIL = re.compile(rb',"jsonrpc":"2\.0","id":("[^"\\]*+"|-?\d++)\}\s*+\Z')
+_TAIL_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: its bytes, and where its members lie; of a key that comes twice, the last, as parsers take it."""
+
+    raw: bytes
+    parts: dict[str, Span]
+    params: dict[str, Span] = field(default_factory=dict)
+    method: str | None = None
+    id: Id | None = None
+    repeated: str | None = None
+    """A key of the message, or of its params, that comes twice."""
+
+    def part(self, key: str) -> bytes:
+        """Return the bytes of a member of the message; empty where there is none."""
+        start, end = self.parts.get(key, (0, 0))
+        return self.raw[start:end]
+
+    def param(self, key: str) -> bytes:
+        """Return the bytes of a member of the params; empty where there is none."""
+        start, end = self.params.get(key, (0, 0))
+        return self.raw[start:end]
+
+
+def read_message(raw: bytes) -> Message:
+    """Return the message that *raw* holds.
+
+    >>> message = read_message(b'{"id":3,"method":"tools/call","params":{"name":"a"}}')
+    >>> message.method, message.id, message.param("name")
+    ('tools/call', ('number', 3), b'"a"')
+
+    Raises:
+        Malformed: it is not a JSON object.
+    """
+    parts: dict[str, Span] = {}
+    params: dict[str, Span] = {}
+    repeated, methods = None, []
+    for key, span in members(raw):
+        repeated = key if key in parts else repeated
+        parts[key] = span
+        if key == "method":
+            methods.append(text_of(raw, span))
+    if "params" in parts and raw[parts["params"][0]] == ord("{"):
+        for key, span in members(raw, parts["params"][0]):
+            repeated = key if key in params else repeated
+            params[key] = span
+    # A parser may take the first of two methods: a message that can be read as a call is one.
+    method = "tools/call" if "tools/call" in methods else methods[-1] if methods else None
+    start, end = parts.get("id", (0, 0))
+    return Message(raw, parts, params, method, id_of(raw[start:end]), repeated)
+
+
+def split_batch(raw: bytes) -> list[Span] | None:
+    """Return where the messages of a batch lie; ``None`` where *raw* is not an array.
+
+    Raises:
+        Malformed: it begins as an array and is not one.
+    """
+    return list(elements(raw)) if raw.lstrip()[:1] == b"[" else None
+
+
+def id_of(text: bytes) -> Id | None:
+    """Return the id that *text* writes, as a key; ``None`` where it is not an id."""
+    try:
+        value = decode(text) if text else None
+    except Malformed:
+        return None
+    if isinstance(value, str):
+        return "string", value
+    return None if value is None or isinstance(value, bool | dict | list) else ("number", value)
+
+
+def concerns_the_proxy(raw: bytes) -> bool:
+    """Whether *raw*, from a client, may be one of the kinds that the proxy looks at.
+
+    Without a backslash a method is written as it reads (some encoders write ``tools\\/call``), so this misses none.
+    """
+    return b"\\" in raw or any(word in raw for word in _WATCHED)
+
+
+def quick_response(raw: bytes) -> tuple[Id, str] | None:
+    """Return the id and the kind (``result`` or ``error``) of a response written as SDKs write it; else ``None``.
+
+    >>> quick_response(b'{"jsonrpc":"2.0","id":7,"result":{}}')
+    (('number', 7), 'result')
+    >>> quick_response(b'{"result":{},"jsonrpc":"2.0","id":"a"}')
+    (('string', 'a'), 'result')
+    """
+    match = _HEAD.match(raw)
+    if match is not None:
+        key = id_of(match[1])
+        return (key, match[2].decode()) if key else None
+    for kind in ("result", "error"):
+        if raw.startswith(b'{"%s":' % kind.encode()):
+            tail = _TAIL.search(raw, max(0, len(raw) - _TAIL_LENGTH))
+            key = id_of(tail[1]) if tail else None
+            return (key, kind) if key else None
+    return None

@@ -1,0 +1,84 @@
+"""Results on their way to the client: folded schemas in ``tools/list``, and checks by ``outputSchema``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from skillruntime.adapters.mcp_proxy.answers import tool_error
+from skillruntime.adapters.mcp_proxy.calls import cut
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, encode, members, replaced
+from skillruntime.adapters.mcp_proxy.log import Write
+from skillruntime.adapters.mcp_proxy.messages import Message
+from skillruntime.adapters.mcp_proxy.tools import Tool
+
+__all__ = ["checked_result", "folded_page"]
+
+_UNFINISHED = ("input_required", "task")
+MOST_PLACES = 5
+
+
+def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *, modern: bool) -> bytes | None:
+    """Compare the result of a call with the tool's ``outputSchema``; return what replaces it, ``None`` for nothing.
+
+    A result that says ``isError``, a task and an ``input_required`` result promise nothing about their content.
+    """
+    if tool is None or tool.output is None:
+        return None
+    try:
+        result = decode(message.part("result"))
+    except Malformed:
+        return None
+    if not isinstance(result, dict) or result.get("isError") is True:
+        return None
+    if "task" in result or result.get("resultType") in _UNFINISHED:
+        return None
+    if "structuredContent" not in result:
+        places = ["structuredContent is missing"]
+    else:
+        content = result["structuredContent"]
+        try:
+            if tool.output.is_valid(content):
+                return None
+            found = tool.output.violations(content)
+        except (ValueError, TypeError):  # a number that the engine cannot hold
+            return None
+        places = [f"{each.pointer or 'the top'} breaks {each.keyword}" for each in found[:MOST_PLACES]]
+    log({"event": "output", "tool": tool.name, "outcome": mode, "errors": places})
+    if mode != "refuse":
+        return None
+    text = f"{tool.name} ran, and its result is not what it promises: {'; '.join(places)}. Do not rely on it."
+    return tool_error(message.part("id"), cut(text), modern=modern) + message.raw[len(message.raw.rstrip()) :]
+
+
+def folded_page(message: Message) -> bytes:
+    """Return a ``tools/list`` answer whose input schemas have no alternatives at their root.
+
+    Some providers reject those; the proxy still enforces the original. All other bytes stay.
+    """
+    from skillruntime.adapters.schema_folding import fold_root
+
+    changes: dict[Span, bytes] = {}
+    raw = message.raw
+    try:
+        tools = dict(members(raw, message.parts["result"][0])).get("tools")
+        for start, _ in elements(raw, tools[0]) if tools else ():
+            span = dict(members(raw, start)).get("inputSchema")
+            schema = decode(raw[span[0] : span[1]]) if span else None
+            if not isinstance(schema, dict):
+                continue
+            folded = {"type": "object", **fold_root(schema, partial(_resolve, schema))}
+            if folded != schema and span:
+                changes[span] = encode(folded).encode()
+    except Malformed:
+        return raw
+    return replaced(raw, changes) if changes else raw
+
+
+def _resolve(schema: object, reference: str) -> dict[str, object] | None:
+    """Return the subschema that a local *reference* leads to."""
+    if not reference.startswith("#"):
+        return None
+    for step in reference.removeprefix("#").split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        schema = schema.get(key) if isinstance(schema, dict) else None
+    return schema if isinstance(schema, dict) else None

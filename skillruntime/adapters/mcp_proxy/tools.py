@@ -1,0 +1,234 @@
+"""The tools that a server has, as its own ``tools/list`` results show them, and the contract of each.
+
+Schemas are open, arguments are closed: a tool whose schema cannot be used is called unchecked, with a reason; one whose
+schema can be used is never called with arguments that break it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skillruntime.contract import Contract, Schema
+
+__all__ = ["Listing", "Tool", "Tools", "compile_tool", "without_formats"]
+
+MOST_OPEN = 64
+DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_SINGLES = (
+    *("items", "contains", "additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems"),
+    *("additionalItems", "not", "if", "then", "else"),
+)
+_SEPARATORS = re.compile(r"[-_.\s]+")
+_PREFIX_ENDS = re.compile(r"__|[./:]")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: its contract, or the reason why its calls pass unchecked."""
+
+    name: str
+    definition: Mapping[str, Any]
+    contract: Contract | None
+    output: Schema | None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Listing:
+    """One run through the pages of ``tools/list``, by a client or by the proxy."""
+
+    definitions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    generation: int = 0
+    cursor: str | None = None
+
+
+class Tools:
+    """What is known of one server's tools, within one session or for one caller.
+
+    *clock* gives seconds; *lifetime* is how many seconds a list is fresh that does not say it (``None``: until the
+    server says that the list changed).
+    """
+
+    def __init__(self, *, lifetime: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lifetime = lifetime
+        self._definitions: dict[str, Mapping[str, Any]] = {}
+        self._compiled: dict[str, Tool] = {}
+        self._expires: float | None = None
+        self._generation = 0
+        self._known_generation = -1
+        self._open: dict[str, Listing] = {}
+        self.complete = False
+        self.unlistable = False
+        """The server could not list its tools; it is not asked again before it says that its list changed."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether what is known is what the server has now, as far as the protocol shows it."""
+        if self._known_generation != self._generation:
+            return False
+        return self._expires is None or self._clock() < self._expires
+
+    def changed(self) -> None:
+        """Note that the server announced a change of its list."""
+        self._generation += 1
+        self.unlistable = False
+
+    def start(self) -> Listing:
+        """Return a new run through the pages."""
+        return Listing(generation=self._generation)
+
+    def listing_at(self, cursor: str) -> Listing | None:
+        """Return the run through the pages that goes on at *cursor*; ``None`` where it was not seen to begin."""
+        return self._open.pop(cursor, None)
+
+    def is_current(self, listing: Listing) -> bool:
+        """Whether the server's list has not changed since *listing* began."""
+        return listing.generation == self._generation
+
+    def add_page(self, listing: Listing, result: Mapping[str, Any]) -> bool:
+        """Add one page to *listing*; return whether it was the last one."""
+        page = {
+            each["name"]: each
+            for each in result.get("tools") or ()
+            if isinstance(each, dict) and isinstance(each.get("name"), str)
+        }
+        listing.definitions.update(page)
+        cursor = result.get("nextCursor")
+        is_last = not isinstance(cursor, str) or cursor == listing.cursor
+        listing.cursor = None if is_last else cursor
+        if is_last:
+            self._replace(listing.definitions, complete=True)
+        elif len(self._open) < MOST_OPEN:
+            self._open[str(cursor)] = listing
+        if is_last:
+            self._open = {key: each for key, each in self._open.items() if each is not listing}
+        elif listing.generation == self._generation:
+            # A client may stop after the first page: what it saw is known all the same.
+            self._replace({**self._definitions, **page}, complete=False)
+        if is_last and listing.generation == self._generation:
+            self._known_generation = listing.generation
+            self._expires = self._expiry(result.get("ttlMs"))
+        return is_last
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool of exactly this name, or ``None``."""
+        definition = self._definitions.get(name)
+        if definition is None:
+            return None
+        tool = self._compiled.get(name)
+        if tool is None:
+            tool = self._compiled[name] = compile_tool(definition)
+        return tool
+
+    def meant_by(self, name: str) -> str | None:
+        """Return the one name that *name* can mean: other case or separators, or a prefix before it.
+
+        A tool that is not listed may exist: a name is never made longer.
+
+        >>> tools = Tools()
+        >>> _ = tools.add_page(tools.start(), {"tools": [{"name": "read_file"}, {"name": "list"}]})
+        >>> tools.meant_by("Read-File"), tools.meant_by("mcp__files__read_file"), tools.meant_by("remove")
+        ('read_file', 'read_file', None)
+        """
+        if not self.complete:
+            return None
+        candidates = [name, *(name[match.end() :] for match in _PREFIX_ENDS.finditer(name))]
+        for candidate in candidates:
+            if candidate in self._definitions:
+                return candidate
+            same = [each for each in self._definitions if _plain(each) == _plain(candidate)]
+            if len(same) > 1:
+                return None
+            if same:
+                return same[0]
+        return None
+
+    def definitions(self) -> Iterable[Mapping[str, Any]]:
+        """Return the tools as the server defined them."""
+        return self._definitions.values()
+
+    def _replace(self, definitions: dict[str, Mapping[str, Any]], *, complete: bool) -> None:
+        self._compiled = {
+            name: tool for name, tool in self._compiled.items() if definitions.get(name) == tool.definition
+        }
+        self._definitions, self.complete = definitions, complete
+
+    def _expiry(self, milliseconds: Any) -> float | None:
+        if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
+            return self._clock() + max(0.0, min(float(milliseconds), 86_400_000.0)) / 1000
+        return None if self._lifetime is None else self._clock() + self._lifetime
+
+
+def compile_tool(definition: Mapping[str, Any]) -> Tool:
+    """Return the tool that *definition*, one entry of a ``tools/list`` result, defines."""
+    from skillruntime.contract import Contract, Schema  # 60 ms to import: not before the first call needs it
+    from skillruntime.errors import InvalidSkillError
+
+    name = definition["name"]
+    schema = definition.get("inputSchema")
+    if not isinstance(schema, dict):
+        reason = None if schema is None or schema is True else "inputSchema is not an object"
+        return Tool(name, definition, None, None, reason)
+    contract, output, reason = None, None, None
+    for document in _readings(without_formats(schema)):
+        try:
+            contract = Contract.from_dict({"input": document}, name=name)
+            reason = None
+            break
+        except InvalidSkillError as error:
+            reason = reason or str(error)
+    promised = definition.get("outputSchema")
+    if isinstance(promised, dict):
+        for document in _readings(without_formats(promised)):
+            try:
+                output = Schema(document, where="outputSchema", assert_formats=False)
+                break
+            except InvalidSkillError:
+                continue
+    return Tool(name, definition, contract, output, reason)
+
+
+def without_formats(schema: Any) -> Any:
+    """Return *schema* without ``format``, which JSON Schema 2020-12 makes a comment unless it is asked for.
+
+    Servers take ``example.com`` for a ``"format": "uri"``. ``password`` stays: it keeps values out of logs.
+
+    >>> without_formats({"properties": {"format": {"type": "string", "format": "uri"}}})
+    {'properties': {'format': {'type': 'string'}}}
+    """
+    if not isinstance(schema, dict):
+        return schema
+    plain: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "format" and isinstance(value, str) and value != "password":
+            continue
+        if key in _MAPS and isinstance(value, dict):
+            plain[key] = {name: without_formats(each) for name, each in value.items()}
+        elif key in _LISTS and isinstance(value, list):
+            plain[key] = [without_formats(each) for each in value]
+        else:
+            plain[key] = without_formats(value) if key in _SINGLES else value
+    return plain
+
+
+def _readings(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return *schema* as it is, and by draft-07 where it does not name a draft.
+
+    The protocol's default is 2020-12, yet ``items`` as an array and a boolean ``exclusiveMinimum`` are still written.
+    """
+    if "$schema" in schema:
+        return [schema]
+    drafts = (DRAFT_07, "http://json-schema.org/draft-04/schema#")
+    return [schema, *({"$schema": draft, **schema} for draft in drafts)]
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()

@@ -1,0 +1,44 @@
+"""The block at the top of a script that says what it needs (PEP 723), read without running the script."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+
+__all__ = ["InlineMetadata", "parse_inline_metadata"]
+
+# The regular expression of PEP 723, section "Specification".
+_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+
+
+@dataclass(frozen=True, slots=True)
+class InlineMetadata:
+    """What a script declares: ``dependencies`` as PEP 508 texts, and the Python versions it is for."""
+
+    dependencies: tuple[str, ...] = ()
+    requires_python: str | None = None
+
+
+def parse_inline_metadata(source: str) -> InlineMetadata:
+    """Return what *source* declares; nothing where there is no block, or it cannot be read.
+
+    >>> source = '# /// script\\n# dependencies = ["feedparser>=6", "pypdf"]\\n# ///\\nimport feedparser\\n'
+    >>> parse_inline_metadata(source).dependencies
+    ('feedparser>=6', 'pypdf')
+    """
+    blocks = [match for match in _BLOCK.finditer(source) if match["type"] == "script"]
+    # PEP 723: "there MUST NOT be multiple TYPE blocks".
+    if len(blocks) != 1:
+        return InlineMetadata()
+    lines = blocks[0]["content"].splitlines()
+    try:
+        document = tomllib.loads("\n".join(line[2:] for line in lines))
+    except tomllib.TOMLDecodeError:
+        return InlineMetadata()
+    dependencies = document.get("dependencies")
+    requires_python = document.get("requires-python")
+    return InlineMetadata(
+        tuple(item for item in dependencies if isinstance(item, str)) if isinstance(dependencies, list) else (),
+        requires_python if isinstance(requires_python, str) else None,
+    )

@@ -1,0 +1,233 @@
+"""Calls that are given words, in a trace: what known functions and methods make of them, and what loses them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from skillruntime.derive.interpreter.state import ScriptError, ScriptExit, State
+from skillruntime.derive.interpreter.usage_errors import shows_usage
+from skillruntime.derive.interpreter.values import UNKNOWN
+from skillruntime.derive.interpreter.word_operations import BY_HAND, OPTIONS_BY_HAND, entry, starts_with
+from skillruntime.derive.interpreter.words import Converted, Count, Word, Words, plain_text
+
+__all__ = ["call_method_on_words", "call_on_words", "leave_script", "note_call"]
+
+ROUNDS = 40
+"""Rounds of a loop over numbers that a trace follows."""
+
+_EXITS = ("sys.exit", "builtins.exit", "builtins.quit", "os._exit", "builtins.SystemExit")
+_READERS = ("unittest.main", "pytest.main", "absl.testing.absltest.main", "fire.Fire")
+"""Functions that read ``sys.argv`` themselves."""
+
+_CONVERTERS = {
+    "builtins.int": "integer",
+    "builtins.float": "number",
+    "json.loads": "json",
+    **dict.fromkeys(("pathlib.Path", "pathlib.PurePath"), "path"),
+    **dict.fromkeys(("os.path.abspath", "os.path.realpath", "os.path.expanduser"), "path"),
+}
+_COPIES = (
+    *(f"builtins.{name}" for name in ("list", "tuple", "sorted", "set", "reversed")),
+    *("copy.copy", "collections.deque", "glob.glob"),
+)
+_HARMLESS = tuple(
+    f"builtins.{name}"
+    for name in ("print", "str", "repr", "any", "all", "max", "min", "sum", "isinstance", "bool", "type")
+)
+_SAME_WORD = ("lower", "upper", "strip", "casefold", "lstrip", "rstrip")
+_CHANGES = ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse")
+
+
+def leave_script(state: State, name: str, arguments: list[Any], node: ast.AST) -> None:
+    """Raise `ScriptExit` where the function *name* ends the script."""
+    trace = state.trace
+    if trace is None or name not in _EXITS or not isinstance(node, ast.Call):
+        return
+    status = arguments[0] if arguments else None
+    trace.touch(status, node)
+    if node.args and shows_usage(node):
+        trace.usage_shown = True
+    # ``sys.exit("message")`` prints it and ends with status 1 (Python's documentation of ``sys.exit``).
+    fails = isinstance(status, str) or (isinstance(status, int) and status != 0)
+    is_text = bool(node.args) and isinstance(node.args[0], ast.JoinedStr | ast.BinOp)
+    raise ScriptExit(fails or is_text or trace.usage_shown)
+
+
+def call_on_words(state: State, name: str, values: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    """Return the result of the foreign function *name*, some of whose arguments are made of words."""
+    trace = state.trace
+    assert trace is not None
+    first = values[0] if values else UNKNOWN
+    match name:
+        case "builtins.len" if isinstance(first, Words):
+            return Count(len(first))
+        case "builtins.len" if isinstance(first, list | tuple | dict):
+            return len(first)
+        # An iterator over the words is taken from in places that cannot be counted.
+        case "builtins.iter" if isinstance(first, Words):
+            trace.lose(BY_HAND, node)
+            return UNKNOWN
+        case _ if name in _COPIES and isinstance(first, Words):
+            return Words(first)
+        case "builtins.list" | "builtins.tuple" | "builtins.set" if isinstance(first, list | tuple):
+            return list(first)
+        # The index is left unknown: ``sys.argv[i + 1]`` in such a loop takes options apart by hand.
+        case "builtins.enumerate" if isinstance(first, list | tuple):
+            return [(UNKNOWN, each) for each in first]
+        case "builtins.range" if all(isinstance(each, int) for each in values) and 1 <= len(values) <= 3:
+            found = range(*values) if values[2:] != [0] else range(0)
+            return UNKNOWN if len(found) > ROUNDS else [Count(each) for each in found]
+        case "builtins.map" if len(values) == 2 and isinstance(values[1], list):
+            kind = _CONVERTERS.get(getattr(values[0], "name", ""))
+            return [_converted(state, each, kind, node) for each in values[1]]
+        # A word is a text already.
+        case "builtins.str" if isinstance(first, Word):
+            return first
+        case "builtins.isinstance":
+            return UNKNOWN
+        case _ if name in _CONVERTERS and isinstance(first, Word | Converted):
+            return _converted(state, first, _CONVERTERS[name], node)
+    trace.pass_on([*values, *named.values()], node, name.removeprefix("builtins."), harmless=name in _HARMLESS)
+    return UNKNOWN
+
+
+def note_call(state: State, name: str, node: ast.AST) -> None:
+    """Record that a foreign function is called that shows the usage, or reads ``sys.argv`` itself."""
+    if state.trace is None:
+        return
+    if shows_usage(node):
+        state.trace.usage_shown = True
+    if name in _READERS:
+        state.trace.lose(f"{name} reads sys.argv itself", node)
+
+
+def _converted(state: State, value: Any, kind: str | None, node: ast.AST) -> Any:
+    word = value.word if isinstance(value, Converted) else value
+    assert state.trace is not None
+    role = state.trace.touch(word, node)
+    if not isinstance(word, Word) or kind is None:
+        return UNKNOWN
+    if isinstance(value, Converted) and kind != value.kind:
+        return UNKNOWN
+    # A conversion under a condition may not happen, so the word may be any text.
+    if role is not None and not state.uncertain:
+        role.kinds.add(kind)
+    return Converted(word, kind)
+
+
+def call_method_on_words(
+    state: State, receiver: Any, name: str, values: list[Any], named: dict[str, Any], node: ast.AST
+) -> Any:
+    """Return the result of the method *name*, where the receiver is a list or something is made of words."""
+    trace = state.trace
+    assert trace is not None
+    first = values[0] if values else None
+    if isinstance(receiver, Converted) and name in ("resolve", "expanduser", "absolute"):
+        return receiver
+    if isinstance(receiver, Word):
+        if name == "startswith":
+            prefixes = first if isinstance(first, tuple) else (first,)
+            found = [starts_with(trace, receiver, each, node) for each in prefixes]
+            return True if True in found else UNKNOWN if UNKNOWN in found else False
+        # ``key, _, value = word.partition("=")`` takes ``--size=3`` apart.
+        if name in ("partition", "rpartition", "split", "rsplit") and first in ("=", ":="):
+            trace.lose(OPTIONS_BY_HAND, node)
+        return receiver if name in _SAME_WORD and not values else _used(state, receiver, values, named, node)
+    if isinstance(receiver, dict) and name in ("get", "keys", "values", "items"):
+        return _of_table(state, receiver, name, values, node)
+    if isinstance(receiver, list):
+        return _of_list(state, receiver, name, values, node)
+    if isinstance(receiver, str) and name == "join" and isinstance(first, list):
+        # ``" ".join(sys.argv)`` prints the command line.
+        if any(isinstance(each, Word) and each.place == 0 for each in first):
+            return UNKNOWN  # the whole command line, to be shown
+        for each in first:
+            role = trace.touch(each, node)
+            # ``" ".join(sys.argv[1:])``: one text that a shell would split into words.
+            if role is not None and receiver == " ":
+                role.joined = True
+        return UNKNOWN
+    return _used(state, receiver, values, named, node)
+
+
+def _used(state: State, receiver: Any, values: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    assert state.trace is not None
+    state.trace.touch(receiver, node)
+    shown = ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function"
+    state.trace.pass_on([*values, *named.values()], node, shown)
+    return UNKNOWN
+
+
+def _of_table(state: State, table: dict[Any, Any], name: str, values: list[Any], node: ast.AST) -> Any:
+    match name:
+        case "keys":
+            return list(table)
+        case "values":
+            return list(table.values())
+        case "items":
+            return list(table.items())
+    assert state.trace is not None
+    try:
+        return entry(state.trace, table, values[0] if values else UNKNOWN, node)
+    except ScriptError:
+        return values[1] if len(values) > 1 else None
+
+
+def _of_list(state: State, items: list[Any], name: str, values: list[Any], node: ast.AST) -> Any:
+    trace = state.trace
+    assert trace is not None
+    first = values[0] if values else None
+    # ``argv[argv.index("--out") + 1]``: a flag with the value behind it.
+    if name == "index" and isinstance(first, str):
+        trace.outcome.flags[first] = True
+        for place, each in enumerate(items):
+            if plain_text(each) == first:
+                return place
+        raise ScriptError("ValueError")
+    if name == "copy":
+        return Words(items) if isinstance(items, Words) else list(items)
+    if name == "count" and isinstance(first, str) and isinstance(items, Words):
+        trace.lose(BY_HAND, node)
+    if name not in _CHANGES:
+        return _used(state, items, values, {}, node)
+    # Another reader of ``sys.argv`` would see the change.
+    if items is trace.words:
+        trace.lose("the script changes sys.argv", node)
+        return UNKNOWN
+    if state.uncertain and isinstance(items, Words):
+        trace.lose("whether a word is taken out depends on a condition", node)
+        return UNKNOWN
+    return _changed(state, items, name, values, node)
+
+
+def _changed(state: State, items: list[Any], name: str, values: list[Any], node: ast.AST) -> Any:
+    trace = state.trace
+    assert trace is not None
+    first = values[0] if values else None
+    match name, first:
+        case "append", _:
+            items.append(first)
+        case "extend", list() if not isinstance(first, Words):
+            items.extend(first)
+        case "remove", str() if isinstance(items, Words):
+            trace.outcome.flags.setdefault(first, False)
+            place = next((index for index, each in enumerate(items) if plain_text(each) == first), None)
+            if place is None:
+                raise ScriptError("ValueError")
+            del items[place]
+        case "pop", None | int():
+            place = -1 if first is None else first
+            if isinstance(items, Words):
+                trace.expect(place + 1 if place >= 0 else 0, len(items))
+            if not -len(items) <= place < len(items):
+                raise ScriptError("IndexError")
+            trace.touch(items[place], node)
+            trace.read(items[place], node)
+            return items.pop(place)
+        case _:
+            for each in (items, *values):
+                if isinstance(each, Words):
+                    trace.lose(BY_HAND, node)
+            trace.touch(values, node)
+    return UNKNOWN

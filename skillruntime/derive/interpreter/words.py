@@ -1,0 +1,99 @@
+"""A command line as a script sees it during a trace, and what a trace records of each word.
+
+A trace follows a script on one command line without running it. The words are symbols: a word without a text is any
+text that equals none of the script's own literals. How many there are is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from skillruntime.derive.command import Unread
+
+__all__ = ["Converted", "Count", "Head", "Outcome", "Role", "Word", "Words", "holds_words", "plain_text"]
+
+
+@dataclass(eq=False, slots=True)
+class Word:
+    """One word of the command line.
+
+    ``place`` is its number, 0 for the script's own name, or the flag whose value it is. ``dashed`` says that a word
+    without a text starts with dashes. ``flag`` is set for a word that is looked for among the others.
+    """
+
+    place: int | str
+    text: str | None = None
+    dashed: bool = False
+    flag: bool = False
+
+
+class Words(list[Any]):
+    """``sys.argv`` or a part of it; a list of another number of words is possible wherever this one is."""
+
+
+class Count(int):
+    """A number that depends on how many words there are."""
+
+
+@dataclass(eq=False, slots=True)
+class Converted:
+    """The result of a converter, such as ``int``, for a word."""
+
+    word: Word
+    kind: str
+
+
+@dataclass(eq=False, slots=True)
+class Head:
+    """The first characters of a word."""
+
+    word: Word
+
+
+@dataclass(slots=True)
+class Role:
+    """What a script does with one word: its variables, where it is taken out, where it is used, how it is converted."""
+
+    names: dict[tuple[str, str], None] = field(default_factory=dict)
+    reads: set[int] = field(default_factory=set)
+    uses: set[int] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+    joined: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The result of one trace.
+
+    ``compared`` are the literals that a word is compared with, ``flags`` those that are looked for among the words,
+    true where the word behind is taken; ``dashes`` are the places that are tested for leading dashes, and for which.
+    ``asked`` is the largest number of words that the script tests for. ``bound`` is what each variable held last.
+    """
+
+    refused: bool = False
+    roles: dict[int | str, Role] = field(default_factory=dict)
+    compared: dict[int | str, dict[str, None]] = field(default_factory=dict)
+    flags: dict[str, bool] = field(default_factory=dict)
+    dashes: dict[int | str, str] = field(default_factory=dict)
+    lost: list[Unread] = field(default_factory=list)
+    asked: int = 0
+    bound: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+    def role(self, place: int | str) -> Role:
+        """Return the role of a word, a new one where it has none yet."""
+        return self.roles.setdefault(place, Role())
+
+
+def holds_words(value: Any) -> bool:
+    """Whether *value* is a word, something made of one, a number of words, or a container of these."""
+    if isinstance(value, list | tuple):
+        return isinstance(value, Words) or any(holds_words(each) for each in value)
+    if isinstance(value, dict):
+        return any(holds_words(each) for each in value.values())
+    return isinstance(value, Word | Converted | Head | Count)
+
+
+def plain_text(value: Any) -> str | None:
+    """Return the text that *value* is known to be."""
+    return value.text if isinstance(value, Word) else value if isinstance(value, str) else None

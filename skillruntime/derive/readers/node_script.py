@@ -1,0 +1,188 @@
+"""Node scripts that declare their options to ``util.parseArgs``, commander or yargs; others are left alone."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Any
+
+from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
+from skillruntime.derive.command_line import ABSENT
+from skillruntime.derive.interpreter.values import UNKNOWN, if_known
+from skillruntime.derive.readers.javascript import read_arguments, read_literal, without_comments
+from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.text_fields import flattened
+
+__all__ = ["read_node"]
+
+_CONSTANT = re.compile(r"\b(?:const|let|var)\s+(\w+)\s*=\s*(?=[\[{'\"\d`])")
+_NUMBER = ValueType({"type": "number"})
+
+
+def read_node(text: str, neighbours: object = None) -> Reading | None:
+    """Return what the Node script *text* declares; None where it uses none of the libraries that can be read."""
+    description = _description(text)
+    code = without_comments(text)
+    names = {match[1]: read_literal(code, match.end())[0] for match in islice(_CONSTANT.finditer(code), 200)}
+    if re.search(r"\bparseArgs\s*\(", code) and "util" in code:
+        return _read_parse_args(code, names, description)
+    if re.search(r"['\"]commander['\"]", code):
+        return _read_commander(code, names, description)
+    if re.search(r"['\"]yargs(?:/yargs)?['\"]", code):
+        return _read_yargs(code, names, description)
+    return None
+
+
+def _description(text: str) -> str:
+    match = re.match(r"(?:#![^\n]*\n)?\s*/\*\*?(.*?)\*/", text, re.DOTALL)
+    lines = [line.strip(" *\t") for line in match[1].splitlines()] if match else []
+    paragraph: list[str] = []
+    for line in lines:
+        if paragraph and (not line or line.startswith("@") or re.match(r"(?i)usage", line)):
+            break
+        if line and not line.startswith("@"):
+            paragraph.append(line)
+    return flattened(" ".join(paragraph))
+
+
+def _read_parse_args(code: str, names: dict[str, Any], description: str) -> Reading:
+    """``util.parseArgs({options, allowPositionals})``: every option is declared, positionals are only allowed."""
+    command = Command("parseArgs", description)
+    match = re.search(r"\bparseArgs\s*\(", code)
+    given = read_arguments(code, match.end(), names)[0] if match else []
+    shorthand = (
+        {"options": names["options"]}
+        if "options" in names and match and re.search(r"[{,]\s*options\s*[,}]", code)
+        else {}
+    )
+    config = given[0] if given and isinstance(given[0], dict) else (shorthand or None)
+    options = config.get("options", {}) if config else UNKNOWN
+    if not isinstance(options, dict):
+        command.unread.append(Unread("options", "they are computed"))
+        return Reading(command, "parseArgs", "medium")
+    for name, option in options.items():
+        if not isinstance(option, dict) or option.get("type") not in ("string", "boolean"):
+            command.unread.append(Unread(f"--{name}", "its declaration is computed"))
+            continue
+        if name == "help":
+            continue
+        flags = (f"--{name}", *([f"-{option['short']}"] if isinstance(option.get("short"), str) else []))
+        plain = re.sub(r"\W+", "_", name)
+        if option["type"] == "boolean":
+            command.arguments.append(Argument(plain, flags, "nothing"))
+        else:
+            many = option.get("multiple") is True
+            default = option.get("default", ABSENT)
+            known = default if isinstance(default, list if many else str) else ABSENT
+            command.arguments.append(Argument(plain, flags, repeat=many, default=known))
+    if (config and config.get("allowPositionals") is True) or "positionals" in code:
+        command.arguments.append(Argument("positionals", (), "values"))
+        command.notes.append("positionals: what each place means is not declared")
+    return Reading(command, "parseArgs", "medium")
+
+
+def _read_commander(code: str, names: dict[str, Any], description: str) -> Reading:
+    """Commander's ``.option``, ``.requiredOption`` and ``.argument``, of a program without commands."""
+    command = Command("commander", description)
+    if re.search(r"\.command\s*\(", code):
+        command.unread.append(Unread("commands", "commander's commands are not read"))
+        return Reading(command, "commander", "medium")
+    for match in re.finditer(
+        r"\.(option|requiredOption|argument|addOption|addArgument|arguments|description)\s*\(", code
+    ):
+        given, _ = read_arguments(code, match.end(), names)
+        what, first = match[1], given[0] if given else UNKNOWN
+        if what == "description":
+            command.description = flattened(first) or command.description
+        elif what in ("addOption", "addArgument", "arguments") or not isinstance(first, str):
+            command.unread.append(Unread("an option", f"{what} is not read"))
+        elif what == "argument":
+            command.arguments.append(_commander_argument(first, given))
+        elif (argument := _commander_option(first, given, required=what == "requiredOption")) is not None:
+            command.arguments.append(argument)
+        else:
+            command.unread.append(Unread(first, "its declaration is not plain"))
+    return Reading(command, "commander", "medium")
+
+
+def _commander_argument(declared: str, given: list[Any]) -> Argument:
+    required = not declared.startswith("[")
+    many = "..." in declared
+    name = re.sub(r"\W+", "_", declared.strip("<>[].")).strip("_")
+    text = flattened(given[1]) if len(given) > 1 else ""
+    default = given[2] if len(given) > 2 and isinstance(given[2], str) and not many else ABSENT
+    return Argument(name, (), "values" if many else "value", TEXT, required, default, text, least=int(required))
+
+
+def _commander_option(declared: str, given: list[Any], *, required: bool) -> Argument | None:
+    match = re.fullmatch(r"(?:(-\w)[ ,|]+)?(--[\w-]+)(?:[ =]([<\[])([\w.|-]+)[>\]])?", declared.strip())
+    if match is None:
+        return None
+    flags = tuple(flag for flag in (match[2], match[1]) if flag)
+    text = flattened(given[1]) if len(given) > 1 else ""
+    name = re.sub(r"\W+", "_", match[2].lstrip("-"))
+    if match[3] is None:
+        return Argument(name, flags, "nothing", description=text)
+    if "..." in match[4]:
+        return Argument(name, flags, "value", TEXT, required, description=text, repeat=True)
+    plain = given[2] if len(given) > 2 else ABSENT
+    default = plain if isinstance(plain, str) and not required else ABSENT
+    bare = match[3] == "["
+    return Argument(name, flags, "optional" if bare else "value", TEXT, required, default, text, bare=bare)
+
+
+def _read_yargs(code: str, names: dict[str, Any], description: str) -> Reading:
+    """Yargs's ``.option(name, {...})`` and ``.options({...})``, of a program without commands."""
+    command = Command("yargs", description)
+    if re.search(r"\.(command|positional)\s*\(", code):
+        command.unread.append(Unread("commands", "yargs's commands are not read"))
+        return Reading(command, "yargs", "medium")
+    for match in re.finditer(r"\.options?\s*\(", code):
+        given, _ = read_arguments(code, match.end(), names)
+        pairs = (
+            given[0].items() if given and isinstance(given[0], dict) else [tuple(given[:2])] if len(given) > 1 else []
+        )
+        if not pairs:
+            command.unread.append(Unread("an option", "its declaration is computed"))
+        for name, option in pairs:
+            argument = _yargs_option(name, option) if isinstance(name, str) and isinstance(option, dict) else None
+            if argument is None:
+                command.unread.append(Unread(str(name), "its declaration is computed"))
+            else:
+                command.arguments.append(argument)
+    return Reading(command, "yargs", "medium")
+
+
+def _yargs_option(name: str, option: dict[str, Any]) -> Argument | None:
+    kind = option.get("type")
+    if UNKNOWN in (kind, option.get("choices"), option.get("demandOption")):
+        return None
+    described = (if_known(option.get(key)) for key in ("describe", "description", "desc"))
+    text = flattened(next(filter(None, described), None))
+    plain = re.sub(r"\W+", "_", name)
+    required = option.get("demandOption") is True or option.get("demand") is True
+    flags = (f"--{name}",)
+    default = option.get("default", ABSENT)
+    default = ABSENT if default is None or default is UNKNOWN or required else default
+    if kind == "boolean":
+        known = default if isinstance(default, bool) else ABSENT
+        return Argument(
+            plain, flags, "nothing", required=required, default=known, description=text, off_flag=f"--no-{name}"
+        )
+    if kind == "count":
+        return Argument(plain, flags, "count", default=0, description=text)
+    value = _NUMBER if kind == "number" else TEXT
+    choices = option.get("choices")
+    if isinstance(choices, list):
+        if any(each is UNKNOWN for each in choices):
+            return None
+        value = ValueType({**value.schema, "enum": choices})
+    elif kind is None and not isinstance(default, str):
+        return None if default is ABSENT else _yargs_option(name, option | {"type": _kind_of(default)})
+    many = kind == "array" or option.get("array") is True
+    fits = isinstance(default, list if many else (int, float) if kind == "number" else str)
+    return Argument(plain, flags, "value", value, required, default if fits else ABSENT, text, repeat=many)
+
+
+def _kind_of(default: Any) -> str:
+    return "boolean" if isinstance(default, bool) else "number" if isinstance(default, int | float) else "array"

@@ -1,0 +1,157 @@
+"""Which library a Python script reads its command line with, and what it declares to it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from skillruntime.derive.command import Command, Unread
+from skillruntime.derive.interpreter.attributes import bound
+from skillruntime.derive.interpreter.interpreter import new_reading, read_module
+from skillruntime.derive.interpreter.state import Exhausted, Found, Neighbours, State, call
+from skillruntime.derive.interpreter.values import UNKNOWN, ClassValue, FunctionValue, InstanceValue
+from skillruntime.derive.readers.argparse_command import read_parser
+from skillruntime.derive.readers.argparse_model import ARGPARSE, ParserModel, parser_of
+from skillruntime.derive.readers.argv_script import read_argv
+from skillruntime.derive.readers.click_model import CLICK, ClickCommandModel, TyperModel
+from skillruntime.derive.readers.click_reader import read_click
+from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.stdin_script import read_stdin
+from skillruntime.derive.readers.typer_reader import read_typer
+from skillruntime.derive.text_fields import first_paragraph
+
+__all__ = ["read_python"]
+
+UNDECLARED_LIMIT = 100_000
+"""Characters of a script that is read for its use of ``sys.argv`` or stdin; a longer one is a program, or generated."""
+
+_UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
+_DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
+_PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
+_PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
+
+
+def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | None:
+    """Return what the Python script *text* takes, or None where it cannot be read or takes nothing."""
+    may_parse = _PARSES_WORDS.search(text) is not None or (neighbours is not None and "parse_args(" in text)
+    is_declared = may_parse or _DECORATED.search(text) is not None
+    is_foreign = any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES)
+    if not is_declared and (is_foreign or len(text) > UNDECLARED_LIMIT):
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError):
+        return None
+    # A script may mention argparse and use click: the first that declares something counts.
+    if may_parse and (reading := _read_argparse(tree, neighbours)) is not None:
+        return reading
+    if _DECORATED.search(text) and (reading := _read_decorated(tree, neighbours)) is not None:
+        return reading
+    if is_foreign:
+        return None
+    if "sys.stdin" in text and (reading := read_stdin(tree)) is not None:
+        return reading
+    if "argv" in text and (reading := read_argv(tree)) is not None:
+        return reading
+    if "__main__" not in text or "sys.stdin" in text or "input(" in text or "argv" in text:
+        return None
+    return Reading(Command("words", first_paragraph(ast.get_docstring(tree))), "none", "medium")
+
+
+def _read_decorated(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
+    """Read click's and typer's declarations: the one that is called, or else the one with most below it."""
+    state = new_reading(CLICK, ("click.", "typer."), neighbours)
+    try:
+        read_module(state, tree)
+        model: Any = None
+    except Found as found:
+        model = found.value
+    except Exhausted:
+        return None
+    if not isinstance(model, ClickCommandModel | TyperModel):
+        known = [each for each in state.module.names.values() if isinstance(each, ClickCommandModel | TyperModel)]
+        model = max(known, key=lambda each: len(each.commands), default=None)
+    state.steps = max(state.steps, 5_000)
+    description = first_paragraph(ast.get_docstring(tree))
+    match model:
+        case ClickCommandModel():
+            return Reading(read_click(state, model, description), "click")
+        case TyperModel():
+            return Reading(read_typer(state, model, description), "typer")
+        case _:
+            return None
+
+
+def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
+    state = new_reading(ARGPARSE, ("argparse.",), neighbours)
+    exhausted = False
+    parser: ParserModel | None = None
+    try:
+        found = _follow(state, tree)
+        parser = parser_of(found)
+    except Exhausted:
+        exhausted = True
+    if parser is None:
+        parser = max((each for each in state.models if isinstance(each, ParserModel)), key=_size, default=None)
+    if parser is None:
+        if exhausted:
+            return Reading(
+                Command(unread=[Unread("arguments", "the script is too long to be read to its parser")]), "argparse"
+            )
+        return None
+    state.steps = max(state.steps, 5_000)
+    command = read_parser(state, parser, description=first_paragraph(ast.get_docstring(tree)))
+    if exhausted:
+        command.unread.append(Unread("arguments", "the script is too long to be read to its end"))
+    command.unread += [
+        Unread("arguments", "some are added to what cannot be read", line) for line in state.unread_lines
+    ]
+    return Reading(command, "argparse")
+
+
+def _size(parser: ParserModel) -> int:
+    return len(parser.asked) + 100 * len(parser.subparsers)
+
+
+def _follow(state: State, tree: ast.Module) -> Any:
+    """Follow the module to where it parses; if it does not by itself, what a caller of it would call first."""
+    try:
+        read_module(state, tree)
+        if (partial := _last_partial(state)) is not None:
+            return partial
+        for candidate in _candidates(state, tree):
+            state.unread_lines.clear()
+            arguments = [UNKNOWN] * (1 if isinstance(candidate, ClassValue) else 0)
+            made = call(state, candidate, arguments, {}, tree)
+            if isinstance(made, InstanceValue):
+                for name, method in list(made.kind.names.items()):
+                    if isinstance(method, FunctionValue) and _parses(method.node):
+                        call(state, bound(state, made, made.kind, name), [], {}, tree)
+            elif parser_of(made) is not None:
+                return made
+    except Found as found:
+        return found.value
+    return _last_partial(state)
+
+
+def _last_partial(state: State) -> ParserModel | None:
+    """Return the parser that parsed last, though it passed over what it does not know."""
+    return next((each for each in reversed(state.models) if isinstance(each, ParserModel) and each.partial), None)
+
+
+def _candidates(state: State, tree: ast.Module) -> Iterator[Any]:
+    values = [value for value in state.module.names.values() if isinstance(value, FunctionValue | ClassValue)]
+    functions = {value.name: value for value in values if isinstance(value, FunctionValue)}
+    # Names that packages give the function of a console script.
+    for name in ("main", "cli", "run", "_main", "entry_point"):
+        if name in functions:
+            yield functions.pop(name)
+    yield from (value for value in functions.values() if _parses(value.node))
+    yield from (value for value in functions.values() if "parser" in value.name.lower())
+    yield from (value for value in values if isinstance(value, ClassValue) and value.node and _parses(value.node))
+
+
+def _parses(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr in _PARSES for each in ast.walk(node))

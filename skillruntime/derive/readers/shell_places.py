@@ -1,0 +1,195 @@
+"""What a shell script takes by its position: ``$1``, ``${2:-default}``, ``shift``, ``for file in "$@"``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from skillruntime.derive.command import TEXT, Argument, Unread, ValueType
+from skillruntime.derive.command_line import ABSENT
+from skillruntime.derive.readers.shell_source import refuses
+
+__all__ = ["Places", "read_places"]
+
+_REFERENCE = re.compile(r"\$(?:\{([1-9])(?:(:?[-?+=])([^}]*)|([^}]*))\}|([1-9]))")
+_ASSIGNED = re.compile(
+    r"(?:^|[;\s])(\w+)=[\"']?\$(?:\{([1-9])(?::?[-?][^}]*)?\}|([1-9]))[\"']?(?=$|[;\s])", re.MULTILINE
+)
+_ALL = re.compile(r"\$(?:\{[@*][^}]*\}|[@*])")
+_EACH = re.compile(r"^\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;\s*do\b|\s*$|\s+do\b)")
+_LISTED = re.compile(r"^\s*(?:local\s+|declare\s+-a\s+|readonly\s+)?(\w+)=\(\s*\"\$@\"\s*\)\s*$")
+_JOINED = re.compile(r"^\s*(?:local\s+|readonly\s+)?(\w+)=\"?\$\*\"?\s*$")
+_SHIFT = re.compile(r"(?:^|;)\s*shift(?:\s+(\d))?\s*(?=$|;)")
+_COUNTED = re.compile(r"\$\{?#\}?\"?\s*(-lt|-ne|-eq|-le|-ge|-gt|<=|<|>=|>|==|!=)\s*\"?(\d)")
+_OR = re.compile(r"\"?\s*[\])]{0,2}\s*\|\|")
+_EMPTY = re.compile(r"-([zn])\s+\"?\$(?:\{(\w+)(?::?-)?\}|(\w+))\"?")
+_DASHED = re.compile(r"\$(?:\{1[^}]*\}|1)\"?\s*={1,2}\s*[\"']?(-[\w-]+)")
+_CHOSEN = re.compile(
+    r"^[ \t]*case\s+\"?\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))\"?\s+in\b(.*?)^[ \t]*esac", re.MULTILINE | re.DOTALL
+)
+_ARM = re.compile(r"^\s*\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_HELP = ("-h", "--help", "help", "-V", "--version", "-v")
+
+
+@dataclass(slots=True)
+class Places:
+    """The arguments that are positional, and what could not be read of them."""
+
+    arguments: list[Argument] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the script says of one place."""
+
+    name: str = ""
+    default: str | None = None
+    optional: bool = False
+    needed: bool = False
+
+
+def read_places(code: str) -> Places:
+    """Return what *code*, which has no functions and no options in it, takes by its position."""
+    found = Places()
+    # ``if [ "$1" = "--force" ]; then shift; fi``: the positions that follow depend on it.
+    if any(match[1] not in _HELP for match in _DASHED.finditer(code)):
+        found.unread.append(Unread("arguments", "options are taken apart by hand"))
+        return found
+    seen, rest = _follow(code, found)
+    if found.unread:
+        return found
+    # ``$3`` without ``$2``: something else takes that word.
+    if sorted(seen) != list(range(1, len(seen) + 1)) or (rest is not None and rest.least != len(seen)):
+        found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
+        return found
+    _judge(code, seen)
+    least = _least(code)
+    last = max((index for index, each in seen.items() if each.needed or index <= (least or 0)), default=0)
+    plain = max((index for index, each in seen.items() if not each.optional), default=0)
+    last = max(last, plain if least is None else 0)
+    for index, each in sorted(seen.items()):
+        required = index <= last
+        default = ABSENT if required or each.default is None else each.default
+        found.arguments.append(Argument(each.name or f"argument_{index}", required=required, default=default))
+    if rest is not None:
+        needed = max(0, (least or 0) - len(seen))
+        is_list = rest.takes == "values"
+        found.arguments.append(replace(rest, required=needed > 0, least=needed if is_list else 0))
+    _choose(code, seen, found)
+    names = [each.name for each in found.arguments]
+    if len(set(names)) != len(names):
+        found.arguments = [replace(each, name=f"argument_{n}") for n, each in enumerate(found.arguments, 1)]
+    return found
+
+
+def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None]:
+    """Follow *code* line by line: which words it takes by number, and what takes all that are left."""
+    seen: dict[int, _Seen] = {}
+    rest: Argument | None = None
+    offset = 0
+    for line in code.splitlines():
+        for name, one, other in _ASSIGNED.findall(line):
+            place = seen.setdefault(offset + int(one or other), _Seen())
+            place.name = place.name or name.lower().strip("_")
+        for match in _REFERENCE.finditer(line):
+            _see(seen.setdefault(offset + int(match[1] or match[5]), _Seen()), match)
+        if listed := _EACH.match(line) or _LISTED.match(line):
+            rest = Argument(listed[1].lower(), (), "values", least=offset)
+        elif joined := _JOINED.match(line):
+            rest = Argument(joined[1].lower(), least=offset)
+        # ``exec python3 tool.py "$@"``: the words are another program's.
+        elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log\w*)\b", line):
+            found.unread.append(Unread("arguments", "the script passes its words on"))
+        # After ``shift``, ``$1`` is the next word (POSIX, 2.15 shift).
+        if re.search(r"\bshift\b", line):
+            if (
+                rest is not None
+                or line[:1] in (" ", "\t")
+                or re.search(r"&&|\|\||\bif\b|\$", _SHIFT.sub("", line)[-12:])
+            ):
+                found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
+            offset += sum(int(number or 1) for number in _SHIFT.findall(line))
+    return seen, rest
+
+
+def _see(place: _Seen, match: re.Match[str]) -> None:
+    operator, text = match[2] or "", match[3] or ""
+    # ``${1:?message}`` ends the script where the word is missing (POSIX, 2.6.2 parameter expansion).
+    if operator.endswith("?"):
+        place.needed = True
+    elif operator:
+        place.optional = True
+        if operator.endswith(("-", "=")) and text and place.default is None and not re.search(r"[$`\\]", text):
+            place.default = text.strip("\"'")
+
+
+def _judge(code: str, seen: dict[int, _Seen]) -> None:
+    """Take what is asked of a word before it is used: one that must not be empty is needed, another may be left out."""
+    for match in _EMPTY.finditer(code):
+        name = match[2] or match[3]
+        place = seen.get(int(name)) if name.isdigit() else None
+        if place is None:
+            place = next((each for each in seen.values() if each.name == name.lower()), None)
+        if place is None:
+            continue
+        is_or = _OR.match(code, match.end()) is not None
+        if (match[1] == "n") is is_or and refuses(_consequence(code, match.end())):
+            place.needed = True
+        elif not place.needed:
+            place.optional = True
+
+
+def _least(code: str) -> int | None:
+    """How many words the script asks for before it does anything."""
+    for match in _COUNTED.finditer(code):
+        if not refuses(_consequence(code, match.end())):
+            continue
+        number = int(match[2])
+        match match[1], _OR.match(code, match.end()) is not None:
+            # ``[ $# -lt 2 ] && usage``; with ``||`` the test is one that must hold.
+            case (("-lt" | "<" | "-ne" | "!="), False) | (("-eq" | "==" | "-ge" | ">="), True):
+                return number
+            case (("-le" | "<="), False) | (("-gt" | ">"), True):
+                return number + 1
+            case (("-eq" | "=="), False) if number == 0:
+                return 1
+    return None
+
+
+def _consequence(code: str, place: int) -> str:
+    """What follows a condition, up to where it ends."""
+    return re.split(r"\b(?:fi|else|elif)\b|\n\s*\}", code[place : place + 400], maxsplit=1)[0]
+
+
+def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
+    """Take the literals that a word must be one of, where the script refuses all others."""
+    for match in _CHOSEN.finditer(code):
+        name = match[1] or match[3]
+        index = int(name) if name.isdigit() else next((n for n, each in seen.items() if each.name == name.lower()), 0)
+        if not 1 <= index <= len(found.arguments):
+            continue
+        arms = [([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(match[4] + "\n;;\n")]
+        words = [word for names, _ in arms for word in names if word not in (*_HELP, "*")]
+        others = [body for names, body in arms if "*" in names]
+        used_inside = {int(ref[1] or ref[5]) for _, body in arms for ref in _REFERENCE.finditer(body)} - {index}
+        outside = code[: match.start()] + code[match.end() :]
+        used_outside = {int(ref[1] or ref[5]) for ref in _REFERENCE.finditer(outside)}
+        # An arm that reads words of its own is a command.
+        if used_inside - used_outside or any(_ALL.search(body) for _, body in arms):
+            found.arguments.clear()
+            found.unread.append(Unread("arguments", "a word decides what follows"))
+            return
+        if any(word.startswith("-") for word in words):
+            found.arguments.clear()
+            found.unread.append(Unread("arguments", "options are taken apart by hand"))
+            return
+        # Only where ``*)`` refuses are the literals all that is accepted.
+        closed = bool(others) and all(refuses(body) for body in others)
+        if closed and words and not any(re.search(r"[*?\[$\s]", word) for word in words):
+            known = found.arguments[index - 1]
+            found.arguments[index - 1] = replace(known, value=ValueType({**TEXT.schema, "enum": words}))
+
+
+def _unquoted(word: str) -> str:
+    return word.strip().strip("\"'")

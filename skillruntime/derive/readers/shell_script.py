@@ -1,0 +1,182 @@
+"""Shell scripts, by their ``getopts``, their ``case`` arms and their numbered places: a best effort, and said so."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
+from skillruntime.derive.command_line import Takes
+from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.shell_places import Places, read_places
+from skillruntime.derive.readers.shell_source import loops_of, main_code, refuses
+from skillruntime.derive.text_fields import flattened
+from skillruntime.derive.usage_line import find_usages, read_usage
+
+__all__ = ["read_shell"]
+
+LENGTH_LIMIT = 100_000
+"""Characters of a script that is read; a longer one is a program, or generated."""
+
+_GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
+_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
+_PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
+_QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
+_UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
+
+
+def read_shell(text: str, neighbours: object = None) -> Reading | None:
+    """Return what the shell script *text* takes; None where it takes nothing that can be read."""
+    command = Command("words", _description(text))
+    if len(text) > LENGTH_LIMIT:
+        if re.search(r"\$\{?[1-9#@*]", text):
+            command.unread.append(Unread("arguments", "the script is too long to be followed"))
+        return Reading(command, "shell", "low")
+    code = main_code(text)
+    loops = [code[start:end] for start, end in loops_of(code)]
+    if (getopts := _GETOPTS.search(code)) is not None:
+        command.parser = "getopts"
+        command.arguments = _letters(getopts[1], code, text)
+        places = read_places(_behind(code, loops, "getopts"))
+    elif (loop := next(filter(_reads_options, loops), None)) is not None:
+        places = _read_loop(loop, command, text)
+        if re.search(r"\bbreak\b", loop) and not places.arguments:
+            places = read_places(_behind(code, [loop], ""))
+        if re.search(r"\$(?:\{[1-9]|[1-9])|\bshift\b", code[: code.index(loop)]):
+            command.unread.append(Unread("arguments", "the script takes its words apart by hand"))
+    else:
+        places = read_places(code)
+    command.unread += places.unread
+    _add_places(command, places, text)
+    if command.unread and not command.arguments:
+        command.unread = command.unread[:1]
+    return Reading(command, "shell", "low")
+
+
+def _reads_options(loop: str) -> bool:
+    """Whether it takes the words one by one and distinguishes them by a ``case``."""
+    each = re.match(r"\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;|\n|do\b)", loop)
+    name = each[1] if each else "1"
+    return re.search(rf"\bcase\s+\"?\$(?:\{{{name}[^}}]*\}}|{name}\b)\"?\s+in\b", loop) is not None
+
+
+def _behind(code: str, loops: list[str], mark: str) -> str:
+    """What follows the loop that reads the options, where the words that it took are gone."""
+    loop = next((each for each in loops if mark in each), "")
+    behind = code[code.index(loop) + len(loop) :] if loop else code
+    return _PAST_OPTIONS.sub("", behind, count=1)
+
+
+def _read_loop(loop: str, command: Command, text: str) -> Places:
+    """Read the arms of a loop over the words: its flags go to *command*; what takes the others is returned."""
+    places = Places()
+    arms = [([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(loop + "\n;;\n")]
+    flags = {word for names, _ in arms for word in names}
+    for names, body in arms:
+        plain = [name for name in names if _FLAG.fullmatch(name)]
+        if plain and len(plain) == len(names):
+            # ``--size) width=$2; height=$3; shift 3 ;;``.
+            if re.search(r"\$\{?3\b|\bshift\s+[3-9]", body):
+                command.unread.append(Unread(plain[0], "it takes more than one word"))
+            elif (argument := _from_arm(plain, body, text)) is not None:
+                command.arguments.append(argument)
+        elif any(name.endswith(("=*", "*=*")) for name in names):
+            others = [name.partition("=")[0] for name in names]
+            command.unread += [
+                Unread(name, "its value is taken apart by hand")
+                for name in others
+                if name not in flags and "*" not in name
+            ]
+        elif not (refuses(body) or re.search(r"\bbreak\b", body) or names in (["--"], [""])):
+            _take_word(names, body, places)
+    return places
+
+
+def _take_word(names: list[str], body: str, places: Places) -> None:
+    """Read the arm that takes the words that are not flags."""
+    variable = r"\"?\$\{?\w+\}?\"?"
+    if names == ["*"] and (one := re.search(rf"(\w+)={variable}\s*(?:;|$)", body, re.MULTILINE)):
+        places.arguments.append(Argument(one[1].lower().strip("_")))
+    elif names == ["*"] and (many := re.search(rf"(\w+)\+=\(\s*{variable}\s*\)", body)):
+        places.arguments.append(Argument(many[1].lower().strip("_"), (), "values"))
+    elif re.sub(r"\bshift\b|[\s;]", "", body):
+        places.unread.append(Unread("arguments", "the script takes its words apart by hand"))
+
+
+def _add_places(command: Command, places: Places, text: str) -> None:
+    """Add *places*, named as the script's usage line names them, and distinguished from its flags."""
+    usages = [read for line in find_usages(_QUOTE_BEHIND.sub("", text)) if (read := read_usage(line)) is not None]
+    named_places = [each for each in usages[0] if not each.flags] if len(usages) == 1 else []
+    flags = {each.name for each in command.arguments}
+    beside_flags = bool(command.arguments) and command.parser == "words"
+    named = len(named_places) == len(places.arguments)
+    for index, each in enumerate(places.arguments):
+        value = _UNDASHED if beside_flags and each.value == TEXT else each.value
+        name = named_places[index].name if named else each.name
+        name = name if name not in flags else f"argument_{index + 1}"
+        command.arguments.append(replace(each, name=name, value=value))
+
+
+def _description(text: str) -> str:
+    """The comment at the top, without the first line that names the interpreter."""
+    lines: list[str] = []
+    for line in text.splitlines()[0 if not text.startswith("#!") else 1 :]:
+        if not line.startswith("#") or (lines and not line.strip("# \t")):
+            break
+        if line.strip("#-=* \t") and not re.match(r"(?i)#\s*usage", line):
+            lines.append(line.lstrip("# \t"))
+    return flattened(" ".join(lines))
+
+
+def _letters(letters: str, code: str, text: str) -> list[Argument]:
+    bodies = {match[1]: match[2] for match in _LETTER_ARM.finditer(code[code.index("getopts") :])}
+    found: list[Argument] = []
+    for match in re.finditer(r"([A-Za-z0-9])(:?)", letters):
+        # A colon behind a letter: the option has an argument (POSIX, getopts).
+        letter, takes_value = match[1], bool(match[2])
+        assigned = re.search(r"(\w+)=", bodies.get(letter, ""))
+        if (
+            not takes_value
+            and re.search(r"\b(usage|help|show_help|print_usage)\b", bodies.get(letter, ""))
+            and letter in "hH"
+        ):
+            continue
+        name = assigned[1].lower() if assigned else letter
+        name = name if name not in {each.name for each in found} else letter
+        takes = "value" if takes_value else "nothing"
+        found.append(Argument(name, (f"-{letter}",), takes, description=_told(text, f"-{letter}")))  # type: ignore[arg-type]  # one of two
+    return found
+
+
+def _from_arm(flags: list[str], body: str, text: str) -> Argument | None:
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0])
+    # They print and exit, or end the flags.
+    if long in ("-h", "--help", "-V", "--version", "--"):
+        return None
+    # In an arm of the loop ``$1`` is the flag and ``$2`` its value.
+    takes_value = re.search(r"\$(?:\{2\b|2\b)", body) is not None
+    # ``items+=("$2")``: the flag may be given again.
+    many = takes_value and re.search(r"\w\+=\(\s*\"?\$(?:\{2|2)", body) is not None
+    name = long.lstrip("-").replace("-", "_")
+    ordered = (long, *(flag for flag in flags if flag != long))
+    takes: Takes = "value" if takes_value else "nothing"
+    return Argument(name, ordered, takes, description=_told(text, long), repeat=many)
+
+
+def _told(text: str, flag: str) -> str:
+    """What the script's own help says of *flag*, after at least two spaces."""
+    pattern = re.compile(rf"[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n)]*?[ \t]{{2,}}(\S[^\n]*)$")
+    start = text.find(flag)
+    while start >= 0:
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if match := pattern.match(text[text.rfind("\n", 0, start) + 1 : end]):
+            return flattened(match[1].strip("\"' "))
+        start = text.find(flag, end)
+    return ""
+
+
+def _unquoted(word: str) -> str:
+    return word.strip().strip("\"'")

@@ -1,0 +1,90 @@
+"""The text of a shell script as far as its words are concerned: without comments, other programs' code, functions."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["loops_of", "main_code", "refuses"]
+
+_TOKEN = re.compile(
+    r"""(?P<single>'[^']*')|(?P<double>"(?:\\.|[^"\\])*")|(?P<escaped>\\.)|(?P<comment>(?:^|(?<=[\s;]))\#[^\n]*)"""
+    r"""|<<-?[ ]*(?P<quote>['"\\]?)(?P<end>\w+)['"]?(?P<rest>[^\n]*)\n(?P<body>(?:.*\n)*?)\t*(?P=end)[ \t]*$""",
+    re.MULTILINE,
+)
+_FUNCTION = re.compile(r"^([ \t]*)(?:function[ \t]+([\w-]+)[ \t]*(?:\(\))?|([\w-]+)[ \t]*\(\))[ \t]*\{(.*)$")
+_CALL = re.compile(r"^[ \t]*([\w-]+) \"\$@\"[ \t]*$", re.MULTILINE)
+_REFERENCE = re.compile(r"\$(?:\{[1-9@*][^}\n]*\}|[1-9@*])")
+_REFUSES = re.compile(
+    r"\b(?:exit\s+\"?[1-9$]|exit\b(?!\s+0)|return\s+[1-9]|usage|die|fail|error|abort|print_help|show_help)"
+)
+
+
+def main_code(text: str) -> str:
+    """Return what *text* does with its own words: functions are left out but one that is handed all words, which is
+    put where it is called.
+
+    >>> main_code("main() {\\n  echo $1\\n}\\nmain \\"$@\\"\\n").split()
+    ['echo', '$1']
+    """
+    code, functions = _without_functions(_TOKEN.sub(_plain, text))
+    # ``main "$@"`` may call another function with all words.
+    for _ in range(3):
+        call = next((each for each in _CALL.finditer(code) if each[1] in functions), None)
+        if call is None:
+            break
+        code = code[: call.start()] + functions.pop(call[1]) + code[call.end() :]
+    return code
+
+
+def loops_of(code: str) -> list[tuple[int, int]]:
+    """Return where the loops of *code* are, the inner ones with their outer one."""
+    found: list[tuple[int, int]] = []
+    depth = start = place = 0
+    for line in code.splitlines(keepends=True):
+        opens = re.match(r"\s*(?:while|for|until|select)\b", line) is not None
+        closes = re.search(r"(?:^|;)\s*done\b", line) is not None
+        if opens and depth == 0:
+            start = place
+        depth += opens - closes
+        place += len(line)
+        if closes and depth <= 0:
+            depth = 0
+            found.append((start, place))
+    return found
+
+
+def refuses(code: str) -> bool:
+    """Whether *code* ends the script as one that was called wrongly."""
+    return _REFUSES.search(code) is not None
+
+
+def _plain(match: re.Match[str]) -> str:
+    # Text in single quotes is not expanded (POSIX, 2.2.2); one with ``$`` is another program's code, such as awk's.
+    if match["single"] is not None:
+        return match[0] if "$" not in match[0] else "''"
+    if match["comment"] is not None:
+        return ""
+    # A here-document: its words are text, but they may use the script's own (POSIX, 2.7.4).
+    if match["end"] is not None:
+        used = "" if match["quote"] else " ".join(_REFERENCE.findall(match["body"]))
+        return f"{match['rest']}\n: {used}" if used else match["rest"]
+    return match[0]
+
+
+def _without_functions(code: str) -> tuple[str, dict[str, str]]:
+    kept: list[str] = []
+    functions: dict[str, str] = {}
+    lines = iter(code.splitlines(keepends=True))
+    for line in lines:
+        match = _FUNCTION.match(line)
+        if match is None:
+            kept.append(line)
+            continue
+        body: list[str] = []
+        if not match[4].rstrip().endswith("}"):
+            for inner in lines:
+                if inner.rstrip() == match[1] + "}":
+                    break
+                body.append(inner)
+        functions[match[2] or match[3]] = "".join(body) or match[4].rstrip().removesuffix("}")
+    return "".join(kept), functions

@@ -1,0 +1,102 @@
+"""Python scripts that take one JSON object on stdin: what they ask of it says which parameters there are."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from skillruntime.derive.command import Command
+from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.text_fields import first_paragraph
+
+__all__ = ["read_stdin"]
+
+_KINDS = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
+
+
+def read_stdin(tree: ast.Module) -> Reading | None:
+    """Return what the script asks of the JSON object on its stdin; None where it reads none."""
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    names: list[tuple[ast.AST, str]] = []
+    found = False
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _reads_stdin(value):
+                names.append((tree, name))
+                found = True
+            case ast.Call(func=ast.Name(id=called), args=[argument]) if called in functions:
+                is_passed = isinstance(argument, ast.Name) and argument.id in [name for _, name in names]
+                parameters = functions[called].args.args
+                if parameters and (_reads_stdin(argument) or is_passed):
+                    names.append((functions[called], parameters[0].arg))
+                    found = True
+    if not found:
+        return None
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for where, name in names:
+        _collect(where, name, properties, required)
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    needed = [name for name in properties if name in required]
+    if needed:
+        schema["required"] = needed
+    command = Command("words", first_paragraph(ast.get_docstring(tree)))
+    command.notes.append("read from how the script uses its JSON input; it may take more than it shows")
+    return Reading(command, "stdin-json", "low", schema)
+
+
+def _reads_stdin(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="json"), attr="load"), args=[inner]):
+            return ast.unparse(inner) in ("sys.stdin", "sys.stdin.buffer")
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="json"), attr="loads"), args=[inner, *_]):
+            return "sys.stdin" in ast.unparse(inner)
+        # ``json.load(sys.stdin) or {}``.
+        case ast.BoolOp(values=[first, *_]):
+            return _reads_stdin(first)
+    return False
+
+
+def _collect(where: ast.AST, name: str, properties: dict[str, Any], required: list[str]) -> None:
+    tested = {
+        node.left.value
+        for node in ast.walk(where)
+        if isinstance(node, ast.Compare)
+        and isinstance(node.left, ast.Constant)
+        and isinstance(node.ops[0], ast.In | ast.NotIn)
+        and isinstance(node.comparators[0], ast.Name)
+        and node.comparators[0].id == name
+    }
+    for node in ast.walk(where):
+        match node:
+            case ast.Subscript() if isinstance(node.ctx, ast.Load) and (key := _key_of(node, name)):
+                properties.setdefault(key, {})
+                # ``data["key"]`` without a test fails where the key is missing.
+                if key not in tested:
+                    required.append(key)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get"), args=[first, *rest]) if (
+                owner == name
+            ):
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    _take_default(properties.setdefault(first.value, {}), rest)
+            case ast.Call(func=ast.Name(id=("int" | "float") as converter), args=[inner]) if key := _key_of(
+                inner, name
+            ):
+                properties.setdefault(key, {})["type"] = "integer" if converter == "int" else "number"
+
+
+def _key_of(node: ast.AST, name: str) -> str:
+    """The key of ``name["key"]``."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str(key))) if owner == name:
+            return key
+    return ""
+
+
+def _take_default(schema: dict[str, Any], rest: list[ast.expr]) -> None:
+    """Take the default of ``.get("key", default)``, and what it says of the type."""
+    value = rest[0].value if rest and isinstance(rest[0], ast.Constant) else None
+    kind = next((kind for known, kind in _KINDS if isinstance(value, known)), None)
+    if kind is not None:
+        schema["default"] = value
+        schema.setdefault("type", kind)

@@ -1,0 +1,192 @@
+"""Everything that can be called by name: the skills of a catalog, and the functions that a host registered.
+
+Every adapter takes its tools from here, so a function is offered wherever a script is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from skillruntime._version import __version__
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.skill import Skill
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.versions import check_skill_compatibility
+from skillruntime.errors import (
+    IncompatibleRuntimeError,
+    InvalidSkillError,
+    SkillNotFoundError,
+    SkillRuntimeError,
+    ToolNotAvailableError,
+)
+from skillruntime.runtime.activation import ActiveSkill
+from skillruntime.runtime.call import Target
+from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
+
+__all__ = ["Callables"]
+
+_MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
+
+
+class Callables:
+    """Finds the contract and the runner of a name; both are kept until the catalog or a function changes."""
+
+    def __init__(
+        self, catalog: SkillCatalog, factories: Sequence[RunnerFactory], run_script: Callable[[Skill, Contract], Runner]
+    ) -> None:
+        self._factories = tuple(factories)
+        self._run_script = run_script
+        self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
+        self._found: dict[str, tuple[Skill | None, Contract]] = {}
+        self._targets: dict[str, Target] = {}
+        self.catalog = catalog
+
+    @property
+    def catalog(self) -> SkillCatalog:
+        """The catalog of the moment."""
+        return self._catalog
+
+    @catalog.setter
+    def catalog(self, catalog: Any) -> None:
+        if not isinstance(catalog, SkillCatalog):
+            raise TypeError(f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}")
+        self._catalog = catalog
+        self._found.clear()
+        self._targets.clear()
+
+    def register(self, name: str, runner: FunctionRunner, contract: Contract | None) -> None:
+        """Let *runner* run *name*, under *contract* or, without one, under that of the catalog's skill."""
+        self._functions[name] = (runner, contract)
+        self._found.pop(name, None)
+        self._targets.clear()  # a name with a range ("digest@^1") may resolve to this function
+
+    def contract(self, name: str) -> Contract:
+        """Return the contract of the callable *name*.
+
+        Raises:
+            SkillNotFoundError: there is no such skill, or nothing in it can be called.
+            InvalidSkillError: its contract is faulty.
+        """
+        return self._find(name)[1]
+
+    def declared(self, name: str) -> Contract | None:
+        """Return the contract that the catalog's skill *name* declares; None if it has none or a faulty one."""
+        try:
+            return self.catalog.contract(name)[1]
+        except SkillRuntimeError:
+            return None
+
+    def is_unknown(self, name: str) -> bool:
+        """Whether the catalog has no callable *name*; one whose contract is faulty is known."""
+        try:
+            self.catalog.contract(name)
+        except SkillNotFoundError:
+            return True
+        except SkillRuntimeError:
+            return False
+        return False
+
+    def open_skill(self, name: str) -> ActiveSkill:
+        """Return the skill *name* with what can be called of it: its scripts, and the functions of its name.
+
+        Raises:
+            SkillNotFoundError: neither the catalog nor the host has such a skill.
+            InvalidSkillError: its SKILL.md cannot be read.
+        """
+        if (functions := self._functions_of(name)) and name not in self.catalog:
+            return ActiveSkill.of_functions(name, functions)
+        skill = self.catalog.activate(name)
+        return ActiveSkill(skill.name, skill.body, {**skill.contracts, **self._functions_of(skill.name)}, skill)
+
+    def without_catalog(self) -> list[str]:
+        """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
+        names = (key.partition("/")[0] for key, (_, contract) in self._functions.items() if contract is not None)
+        return [name for name in dict.fromkeys(names) if name not in self.catalog]
+
+    def search_functions(self, query: str) -> list[str]:
+        """Return the skills that are functions alone and share a word with *query*, the best match first."""
+        words = set(query.lower().split())
+        scores = {}
+        for name in self.without_catalog():
+            texts = [f"{key} {contract.description}" for key, contract in self._functions_of(name).items()]
+            scores[name] = sum(word in text.lower() for word in words for text in texts)
+        return sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
+
+    def names(self) -> list[str]:
+        """Return what can be called, functions first; a skill whose contract is faulty is left out."""
+        names = [name for name, (_, contract) in self._functions.items() if contract is not None]
+        for skill_name in self.catalog:
+            with suppress(SkillRuntimeError):  # one broken skill must not hide the others
+                names += self.catalog.activate(skill_name).contracts
+        return list(dict.fromkeys(names))
+
+    def known_target(self, name: Any) -> Target | None:
+        """Return what *name* resolves to, if a call has asked for it before."""
+        return self._targets.get(name) if isinstance(name, str) else None
+
+    def target(self, name: str) -> Target:
+        """Return what *name* resolves to: its contract and what runs it.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        if (known := self.known_target(name)) is not None:
+            return known
+        skill, contract = self._find(name)
+        _require_this_runtime(contract, name)
+        # `digest@^1` resolves to a skill of the catalog; a function that is registered for that skill runs it.
+        own = contract.name if skill is not None and name not in self._functions and "@" in name else name
+        function, _ = self._functions.get(own, (None, None))
+        found = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
+        return found
+
+    def _functions_of(self, name: str) -> dict[str, Contract]:
+        return {
+            key: contract
+            for key, (_, contract) in self._functions.items()
+            if contract is not None and key.partition("/")[0] == name
+        }
+
+    def _find(self, name: Any) -> tuple[Skill | None, Contract]:
+        if not isinstance(name, str):
+            raise SkillNotFoundError(f"A skill's name must be a string, not {type(name).__name__}")
+        found = self._found.get(name)
+        if found is None:
+            _, own_contract = self._functions.get(name, (None, None))
+            # A function with its own contract replaces the catalog's skill of the same name.
+            found = (None, own_contract) if own_contract is not None else self.catalog.contract(name)
+            if len(self._found) >= _MOST_KEPT:
+                self._found.clear()
+                self._targets.clear()
+            self._found[name] = found
+        return found
+
+    def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
+        if skill is not None:
+            for factory in self._factories:
+                if (runner := factory(skill, contract)) is not None:
+                    return runner
+            if contract.run.get("script"):
+                return self._run_script(skill, contract)
+        raise ToolNotAvailableError(
+            f"{contract.name!r} cannot run here: its contract names no script and the host registered no function",
+            suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",
+        )
+
+
+def _require_this_runtime(contract: Contract, name: str) -> None:
+    required: Mapping[str, Any] | str | None = contract.requires.get("runtime")
+    if required is None:
+        return
+    try:
+        fits, _ = check_skill_compatibility(str(required), __version__)
+    except ValueError as error:
+        raise InvalidSkillError(f"The contract's requires.runtime {required!r} is not a version range") from error
+    if not fits:
+        raise IncompatibleRuntimeError(
+            f"The skill {name!r} needs skillruntime {required}, and this is {__version__}",
+            details={"required": str(required), "current": __version__},
+            suggested_action="Tell the user to install a matching version of skillruntime, or of the skill",
+        )
