@@ -30,7 +30,6 @@ from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.runtime.session import SkillSession
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
 
 __all__ = ["PublishedSkill", "SkillWork", "describe"]
@@ -262,7 +261,8 @@ class SkillWork:
         if served.descriptor.capability_type is CapabilityType.KNOWLEDGE and served.skill is not None:
             return _read_knowledge(served.skill, ticket.arguments)
         # A workspace of its own for each execution: no caller sees another's files.
-        with _UncountedSession(self._runtime) as session:
+        # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
+        with self._runtime.session(counts_tokens=False) as session:
             response = await session.call(
                 ticket.name,
                 dict(ticket.arguments),
@@ -272,13 +272,6 @@ class SkillWork:
                 config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
             )
         return to_outcome(response, self._output_bytes)
-
-
-class _UncountedSession(SkillSession):
-    """A session of a server: no model reads its answers here, and counting a megabyte takes more than a second."""
-
-    def settle(self, name: str, arguments: Any, response: SkillResponse) -> SkillResponse:
-        return response
 
 
 def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcome:
