@@ -88,14 +88,16 @@ async def perform(live: Live, work: Work) -> Outcome | None:
     """Run a live ticket to its end, inside its deadline; None where it was given up."""
     outcome: Outcome | None = None
     with live.scope:
-        live.start()
-        with anyio.move_on_after(live.ticket.timeout):
-            try:
-                outcome = await work(live.ticket, live.report)
-            except Exception:
-                _log.exception("running %s failed with an unexpected exception", live.ticket.execution_id)
-                outcome = broken()
-        outcome = outcome or timed_out(live.ticket)
+        # A cancelled scope stops a task only where it next waits: what was given up before must not begin at all.
+        if not live.scope.cancel_called:
+            live.start()
+            with anyio.move_on_after(live.ticket.timeout):
+                try:
+                    outcome = await work(live.ticket, live.report)
+                except Exception:
+                    _log.exception("running %s failed with an unexpected exception", live.ticket.execution_id)
+                    outcome = broken()
+            outcome = outcome or timed_out(live.ticket)
     if outcome is not None:
         return outcome
     return CANCELLED if live.is_cancelled and not live.is_given_up else None

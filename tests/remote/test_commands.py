@@ -127,6 +127,15 @@ def test_describe_prints_what_a_server_would_publish(running: Running) -> None:
     assert json.loads(unknown.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
 
 
+def test_a_second_server_on_one_data_directory_exits_with_3(running: Running) -> None:
+    """Two would run live work twice; the message names the two ways out."""
+    arguments = ["-s", str(running.skills), "--trust", "--data", str(running.data), "--port", "0"]
+    second = command("serve", *arguments, "echo", "chore", "secret")
+
+    assert second.returncode == 3
+    assert "--wait" in second.stderr and "--database" in second.stderr
+
+
 def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
     """By URL or by file; with a malformed argument repaired; and resumed by the execution's id."""
     url = f"{running.url}/skills/echo"

@@ -1,4 +1,4 @@
-"""Several servers on one PostgreSQL: what one accepts, another sees, cancels, completes, and continues after a crash."""
+"""Several servers on one PostgreSQL: what one accepts, another sees, cancels, completes, and takes up later."""
 
 from __future__ import annotations
 
