@@ -91,7 +91,6 @@ class StoredExecutions:
         self._look = anyio.Event()
         self._is_draining = False
         self._must_reconcile = False
-        self._claims_in_flight = 0
         self._clock_offset = 0.0
         self._tasks: TaskGroup | None = None
         self._heartbeat: Heartbeat | None = None
@@ -405,19 +404,6 @@ class StoredExecutions:
             await self._reconcile()
         if self._is_draining:
             return None
-        number = self._free
-        may_find_some = self._has_waiting or self._database.is_shared or self._terms.has_limits
-        if number > 0 and may_find_some:
-            self._free -= number
-            begun_at = time.monotonic()
-
-            def begin(result: Any) -> None:
-                rows = result if isinstance(result, list) else []
-                self._free += number - len(rows)
-                for row in rows:
-                    self._start(row, begun_at)
-
-            await self._batches.write(lambda execute: self._table.claim(execute, number), on_done=begin)
 
         def note(result: Any) -> None:
             # In the order of the commits, as what was inserted a moment later notes itself too.
@@ -427,9 +413,27 @@ class StoredExecutions:
         expired, due, _ = await self._batches.write(self._table.expire, on_done=note)
         for execution_id in expired:
             self._signal(execution_id)
-        if self._has_waiting and self._free > 0 and not self._terms.has_limits and not self._database.is_shared:
-            self._look.set()
+        if self._has_waiting and self._free > 0:
+            await self._claim()
         return None if due is None else due + 0.001
+
+    async def _claim(self) -> None:
+        """Begin what waits, in every free place."""
+        number = self._free
+        self._free -= number
+        begun_at = time.monotonic()
+
+        def begin(result: Any) -> None:
+            rows = result if isinstance(result, list) else []
+            self._free += number - len(rows)
+            if len(rows) == number:
+                self._look.set()  # there may be more, and an end may have made a place meanwhile
+            elif isinstance(result, list) and not self._terms.has_limits:
+                self._has_waiting = False
+            for row in rows:
+                self._start(row, begun_at)
+
+        await self._batches.write(lambda execute: self._table.claim(execute, number), on_done=begin)
 
     async def _reconcile(self) -> None:
         """Start what a commit of unknown outcome began on this server: it was never started, for it is not here."""

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -97,8 +97,11 @@ async def test_one_key_sent_to_two_servers_at_once_is_one_execution(url: str) ->
 async def test_what_one_server_runs_another_sees_and_cancels(url: str) -> None:
     """Long polls see its progress and its end; a cancellation reaches the server that runs it."""
     ran: list[str] = []
-    async with server(recording(ran, anyio.sleep_forever), url) as one, server(recording([]), url) as two:
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(server(recording(ran, anyio.sleep_forever), url))
         await one.submit(ticket("a"))
+        await until(lambda: ran == ["exec-a"])
+        two = await stack.enter_async_context(server(recording([]), url))
         seen = []
         with anyio.fail_after(60):
             async for execution in two.watch("exec-a"):
@@ -139,11 +142,12 @@ async def test_a_full_server_leaves_its_queue_to_a_free_one(url: str) -> None:
 async def test_a_dead_server_is_reclaimed(url: str) -> None:
     """What may run twice runs again elsewhere; the rest ends interrupted, which is true."""
     ran, again = list[str](), list[str]()
-    async with server(recording(again), url, capacity=4) as two:
+    async with AsyncExitStack() as stack:
         async with server(recording(ran, anyio.sleep_forever), url, capacity=4) as one:
             await one.submit(ticket("once"))
             await one.submit(ticket("twice", repeatable=True))
             await until(lambda: len(ran) == 2)
+        two = await stack.enter_async_context(server(recording(again), url, capacity=4))
         once, twice = await ended(two, "once"), await ended(two, "twice")
 
     assert once.error is not None and once.error.code == "EXECUTION_INTERRUPTED"
@@ -154,10 +158,12 @@ async def test_a_dead_server_is_reclaimed(url: str) -> None:
 async def test_a_frozen_server_that_thaws_alters_nothing(url: str) -> None:
     """Its lease ran out and its work was taken up: the end that it then writes is refused by the fence."""
     thaw, ran, again = anyio.Event(), list[str](), list[str]()
-    async with server(recording(again), url) as two, server(recording(ran, thaw.wait), url) as one:
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(server(recording(ran, thaw.wait), url))
         for each in (ticket("once"), ticket("twice", repeatable=True)):
             await one.submit(each)
         await until(lambda: len(ran) == 2)
+        two = await stack.enter_async_context(server(recording(again), url))
         assert one._heartbeat is not None
         await anyio.to_thread.run_sync(lambda: one._heartbeat.stop(gives_up_lease=False))  # type: ignore[union-attr]
         before = [await ended(two, "once"), await ended(two, "twice")]
@@ -173,9 +179,11 @@ async def test_a_frozen_server_that_thaws_alters_nothing(url: str) -> None:
 async def test_a_beginning_that_became_old_is_checked_before_the_skill_starts(url: str) -> None:
     """A process that was stopped between the commit and the start does not run what another has taken up."""
     ran, here = list[str](), list[str]()
-    async with server(recording(here), url) as one, server(recording(ran, anyio.sleep_forever), url) as two:
+    async with AsyncExitStack() as stack:
+        two = await stack.enter_async_context(server(recording(ran, anyio.sleep_forever), url))
         await two.submit(ticket("a"))
         await until(lambda: ran == ["exec-a"])
+        one = await stack.enter_async_context(server(recording(here), url))
         row = await one._read("exec-a")
         assert row is not None
         one._free -= 1
