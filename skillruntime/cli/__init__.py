@@ -12,6 +12,8 @@ import click
 
 __all__ = ["main"]
 
+# In the order of a first visit: look, check, call, write, share. The texts stand here, not in the commands, so that
+# --help imports none of them.
 _COMMANDS = {
     "list": "List the skills that are found.",
     "search": "Find skills by words.",
@@ -20,6 +22,7 @@ _COMMANDS = {
     "validate": "Check skills and their contracts, and report every problem.",
     "tokens": "Show how many tokens skills cost, and where.",
     "call": "Call a skill and print its result.",
+    "new": "Write a new skill that passes validate and its own test.",
     "init": "Write the contract files of a skill, read from its scripts and its frontmatter.",
     "diff": "Compare two versions of a contract, and say which version number the changes require.",
     "lock": "Write the digests of the installed skills to a lockfile, or check them against it.",
@@ -89,4 +92,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             err=True,
         )
         sys.exit(1)
+    # click returns where a command does not exit by itself, such as --help of a group.
     sys.exit(0)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_APPROVAL = "Add --yes to approve this call, or --trust to trust the directories"
+
 
 @click.command("call")
 @click.argument("name")
@@ -91,6 +93,7 @@ def command(
     # Without a terminal the question would read the answer from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
     sent = read_arguments(arguments)
+    # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None
     runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
@@ -98,16 +101,16 @@ def command(
         _attach_remote(runtime, name, yes=yes)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
-    response = _for_people(runtime.call_blocking(name, sent, version=version, timeout=timeout), catalog, name)
+    response = runtime.call_blocking(name, sent, version=version, timeout=timeout)
+    response = _for_people(response, catalog, name, can_ask=can_ask)
 
     def draw(out: Console) -> None:
         if response.ok and response.data is not None:
             out.print_json(json.dumps(response.data, ensure_ascii=False, default=str))
 
+    # Repairs and errors on stderr, so that "call ... > result.json" is the result.
     if not as_json:
         draw_response(console(stderr=True), response)
-        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors):
-            click.echo("  On the command line: --yes approves this call, --trust trusts the directories.", err=True)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))
 
@@ -131,16 +134,19 @@ def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
         if not (sys.stdin.isatty() and click.confirm(question, default=False, err=True)):
             raise AccessDeniedError(
                 f"The skill {metadata.name!r} is untrusted and runs at a remote server",
-                suggested_action="--yes approves this call, --trust trusts the directories",
+                suggested_action=_APPROVAL,
             )
     # An untrusted descriptor must not name an address inside the user's network.
     attach_remote_skills(runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None)
 
 
-def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str) -> SkillResponse:
-    """Return *response* with the next command in place of a suggestion for a model, where no skill has the name."""
-    errors = response.errors or []
-    if [error.code for error in errors] != [ErrorCode.SKILL_NOT_FOUND]:
+def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, can_ask: bool) -> SkillResponse:
+    """Return *response* with what to type next, where its suggestion speaks to a model or to a host program."""
+    errors = response.errors
+    codes = [error.code for error in errors]
+    if codes == [ErrorCode.ACCESS_DENIED] and not can_ask:
+        return replace(response, errors=[replace(errors[0], suggested_action=_APPROVAL)])
+    if codes != [ErrorCode.SKILL_NOT_FOUND]:
         return response
     found = SkillNotFoundError(errors[0].message, details=errors[0].details)
     named = with_next_command(found, catalog, name, "call")

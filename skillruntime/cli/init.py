@@ -49,10 +49,12 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
             ),
             as_json=as_json,
         )
+    # All or nothing: half of a skill's contracts replaced would be worse than none.
     there = [path for path in documents if (found.directory / path).exists()]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
         fail(InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint), as_json=as_json)
+    # A derived contract is a first version: the linter says what its author should add.
     advice = [each for path, document in documents.items() for each in lint_contract(document, path=path)]
     if not dry_run:
         _write(found.directory, documents, as_json=as_json)
@@ -71,8 +73,10 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 def _find(skill: str, directories: tuple[str, ...], *, as_json: bool) -> Skill:
     from skillruntime.catalog import discover
 
+    # A path is tried first: "init ." is what an author types inside the skill.
     path = Path(skill).expanduser()
     if (path / "SKILL.md").is_file():
+        # From the parent, for the name of a skill is that of its directory; then the one that was meant is picked.
         catalog = discover(path.resolve().parent)
         for metadata in catalog.values():
             if metadata.directory.resolve() == path.resolve():

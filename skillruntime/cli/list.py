@@ -90,6 +90,7 @@ def command(
     version, tokens, trust, description.
     """
     catalog = open_catalog(directories, trust=trust)
+    # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
     chosen = catalog.select(tags=tags) if tags else catalog
     skills = [
@@ -136,10 +137,12 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Coll
     try:
         return Listed(skill, tokens, catalog.unmet(skill.name))
     except SkillRuntimeError as error:
+        # Listed all the same: a broken skill that vanished from the list could not be found and repaired.
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
 
 
 def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
+    # Sorted twice: Python's sort is stable, so equal tokens or versions stay in the order of names.
     ordered = sorted(lines, key=lambda line: line.skill.name)
     if sort == "tokens":
         ordered.sort(key=lambda line: -line.tokens)
@@ -162,6 +165,7 @@ def _fields(line: Listed) -> tuple[str, ...]:
     """Return the fields of one line: name, version, tokens, trust, description."""
     skill = line.skill
     described = " ".join(skill.description.split())
+    # In words, in the last field: a further field would break scripts that cut five.
     if not skill.model_invocable:
         described = f"for people only: {described}"
     if line.unavailable:

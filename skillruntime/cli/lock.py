@@ -28,6 +28,7 @@ __all__ = ["command"]
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Write the version and the digest of every skill to skills.lock.json, or check the skills against it."""
+    # Older versions too: a session may have chosen one of them by range.
     catalog = open_catalog(directories, trust=trust).every_version()
     if not check:
         try:
@@ -38,7 +39,8 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
                 InvalidSkillError(f"{error.filename or file} cannot be read or written: {error.strerror}"),
                 as_json=as_json,
             )
-        text = f"[green]Locked {len(catalog)} skills in {file}[/]"
+        number = len(catalog)
+        text = f"[green]Locked {number:,} skill{'s' * (number != 1)} in {file}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
@@ -59,7 +61,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
         if not findings:
-            console.print(f"[green]{len(catalog)} skills match {file}[/]")
+            console.print(f"[green]No skill differs from {file}[/]")
 
     found = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
     print_result(found, draw, as_json=as_json)
@@ -68,6 +70,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
 
 def _write(file: Path, text: str) -> None:
     """Write the file at once, or leave it as it was."""
+    # A rename in one directory is atomic (POSIX rename); the process id keeps two runs apart.
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         scratch.write_text(text, encoding="utf-8")

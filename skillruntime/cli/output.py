@@ -49,6 +49,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def print_result(document: Any, draw: Callable[[Console], None], *, as_json: bool) -> None:
     """Print *document* as JSON, or let *draw* show it to a person."""
+    # Never both: a program that asked for JSON gets one document and nothing else.
     if as_json:
         click.echo(to_json(document))
     else:

@@ -7,7 +7,10 @@ import click
 from skillruntime.cli.output import echo, json_option, print_result
 from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 
-__all__ = ["command"]
+__all__ = ["STYLES", "command"]
+
+STYLES = ("compact", "xml", "markdown", "json", "reference")
+"""The forms of the catalog text, as `SkillCatalog.render` knows them."""
 
 # adapters.langchain.DEFAULT_CATALOG_TOKENS, which a test compares: importing the adapter takes half a second.
 _AGENTS_BUDGET = 4_000
@@ -18,7 +21,7 @@ _AGENTS_BUDGET = 4_000
     "--style",
     default="compact",
     show_default=True,
-    type=click.Choice(["compact", "xml", "markdown", "json", "reference"]),
+    type=click.Choice(STYLES),
     help="The form of the text.",
 )
 @click.option(

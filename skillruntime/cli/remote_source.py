@@ -80,6 +80,7 @@ def _fetched(url: str, api_key_env: str | None) -> SkillDescriptor:
 
 
 def _unreachable(url: str, error: SkillRuntimeError) -> ToolNotAvailableError:
+    # The transport knows the reason; only this place knows what was typed.
     reason = str(error).rstrip(".")
     return ToolNotAvailableError(
         f"{address_of(url)}: {reason}",

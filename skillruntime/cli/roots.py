@@ -65,6 +65,7 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     from skillruntime.catalog import Root, discover
 
     for directory in directories:
+        # A mistyped directory must not look like an empty one. The usual places may be missing.
         if not Path(directory).expanduser().is_dir():
             raise click.UsageError(f"There is no directory {directory!r}. --skills takes a directory of skills.")
     places = [Path(place).expanduser() for place in directories or PLACES]

@@ -10,10 +10,16 @@ __all__ = ["command"]
 
 
 @click.command("schema")
-@click.argument("document", type=click.Choice(["descriptor"]))
-@click.option("--json", "as_json", is_flag=True, help="Changes nothing: the schema is JSON. For uniformity.")
+@click.argument("document", type=click.Choice(["contract", "descriptor"]))
+@click.option("--json", "as_json", is_flag=True, help="Changes nothing: the schema is JSON already.")
 def command(document: str, as_json: bool) -> None:
-    """Print the JSON Schema of DOCUMENT: the descriptor of a remote skill."""
-    from skillruntime.remote import DESCRIPTOR_SCHEMA
+    """Print the JSON Schema of DOCUMENT: contract.json, or the descriptor of a remote skill.
 
-    click.echo(to_json(DESCRIPTOR_SCHEMA))
+    Editors complete a contract's fields with it: save it as contract.schema.json and name it in "$schema".
+    """
+    if document == "contract":
+        from skillruntime.contract import CONTRACT_SCHEMA as schema  # noqa: N811 - one name for either
+    else:
+        from skillruntime.remote import DESCRIPTOR_SCHEMA as schema  # noqa: N811
+
+    click.echo(to_json(schema))

@@ -53,6 +53,7 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
         echo(skill.body)
         return
 
+    # skill/tool shows that tool alone: its parameters are what a caller came for.
     def draw(out: Console) -> None:
         _draw_head(out, skill, unavailable)
         for callable_name, contract in contracts.items():
@@ -94,6 +95,7 @@ def _show_remote(source: str, *, as_json: bool) -> None:
 
 def _contracts(skill: Skill) -> dict[str, Contract]:
     """Return the contracts of *skill*; of a remote skill without its own, the one that its descriptor states."""
+    # With both, the contract describes the skill and the descriptor only where it runs.
     contracts = dict(skill.contracts)
     file = skill.directory / "descriptor.json"
     if contracts or not file.is_file():
@@ -167,6 +169,7 @@ def _draw_origin(out: Console, derived: Any) -> None:
 
 
 def _draw_files(out: Console, skill: Skill) -> None:
+    # Names and sizes only: reading every file would make show as slow as loading the skill's data.
     resources = skill.resources()
     if resources:
         out.print("\n[dim]files[/]")
@@ -207,12 +210,14 @@ def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _type(schema: Mapping[str, Any], document: Any) -> str:
+    # The values say more than the type that they have in common.
     if "enum" in schema:
         return " | ".join(short(value, 24) for value in schema["enum"])
     stated = schema.get("type", "any")
     text = " or ".join(stated) if isinstance(stated, list) else str(stated)
     if stated == "array" and isinstance(schema.get("items"), Mapping):
         text = f"list of {_type(_resolved(schema['items'], document), document)}"
+    # As Rust and Ruby write ranges: "1..10", "1..", "..10".
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None or high is not None:
         text += f" {'' if low is None else low}..{'' if high is None else high}"

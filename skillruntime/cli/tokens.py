@@ -14,6 +14,7 @@ from skillruntime.catalog import discover
 from skillruntime.cli import output
 from skillruntime.cli.output import EXIT_FAILED, echo, fail, json_option, print_result, print_rows
 from skillruntime.cli.progress import with_progress
+from skillruntime.cli.prompt import STYLES
 from skillruntime.cli.terminal_text import shown
 from skillruntime.errors import ToolExecutionError
 from skillruntime.tokens import Advice, SkillCost, TokenReport, measure, to_html
@@ -27,7 +28,7 @@ _SORTS = ("body", "metadata", "resource", "schema", "name")
 @click.command("tokens")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
-@click.option("--style", default="compact", show_default=True, help="The catalog's style.")
+@click.option("--style", default="compact", show_default=True, type=click.Choice(STYLES), help="The catalog's form.")
 @click.option(
     "--activations",
     default=(1, 3, 10),
@@ -74,6 +75,7 @@ def command(
         with_advice=advise,
         progress=lambda names: with_progress(names, "counting tokens"),
     )
+    # Limits are checked on what was counted, whatever is drawn: --all and --sort do not change the exit code.
     exceeded = _exceeded(report, max_catalog_tokens, max_body_tokens)
     document = {**report.to_dict(), "exceeded": exceeded}
     document["totals"]["session"] = {str(number): report.session(number) for number in activations}
@@ -93,6 +95,7 @@ def command(
             _show_advice(report, people, everything)
 
     print_result(document, draw, as_json=as_json)
+    # After the report, on stderr: a build's log ends with the reason why it failed.
     for message in exceeded:
         echo(f"error: {message}", err=True)
     if exceeded:
@@ -115,6 +118,7 @@ def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None
 def _write_page(
     file: Path, report: TokenReport, activations: Sequence[int], paths: Sequence[Path], *, as_json: bool
 ) -> None:
+    # The paths as they were typed: an absolute path would tell a reader of the page about the author's machine.
     title = f"Tokens of the skills in {', '.join(str(path) for path in paths)}"
     try:
         file.write_text(to_html(report, activations=activations, title=title), encoding="utf-8")
@@ -132,6 +136,7 @@ def _in_order(report: TokenReport, sort: str) -> list[SkillCost]:
 
 def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCost]) -> None:
     total = len(report.skills)
+    # No borders: the columns can be copied and pasted.
     table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold", footer_style="bold")
     table.add_column("skill", footer=f"{total:,} skills", no_wrap=True, overflow="ellipsis", min_width=18)
     for title, tier in (("entry", "metadata"), ("body", "body")):
@@ -157,10 +162,12 @@ def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCos
 def _show_sums(report: TokenReport, console: Console, activations: Iterable[int]) -> None:
     number_of_skills = len(report.skills)
     console.print(f"{number_of_skills:,} skill{'s' * (number_of_skills != 1)}")
+    # What the catalog's form costs: names and descriptions would be sent in any form.
     above = (report.catalog - report.total("metadata")) / max(number_of_skills, 1)
     console.print(
         f"catalog ({report.style}): [bold]{report.catalog:,}[/] tokens, {above:+.1f} a skill above name and description"
     )
+    # A catalog of four has no session of ten: 10 becomes 4, once.
     for number in sorted({min(number, number_of_skills) for number in activations}):
         cost = report.session(number)
         share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
@@ -175,7 +182,7 @@ def _show_sums(report: TokenReport, console: Console, activations: Iterable[int]
 def _largest(skill: SkillCost) -> str:
     if not skill.sections or not skill.body:
         return ""
-    section = skill.sections[0]
+    section = skill.sections[0]  # measure() sorts them, the largest first
     return f"{section.tokens / skill.body:4.0%} {section.title}"
 
 

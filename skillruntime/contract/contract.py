@@ -19,6 +19,7 @@ from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
+from skillruntime.contract.document_schema import EDITOR_SCHEMA
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_plain_json
@@ -208,6 +209,9 @@ class Contract:
         label = f"{self.name or 'contract'}: {where}"
         if isinstance(schema, dict):
             around = {key: self._document[key] for key in ("$schema", "definitions", "$defs") if key in self._document}
+            # "$schema": "contract.schema.json" is for editors: it describes the document, not the dialect of its parts.
+            if str(around.get("$schema", "")).endswith(EDITOR_SCHEMA):
+                del around["$schema"]
             schema = {**{key: value for key, value in around.items() if key not in schema}, **schema}
             for key in ("definitions", "$defs"):
                 if key in around and isinstance(schema[key], dict):

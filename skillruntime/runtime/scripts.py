@@ -34,6 +34,7 @@ from skillruntime.errors import (
     ToolExecutionError,
     ToolNotAvailableError,
 )
+from skillruntime.runtime.besides_result import text_besides_result
 from skillruntime.runtime.installed_packages import install_command, missing_packages
 from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
@@ -220,6 +221,13 @@ class ScriptRunner:
         try:
             return json.loads(finished.stdout.decode("utf-8"), parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
+            besides = text_besides_result(finished.stdout.decode("utf-8", "replace"))
+            if besides:
+                raise SkillOutputError(
+                    f"The script printed more than its JSON result: {_capped(besides, _QUOTED_LINE)!r}",
+                    details={"printed": _capped(besides, _QUOTED_TAIL), **said.details()},
+                    suggested_action="Tell the user that the skill is at fault: it must write this to stderr",
+                ) from error
             shown = finished.stdout[:80].decode("utf-8", "replace")
             raise SkillOutputError(
                 "The script printed something other than one JSON value",

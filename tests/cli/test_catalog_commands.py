@@ -428,3 +428,29 @@ def test_progress_shows_after_a_second_and_loses_nothing() -> None:
     assert drawn([0.0, 0.1, 0.2, 0.3, 0.4]) == ""
     assert "looking" in drawn([0.0, 0.1, 1.2])
     assert drawn([0.0, 0.1, 1.2], terminal=False) == ""
+
+
+def test_validate_checks_the_contract_and_its_script(run: Run, skills: Path) -> None:
+    """Each fault once, with the rule that names it; what is first wrong is not repeated as contract-invalid."""
+    contract = {"script": "a.py", "run": {"script": "scripts/none.py", "timeout_seconds": "ten"}}
+    (skills / "counting" / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
+    (skills / "counting" / "scripts").mkdir()
+    (skills / "counting" / "scripts" / "count.py").write_text("print(1)", encoding="utf-8")
+
+    document = json.loads(run("validate", str(skills / "counting"), "--json", own=False).stdout)
+
+    assert [(finding["rule"], finding["message"]) for finding in document["diagnostics"]] == [
+        ("contract-misplaced", "'script' belongs under 'run'"),
+        ("contract-value", '/run/timeout_seconds: "ten" is not a number'),
+        ("contract-script", "/run/script: there is no file 'scripts/none.py' in the skill"),
+    ]
+    assert "scripts/count.py" in document["diagnostics"][2]["hint"]
+
+
+@pytest.mark.parametrize("document", ["contract", "descriptor"])
+def test_schema_prints_a_json_schema(run: Run, document: str) -> None:
+    """With --json as every command, and the same without."""
+    plain = run("schema", document, own=False)
+
+    assert json.loads(plain.stdout)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert run("schema", document, "--json", own=False).stdout == plain.stdout

@@ -238,7 +238,9 @@ def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
     refused = run("call", "counting", "text=abc", "--json")
     allowed = run("call", "counting", "text=abc", "--json", "--yes")
 
-    assert json.loads(refused.stdout)["errors"][0]["code"] == "ACCESS_DENIED"
+    (error,) = json.loads(refused.stdout)["errors"]
+    assert error["code"] == "ACCESS_DENIED"
+    assert error["suggested_action"] == "Add --yes to approve this call, or --trust to trust the directories"
     assert allowed.exit_code == 0
 
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
 from skillruntime.catalog import discover
 from skillruntime.cli import group
+from skillruntime.cli.prompt import STYLES
 from skillruntime.cli.prompt import command as prompt
 
 EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b31m \u202eback"
@@ -146,6 +147,14 @@ def test_the_default_budget_of_prompt_is_that_of_agents() -> None:
     (budget,) = (option for option in prompt.params if option.name == "budget")
 
     assert budget.default == DEFAULT_CATALOG_TOKENS
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_of_the_command_line_is_one_of_the_catalog(skills: Path, style: str) -> None:
+    """And a style that does not exist is wrong usage, for each command that takes one."""
+    for command in (["prompt", "--skills", str(skills)], ["tokens", str(skills)]):
+        assert CliRunner().invoke(group, [*command, "--style", style]).exit_code == 0
+        assert CliRunner().invoke(group, [*command, "--style", "nope"]).exit_code == 2
 
 
 def test_search_finds_a_name_in_a_catalog_of_two_and_shows_no_hit_of_score_0(skills: Path) -> None:

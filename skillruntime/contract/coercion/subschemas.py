@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 ABSENT = object()
-"""Stands for a default that is not declared; ``None`` is one that is null."""
+"""The absence of a declared default; ``None`` is a default that is null."""
 
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
 _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
@@ -27,7 +27,7 @@ _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contai
 def in_place(
     document: Any, locations: Iterable[Path | None], *, choices: bool = True
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the subschemas at *locations* and all that judge the same value, each with where it stands.
+    """Yield the subschemas at *locations* and all that judge the same value, each with its location.
 
     That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
     also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
@@ -48,7 +48,7 @@ def in_place(
 
 
 def _beside(document: Any, location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
-    """Yield where the subschemas of *schema* stand that judge the value that it judges itself."""
+    """Yield the locations of the subschemas of *schema* that apply to the same value."""
     for keyword in ("$ref", "$dynamicRef"):
         target = resolve(document, schema[keyword]) if keyword in schema else None
         if target is not None:
@@ -138,7 +138,7 @@ def declared_default(document: Any, locations: Iterable[Path | None], name: str)
 
 
 def subschemas(document: Any, path: Path) -> list[dict[str, Any]]:
-    """Return the subschemas that may judge what stands at *path* of a value; none where nothing is declared."""
+    """Return the subschemas that may apply to the part at *path* of a value; none where nothing is declared."""
     return [schema for _, schema in _judging(document, path)]
 
 
@@ -167,7 +167,7 @@ def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator
 
 
 def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None) -> Iterator[Path]:
-    """Yield where the subschemas under *keyword* stand: of one that holds several, if it is of *kind*, or itself."""
+    """Yield the locations of the subschemas under *keyword*: several if its value is of *kind*, else itself."""
     value = schema.get(keyword)
     if kind is not None and isinstance(value, kind):
         yield from ((*location, keyword, key) for key in (range(len(value)) if kind is list else value))
