@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from skillruntime.server.database import Database, DatabaseAwayError, Operation
 
 __all__ = ["Batches"]
 
+_log = logging.getLogger("skillruntime.server")
 _MOST: Final = 100  # operations in one transaction: what comes later waits for the next commit
 
 
@@ -102,6 +104,10 @@ class Batches:
                 results = await self._transact([write.operation for write in batch])
         except DatabaseAwayError as error:
             results = [error] * len(batch)
+        except Exception as error:
+            # A driver's error that we do not know must not end the server; what it did to the commit is not known.
+            _log.exception("a transaction failed with an unexpected exception")
+            results = [DatabaseAwayError(f"The database failed: {type(error).__name__}", is_unknown=True)] * len(batch)
         for write, result in zip(batch, results, strict=True):
             write.result = result
             if write.on_done is not None:

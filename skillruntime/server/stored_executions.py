@@ -35,6 +35,7 @@ from skillruntime.server.executions import (
     Submitted,
     Ticket,
     Work,
+    broken,
     interrupted,
     page_start,
 )
@@ -329,7 +330,11 @@ class StoredExecutions:
             return
         ending = outcome or interrupted()
         progress = live.execution.progress
-        ended = await self._insist(lambda execute: self._table.end(execute, live.row, ending, progress))
+        try:
+            ended = await self._insist(lambda execute: self._table.end(execute, live.row, ending, progress))
+        except Exception:
+            _log.exception("the outcome of %s could not be written", live.ticket.execution_id)
+            ended = await self._insist(lambda execute: self._table.end(execute, live.row, broken(), None))
         if ended is None:
             _log.warning("%s was taken up by another server; its outcome here is dropped", live.ticket.execution_id)
         else:
@@ -398,6 +403,9 @@ class StoredExecutions:
             except DatabaseAwayError as error:
                 self._must_reconcile = self._must_reconcile or error.is_unknown
                 due = 0.5
+            except Exception:  # one row that cannot be read must not stop all others
+                _log.exception("looking at the queue failed with an unexpected exception")
+                due = 5.0
 
     async def _claim_and_expire(self, due: float | None) -> float | None:
         if self._must_reconcile:
