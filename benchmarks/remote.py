@@ -23,10 +23,8 @@ from skillruntime.contract import Contract
 from skillruntime.remote import AddressGuard, HttpTransport, NoCredentials, RemoteClient, Transport
 from skillruntime.runtime import SkillRuntime
 from skillruntime.server import (
-    DurableExecutions,
     Executions,
     Limits,
-    MemoryExecutions,
     PublishedSkill,
     Server,
     SkillService,
@@ -34,6 +32,8 @@ from skillruntime.server import (
     bind,
     create_app,
     describe,
+    durable_executions,
+    memory_executions,
 )
 
 LIMITS = Limits(invocations_per_minute=1e9, requests_per_minute=1e9)
@@ -89,7 +89,7 @@ async def serving(name: str) -> AsyncIterator[RemoteClient]:
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
         work = SkillWork(runtime, served)
-        kept = DurableExecutions(work, Path(directory) / "e.db") if "disk" in name else MemoryExecutions(work)
+        kept = durable_executions(work, Path(directory) / "e.db") if "disk" in name else memory_executions(work)
         executions: Executions = await stack.enter_async_context(kept)
         service = SkillService(served, executions, limits=LIMITS)
         transport: Transport = service.handle

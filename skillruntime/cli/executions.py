@@ -97,6 +97,15 @@ def complete(execution_id: str, output: str | None, failed: str | None, url: str
     _print(_ask(url, "POST", path, document, as_json=as_json), as_json)
 
 
+@command.command("release")
+@click.argument("execution_id")
+@_url_option
+@json_option
+def release(execution_id: str, url: str, as_json: bool) -> None:
+    """Run a held execution again, as a new one: for operators."""
+    _print(_ask(url, "POST", f"/executions/{quote(execution_id, safe='')}/release", {}, as_json=as_json), as_json)
+
+
 def _read_list(url: str, document: Mapping[str, Any]) -> list[Execution]:
     from skillruntime.remote import Execution, MessageError
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillruntime.cli.output import EXIT_FAILED, fail
+from skillruntime.cli.output import EXIT_FAILED, EXIT_TRY_AGAIN, fail
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
-    from skillruntime.server import PublishedSkill
+    from skillruntime.server import Authenticator, PublishedSkill
 
 __all__ = ["command"]
 
@@ -46,11 +47,72 @@ __all__ = ["command"]
     is_flag=True,
     help="Let authenticated callers name an address that is notified when an execution ends.",
 )
+@click.option("--database", metavar="URL", help="Share a PostgreSQL database with other servers, instead of --data.")
+@click.option("--wait", is_flag=True, help="Wait until the server that uses the data directory ends.")
+@click.option(
+    "--drain",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="How long SIGTERM lets executions run before it hands them over or ends them.",
+)
+@click.option(
+    "--lease",
+    default=15.0,
+    show_default=True,
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="With --database: how long a server may be silent before others take up its work.",
+)
+@click.option(
+    "--keep",
+    default=24.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="HOURS",
+    help="How long results are kept.",
+)
+@click.option(
+    "--most-output",
+    default=1_000_000,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="BYTES",
+    help="The longest output of a skill, as JSON.",
+)
+@click.option(
+    "--timeout",
+    default=900.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="The longest run of any skill.",
+)
+@click.option(
+    "--rate",
+    default=600,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="Invocations a minute for each caller.",
+)
+@click.option("--per-skill", multiple=True, metavar="ID=NUMBER", help="How many executions of a skill run at once.")
+@click.option("--per-caller", type=click.IntRange(1), metavar="NUMBER", help="How many of each caller's run at once.")
+@click.option(
+    "--trusted-proxy", multiple=True, metavar="ADDRESS|NETWORK", help="Believe X-Forwarded-For from this proxy."
+)
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Answer requests for this Host name alone.")
+@click.option(
+    "--revoke-key", metavar="CALLER", help="Revoke every API key of CALLER, also for running servers, and end."
+)
 @click.option("--new-key", metavar="CALLER", help="Print a new API key for CALLER, keep its hash, and end.")
 @click.option("--operator", is_flag=True, help="With --new-key: may see, cancel and complete what others began.")
 @click.option("--jwks", metavar="URL|FILE", help="Know callers by bearer tokens signed with these keys too.")
 @click.option("--issuer", help="With --jwks: the issuer that tokens must name.")
 @click.option("--audience", help="With --jwks: the audience that tokens must name.")
+@click.option("--authenticator", metavar="MODULE:FUNCTION", help="Identify callers with a coroutine function of yours.")
+@click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), help="What of bad arguments is repaired.")
 @click.option("--mcp", is_flag=True, help="Serve by MCP over standard input and output instead.")
 @click.option("--log", is_flag=True, help="Log each request as a line of JSON on stderr.")
 @catalog_options
@@ -65,11 +127,26 @@ def command(
     capacity: int,
     no_pages: bool,
     webhooks: bool,
+    database: str | None,
+    wait: bool,
+    drain: float,
+    lease: float,
+    keep: float,
+    most_output: int,
+    timeout: float,
+    rate: int,
+    per_skill: tuple[str, ...],
+    per_caller: int | None,
+    trusted_proxy: tuple[str, ...],
+    allow_host: tuple[str, ...],
+    revoke_key: str | None,
     new_key: str | None,
     operator: bool,
     jwks: str | None,
     issuer: str | None,
     audience: str | None,
+    authenticator: str | None,
+    policy: str | None,
     mcp: bool,
     log: bool,
     directories: tuple[str, ...],
@@ -83,7 +160,7 @@ def command(
         _serve_mcp(names, directories, trust)
         return
     try:
-        from skillruntime.server import Hosting, add_key, host_skills
+        from skillruntime.server import DatabaseInUseError, Hosting, Limits, add_key, any_of, host_skills, revoke_keys
     except ImportError as error:
         click.echo(f"{error.name} is not installed: pip install 'skillruntime[serve]'", err=True)
         sys.exit(EXIT_FAILED)
@@ -93,38 +170,81 @@ def command(
     from skillruntime.runtime import SkillRuntime
 
     try:
+        keys = database or data / "keys.json"
         if new_key is not None:
-            click.echo(add_key(data / "keys.json", new_key, skills=names, operator=operator))
+            click.echo(add_key(keys, new_key, skills=names, operator=operator))
+            return
+        if revoke_key is not None:
+            click.echo(f"revoked {revoke_keys(keys, revoke_key)} keys of {revoke_key}")
             return
         if log:
             _log_to_stderr()
-        authenticate = None
+        authenticate: Authenticator | None = None
         if jwks is not None:
             if issuer is None or audience is None:
                 raise click.UsageError("--jwks needs --issuer and --audience")
             from skillruntime.server import JwtCallers, keys_from
 
             authenticate = JwtCallers(issuer, audience, keys_from(jwks))
+        if authenticator is not None:
+            own = _load(authenticator)
+            authenticate = own if authenticate is None else any_of([authenticate, own])
         hosting = Hosting(
             host,
             port,
             base_url,
             None if memory else data,
-            data / "keys.json",
+            None if database is not None else data / "keys.json",
             AccessPolicy(access),
             names,
             capacity=capacity,
+            kept_for=keep * 3600,
+            limits=Limits(invocations_per_minute=rate, timeout_seconds=timeout, output_bytes=most_output),
+            database=database,
+            waits_for_lock=wait,
+            drain_seconds=drain,
+            lease=lease,
+            per_skill=_read_limits(per_skill),
+            per_caller=per_caller,
+            trusted_proxies=trusted_proxy,
+            allowed_hosts=allow_host,
             pages=not no_pages,
             webhooks=webhooks,
             authenticate=authenticate,
+            policy=policy,
         )
         runtime = SkillRuntime(open_catalog(directories, trust=trust))
-        anyio.run(lambda: host_skills(runtime, hosting, on_ready=_tell))
+        anyio.run(lambda: host_skills(runtime, hosting, on_ready=_print_ready))
+    except DatabaseInUseError as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_TRY_AGAIN)
     except SkillRuntimeError as error:
         fail(error, as_json=False)
     except OSError as error:
         click.echo(f"cannot listen at {host}:{port}: {error.strerror}", err=True)
         sys.exit(EXIT_FAILED)
+
+
+def _load(place: str) -> Authenticator:
+    """Return the function that ``MODULE:FUNCTION`` names; modules of the current directory are found."""
+    module, _, name = place.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise click.UsageError(f"--authenticator {place!r} cannot be imported: {error}") from None
+    return cast("Authenticator", found)
+
+
+def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
+    """Return the limits that ``--per-skill ID=NUMBER`` sets."""
+    limits = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if not name or not (number.isascii() and number.isdecimal()) or int(number) < 1:
+            raise click.UsageError(f"--per-skill {text!r} should be ID=NUMBER, such as com.example.report=2")
+        limits[name] = int(number)
+    return limits
 
 
 def _serve_mcp(names: tuple[str, ...], directories: tuple[str, ...], trust: bool) -> None:
@@ -142,7 +262,7 @@ def _serve_mcp(names: tuple[str, ...], directories: tuple[str, ...], trust: bool
     anyio.run(serve_stdio, SkillRuntime(catalog.select(include=names) if names else catalog))
 
 
-def _tell(base_url: str, served: list[PublishedSkill], left: int) -> None:
+def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:
     for each in served:
         click.echo(f"  {each.id} {each.descriptor.version} ({each.descriptor.access})", err=True)
     if left:

@@ -23,6 +23,7 @@ from skillruntime.remote.descriptor import AuthConfig, AuthType, CapabilityType,
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.environment_credentials import from_environment
+from skillruntime.remote.hosts import origin_of
 from skillruntime.remote.http_message import Transport, UnreachableError, WireRequest, WireResponse
 from skillruntime.remote.http_transport import HttpTransport
 from skillruntime.remote.invocation_flow import (
@@ -34,7 +35,6 @@ from skillruntime.remote.invocation_flow import (
     StepResult,
     cancel,
     invoke,
-    origin_of,
     read_error,
     resume,
 )
@@ -105,6 +105,7 @@ class RemoteClient:
 
         Raises:
             RemoteError: it was refused, or could not be followed to its end.
+            SkillOutputError: its output is not what the descriptor promises.
         """
         annotations = self.descriptor.extensions.annotations
         if repeatable is None:
@@ -121,7 +122,7 @@ class RemoteClient:
                 on_change(execution)
 
         with anyio.move_on_after(None if timeout is None else timeout + self.grace):
-            return await self._drive(plan, invoke(plan), note)
+            return self._checked(await self._drive(plan, invoke(plan), note))
         begun = f"; the execution is {seen[0].execution_id}" if seen else ""
         message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
         details = {"execution_id": seen[0].execution_id} if seen else None
@@ -130,12 +131,25 @@ class RemoteClient:
     async def resume(self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None) -> Execution:
         """Follow an execution that was begun before, this process's start included, and return it ended."""
         plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
-        return await self._drive(plan, resume(plan, execution_id), on_change)
+        return self._checked(await self._drive(plan, resume(plan, execution_id), on_change))
 
     async def cancel(self, execution_id: str) -> Execution:
         """Ask the server to stop an execution, and return it as it then stands."""
         plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
         return await self._drive(plan, cancel(plan, execution_id), None)
+
+    def _checked(self, execution: Execution) -> Execution:
+        """Return *execution* if its output is what the descriptor promises.
+
+        Raises:
+            SkillOutputError: it is not.
+        """
+        schema = self.descriptor.output.schema
+        if execution.status is ExecutionStatus.COMPLETED and schema is not None:
+            Contract.from_dict({"input": {"type": "object"}, "output": schema}, name=self.descriptor.id).check(
+                execution.output
+            )
+        return execution
 
     def _plan(self, request: InvocationRequest, key: str, trace_id: str | None, repeatable: bool) -> Plan:
         headers = {"skill-protocol": PROTOCOL_VERSION, "skill-extensions": "cancelled", "user-agent": "skillruntime"}

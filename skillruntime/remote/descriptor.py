@@ -17,7 +17,7 @@ from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 from skillruntime.errors import InvalidSkillError
-from skillruntime.remote.descriptor_form import read_fields, write_fields
+from skillruntime.remote.descriptor_form import read_fields, read_input, write_fields
 from skillruntime.remote.descriptor_parts import (
     ABSENT,
     AccessPolicy,
@@ -224,6 +224,19 @@ def _schema_faults(document: Mapping[str, Any]) -> list[str]:
                 Schema(schema, where=where)
             except InvalidSkillError as error:
                 found.append(str(error))
+    return found or _default_faults(document)
+
+
+def _default_faults(document: Mapping[str, Any]) -> list[str]:
+    """Check each default against its own parameter; ``"default": null`` means that there is none (4.4)."""
+    found = []
+    for index, item in enumerate(document["inputs"]):
+        if item.get("default") is not None:
+            schema = read_input(item).to_schema()
+            errors = Schema(schema, where=f"/inputs/{index}").violations(item["default"])
+            found += [
+                f"the default is invalid: {error.message} - at /inputs/{index}/default" for error in explain(errors)
+            ]
     return found
 
 

@@ -21,7 +21,7 @@ from skillruntime.remote.descriptor_parts import (
     RetryPolicy,
 )
 
-__all__ = ["read_fields", "write_fields"]
+__all__ = ["read_fields", "read_input", "write_fields"]
 
 _ENDPOINT = ("url", "method", "content_type", "status_url", "result_url", "timeout_ms")
 _EXTENSIONS = (
@@ -55,7 +55,7 @@ def read_fields(document: Mapping[str, Any]) -> dict[str, Any]:
             **_known(endpoint, _ENDPOINT),
             retry=RetryPolicy(**_known(retry, ("max_attempts", "backoff_ms"))) if retry is not None else None,
         ),
-        "inputs": tuple(_read_input(item) for item in document["inputs"]),
+        "inputs": tuple(read_input(item) for item in document["inputs"]),
         "output": OutputDefinition(**_known(output, ("content_type", "schema", "description"))),
         "auth": _read_auth(document["auth"]),
         "access": AccessPolicy(document["access"]),
@@ -97,7 +97,8 @@ def write_fields(descriptor: Any) -> dict[str, Any]:
     return {**written, **descriptor.more}
 
 
-def _read_input(item: Mapping[str, Any]) -> ParameterDefinition:
+def read_input(item: Mapping[str, Any]) -> ParameterDefinition:
+    """Return the parameter that one item of ``inputs`` writes."""
     return ParameterDefinition(
         **_known(item, ("name", "type", "description", "required", "schema")), default=item.get("default", ABSENT)
     )

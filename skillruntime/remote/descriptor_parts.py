@@ -8,6 +8,8 @@ from enum import Enum, StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from skillruntime.remote.hosts import ascii_host, escape_segment
+
 __all__ = [
     "ABSENT",
     "PROTOCOL_VERSION",
@@ -209,9 +211,7 @@ class Extensions:
 
 def fill_url(template: str, execution_id: str) -> str:
     """Return *template* with the id in its place, or appended where it has none; the id cannot leave its segment."""
-    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.~") else _percent(c) for c in execution_id)
-    if safe in (".", ".."):
-        safe = safe.replace(".", "%2E")
+    safe = escape_segment(execution_id)
     if "{execution_id}" in template:
         return template.replace("{execution_id}", safe)
     return f"{template.rstrip('/')}/{safe}"
@@ -225,7 +225,7 @@ def is_address(url: str) -> bool:
     """
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in ("http", "https") and bool(ascii_host(url)) and parts.port != 0
     except ValueError:
         return False
 
@@ -233,10 +233,6 @@ def is_address(url: str) -> bool:
 def _admits_null(schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
     return kind is None or kind == "null" or (isinstance(kind, list) and "null" in kind)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 def _beside(url: str, word: str) -> str:

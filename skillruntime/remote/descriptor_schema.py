@@ -28,7 +28,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["version"],
             "properties": {"version": _VERSION, "changelog_url": _URL},
         },
-        "id": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"},
+        "id": {"type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[^\\u0000]+$"},
         "name": _TEXT,
         "version": _VERSION,
         "capability_type": {"enum": ["plugin", "api", "knowledge", "task"]},
@@ -44,7 +44,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "properties": {
                 "url": _URL,
                 "method": {"enum": ["POST"]},
-                "content_type": {"enum": ["application/json"]},
+                "content_type": {"type": "string", "pattern": "^[Aa]pplication/[Jj][Ss][Oo][Nn]\\s*(;.*)?$"},
                 "status_url": _URL,
                 "result_url": _URL,
                 "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 2**53},

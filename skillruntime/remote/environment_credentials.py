@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.credentials import ApiKey, Credentials, NoCredentials, Shown
 from skillruntime.remote.descriptor import AuthConfig, AuthType, SkillDescriptor
+from skillruntime.remote.hosts import ascii_host
 from skillruntime.remote.oauth import ClientCredentials
 from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
@@ -31,14 +32,12 @@ def variable_for(url: str, kind: str = "API_KEY") -> str:
         InvalidSkillError: *url* is not a URL.
     """
     try:
-        parts = urlsplit(url)
-        port = f"_PORT_{parts.port}" if parts.port else ""
+        port = f"_PORT_{urlsplit(url).port}" if urlsplit(url).port else ""
+        name = ascii_host(url)
     except ValueError:
         raise InvalidSkillError(f"{url[:200]!r} is not a URL") from None
     # A dash and a dot are written differently, so that api-example.com never gets the key of api.example.com.
-    host = "".join(
-        c if c.isalnum() else "__" if c == "-" else "_" if c in ".:" else f"_X{ord(c):X}_" for c in parts.hostname or ""
-    )
+    host = "".join(c if c.isalnum() else "__" if c == "-" else "_" if c in ".:" else f"_X{ord(c):X}_" for c in name)
     return f"SKILLRUNTIME_{kind}_{host.upper()}{port}"
 
 

@@ -15,8 +15,8 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 import httpx2
 
+from skillruntime.remote.hosts import ascii_host, origin_of
 from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
-from skillruntime.remote.invocation_flow import origin_of
 from skillruntime.remote.ssrf_guard import AddressGuard
 
 __all__ = ["HttpTransport"]
@@ -52,6 +52,10 @@ class HttpTransport:
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(30.0, connect=10.0),
+            # One connection for each request. We connect to addresses, so that a kept connection could be that of
+            # another host at the same address, with that host's certificate; and bytes that a server sends unasked
+            # after its response would be taken for the next response.
+            limits=httpx2.Limits(max_keepalive_connections=0),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
         return self
@@ -87,7 +91,7 @@ class HttpTransport:
                 return await self._send(self._client, request, address)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise UnreachableError(f"The endpoint cannot be reached ({_name(error)})", was_sent=False) from None
-        except httpx2.InvalidURL:
+        except (httpx2.InvalidURL, UnicodeError):
             raise UnreachableError("The address is not a URL", was_sent=False, is_refused=True) from None
         except (httpx2.HTTPError, OSError) as error:
             raise UnreachableError(f"The connection was lost ({_name(error)})", was_sent=True) from None
@@ -95,10 +99,10 @@ class HttpTransport:
     async def _send(self, client: httpx2.AsyncClient, request: WireRequest, address: str) -> WireResponse:
         """Send to *address* itself; the name goes into the Host header, and into TLS, which checks it."""
         parts = urlsplit(request.url)
-        host = parts.hostname or ""
+        host = ascii_host(request.url)
         literal = f"[{address}]" if ":" in address else address
         netloc = f"{literal}:{parts.port}" if parts.port else literal
-        headers = {"accept-encoding": "identity", **request.headers, "host": parts.netloc.rpartition("@")[2]}
+        headers = {"accept-encoding": "identity", **request.headers, "host": _host_header(host, parts.port)}
         wire = client.build_request(
             request.method,
             parts._replace(netloc=netloc, fragment="").geturl(),
@@ -119,6 +123,11 @@ class HttpTransport:
             await response.aclose()
         kept = {name.lower(): value for name, value in response.headers.items() if name.lower() in _KEPT}
         return WireResponse(response.status_code, kept, bytes(body))
+
+
+def _host_header(host: str, port: int | None) -> str:
+    literal = f"[{host}]" if ":" in host else host
+    return f"{literal}:{port}" if port else literal
 
 
 def _same_origin_target(request: WireRequest, response: WireResponse) -> str | None:

@@ -12,9 +12,9 @@ import itertools
 import json
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlsplit
 
 from skillruntime.contract.versions import Version
 from skillruntime.remote.descriptor import SkillDescriptor
@@ -225,7 +225,10 @@ def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool,
     if asked is not None:
         hint = replace(hint, suggested_delay_ms=int(asked * 1000))
     shown = document or ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}")
-    return replace(shown, retry=hint if hint != RetryHint() else None), answer.status not in _NOT_TAKEN, hint
+    # A server of ours whose database did not answer says that it does not know whether it accepted the request.
+    is_unknown = (shown.details or {}).get("accepted") == "unknown"
+    may_have_run = is_unknown or answer.status not in _NOT_TAKEN
+    return replace(shown, retry=hint if hint != RetryHint() else None), may_have_run, hint
 
 
 def _follow(plan: Plan, execution: Execution, asked: float | None) -> InvocationFlow:
@@ -400,11 +403,6 @@ def _retry_after(response: WireResponse) -> float | None:
 
 
 def _seconds_between(now: str, then: str) -> float:
-    return max(0.0, (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds())
-
-
-def origin_of(url: str) -> tuple[str, str, int]:
-    """Return the scheme, host and port of *url*: who may see the credentials that are for it."""
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    return parts.scheme, (parts.hostname or "").lower(), port
+    # RFC 9110, 6.6.1: a server without a clock sends no Date; ours is then the only one to compare with.
+    start = parsedate_to_datetime(now) if now else datetime.now(UTC)
+    return max(0.0, (parsedate_to_datetime(then) - start).total_seconds())

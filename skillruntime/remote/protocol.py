@@ -32,7 +32,7 @@ __all__ = [
     "can_reach",
 ]
 
-MAX_ID: Final = 200
+MAX_ID: Final = 500
 """Characters of an id: of a caller, a skill, an execution, a trace."""
 
 
@@ -353,11 +353,11 @@ class _FieldReader:
 
     def text(self, name: str, *, required: bool = True, limit: int = MAX_ID) -> str:
         value = self._document.get(name)
-        if isinstance(value, str) and value and len(value) <= limit and value.isprintable():
+        if isinstance(value, str) and value and len(value) <= limit and "\0" not in value:
             return value
         if value is None and (not required or self._is_absent):
             return ""
-        self._wrong(name, f"a text of 1 to {limit} characters")
+        self._wrong(name, f"a string of 1 to {limit} characters without NUL")
         return ""
 
     def loose_text(self, name: str) -> str | None:

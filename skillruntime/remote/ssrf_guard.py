@@ -15,13 +15,24 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from skillruntime.remote.hosts import ascii_host
 from skillruntime.remote.http_message import UnreachableError
 
 __all__ = ["AddressGuard", "is_inside"]
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: its last 32 bits are an IPv4 address
-_SHARED = ipaddress.ip_network("100.64.0.0/10")  # RFC 6598
+# The IANA special-purpose registries, where Python's `is_global` follows an older edition or an exception for one
+# address: shared (RFC 6598), protocol assignments (RFC 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), reserved,
+# local-use NAT64 (RFC 8215), discard (RFC 6666), protocol assignments, documentation (RFC 9637), SRv6 (RFC 9602),
+# site-local (RFC 3879).
+_SPECIAL = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        *("100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4"),
+        *("64:ff9b:1::/48", "100::/64", "2001::/23", "3fff::/20", "5f00::/16", "fec0::/10"),
+    )
+)
 
 
 def is_inside(address: str) -> bool:
@@ -37,7 +48,7 @@ def is_inside(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if inner is not None:
             return is_inside(str(inner))
-    return not found.is_global or found.is_multicast or found in _SHARED
+    return not found.is_global or found.is_multicast or any(found in network for network in _SPECIAL)
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -65,7 +76,7 @@ class AddressGuard:
         """
         try:
             parts = urlsplit(url)
-            host, stated = (parts.hostname or "").rstrip(".").lower(), parts.port
+            host, stated = ascii_host(url), parts.port
         except ValueError:  # unbalanced brackets, or a port that is not a number
             raise UnreachableError("The address is not a URL", was_sent=False, is_refused=True) from None
         if parts.scheme not in ("http", "https") or not host:

@@ -34,6 +34,7 @@ class WireCode(StrEnum):
     EXECUTION_EXPIRED = "EXECUTION_EXPIRED"
     EXECUTION_CANCELLED = "EXECUTION_CANCELLED"
     EXECUTION_INTERRUPTED = "EXECUTION_INTERRUPTED"
+    EXECUTION_HELD = "EXECUTION_HELD"
     IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
     RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
     REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
@@ -57,6 +58,7 @@ _TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
     WireCode.EXECUTION_EXPIRED: (410, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.EXECUTION_CANCELLED: (409, ErrorCode.CANCELLED, False),
     WireCode.EXECUTION_INTERRUPTED: (500, ErrorCode.TOOL_EXECUTION_FAILED, True),
+    WireCode.EXECUTION_HELD: (500, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.IDEMPOTENCY_KEY_REUSED: (422, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.RATE_LIMIT_EXCEEDED: (429, ErrorCode.RATE_LIMIT_EXCEEDED, True),
     WireCode.REQUEST_TOO_LARGE: (413, ErrorCode.INVALID_INPUT, True),
@@ -171,6 +173,7 @@ _ACTIONS: Mapping[str, str] = {
     WireCode.SKILL_NOT_FOUND: "Continue without this skill",
     WireCode.VERSION_INCOMPATIBLE: "Report to the user that the client or the skill must be upgraded",
     WireCode.EXECUTION_INTERRUPTED: "Check whether it took effect; if not, the call may be sent again",
+    WireCode.EXECUTION_HELD: "Report to the user that an operator of the server must release the call",
     WireCode.EXECUTION_CANCELLED: "Do not repeat the call unless the user asks for it",
     WireCode.ENDPOINT_UNREACHABLE: "Try again later, or continue without this skill",
 }

@@ -196,12 +196,20 @@ class SkillRuntime:
         limits: TokenLimits | None = None,
         model: Model = "gpt-4o",
         report_tokens: bool = False,
+        counts_tokens: bool = True,
     ) -> SkillSession:
         """Return a session, the state of one conversation; *limits* are in tokens of *model*, see `SkillSession`."""
         hooks = RuntimeHooks(
             lambda: self.catalog, self.open_skill, self.call, self.call_sync, partial(notify, self._observers)
         )
-        return SkillSession(hooks, workspace=workspace, limits=limits, model=model, report_tokens=report_tokens)
+        return SkillSession(
+            hooks,
+            workspace=workspace,
+            limits=limits,
+            model=model,
+            report_tokens=report_tokens,
+            counts_tokens=counts_tokens,
+        )
 
     # The path of one call. `prepare`, `finish` and `_failed` decide; only `_run_within_deadline` waits for a skill.
 

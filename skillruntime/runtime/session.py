@@ -76,6 +76,7 @@ class SkillSession:
     recorded. With *limits*, a text that does not fit is shortened (the catalog), paged with a handle for `read_on`
     (bodies, resources, results), or refused with a next step; errors are always returned. *model* names the tokenizer.
     With *report_tokens* each envelope's ``metadata.tokens`` says what is spent so far, itself not counted.
+    Without *counts_tokens*, answers are not recorded: a server has no model that reads them.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class SkillSession:
         limits: TokenLimits | None = None,
         model: Model = "gpt-4o",
         report_tokens: bool = False,
+        counts_tokens: bool = True,
     ) -> None:
         self._runtime = runtime
         self.id = uuid.uuid4().hex
@@ -94,6 +96,7 @@ class SkillSession:
         self._reports_tokens = report_tokens
         self._ledger = TokenLedger(limits, model=model)
         self._lock = threading.RLock()
+        self._counts_tokens = counts_tokens
         self._uncounted: list[Callable[[], object]] = []
         self._uncounted_characters = 0
         self._active: dict[str, ActiveSkill] = {}
@@ -274,6 +277,8 @@ class SkillSession:
 
         ``data`` of a paged answer is the text of the first page, and ``metadata.read_on`` the handle for the rest.
         """
+        if not self._counts_tokens:
+            return response
         try:
             text = response.to_json()
         except (TypeError, ValueError, RecursionError):  # the adapter that writes it for a model reports this

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -15,23 +16,37 @@ from skillruntime.remote.http_message import WireRequest
 __all__ = ["Authenticator", "BadCredentialsError", "KeyRing", "Principal", "hash_key", "new_key"]
 
 ANONYMOUS: Final = "anonymous"
+INVOKE: Final = "skill:invoke"
+READ: Final = "skill:read"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """A caller whose credentials were good.
 
-    ``skills`` are the ids it may call, all where it is None. An operator may also see, cancel and complete what others
-    began.
+    ``skills`` are the ids it may call, all if it is None. ``scopes`` are those of its token: ``skill:invoke`` to begin,
+    cancel and complete executions, that or ``skill:read`` to see them; None, as for an API key without scopes, is all.
+    An operator may also see, cancel and complete what others began.
     """
 
     id: str
     skills: frozenset[str] | None = None
     is_operator: bool = False
+    scopes: frozenset[str] | None = None
 
     def may_call(self, skill_id: str) -> bool:
         """Whether this caller may call the skill."""
         return self.skills is None or skill_id in self.skills
+
+    @property
+    def may_invoke(self) -> bool:
+        """Whether its scopes allow to change anything."""
+        return self.scopes is None or INVOKE in self.scopes
+
+    @property
+    def may_read(self) -> bool:
+        """Whether its scopes allow to see executions."""
+        return self.scopes is None or bool(self.scopes & {INVOKE, READ})
 
 
 class BadCredentialsError(Exception):
@@ -91,6 +106,12 @@ class KeyRing:
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller whose key *request* carries."""
         key = request.headers.get(self.header.lower()) or bearer_token(request)
+        # 6.3 shows the key in the body too; two that disagree are not the credentials of one caller.
+        stated = credentials.get("api_key") if credentials is not None else None
+        if isinstance(stated, str) and stated:
+            if key and not hmac.compare_digest(key.encode(), stated.encode("utf-8", "surrogatepass")):
+                raise BadCredentialsError
+            key = stated
         if not key:
             return None
         principal = self._keys.get(hash_key(key))
@@ -135,4 +156,5 @@ def _principal(entry: Mapping[str, Any]) -> Principal:
         caller,
         frozenset(map(str, skills)) if isinstance(skills, list) and "*" not in skills else None,
         entry.get("operator") is True,
+        frozenset(map(str, entry["scopes"])) if isinstance(entry.get("scopes"), list) else None,
     )

@@ -34,6 +34,9 @@ _log = logging.getLogger("skillruntime.remote")
 _HEARTBEAT: Final = 15.0  # seconds between comments on a silent event stream, so that no proxy closes it as idle
 # RFC 9110, 7.2: a name, an IPv4 address or a bracketed one, and a port; anything else is answered 400 (RFC 9112, 3.2).
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(?::[0-9]*)?")
+_DISCARD_SECONDS: Final = 10.0
+_DISCARD_PAUSE: Final = 1.0
+_DISCARD_BYTES: Final = 100 * 1024 * 1024
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -42,10 +45,12 @@ def create_app(
     *,
     lifespan: Callable[[], AbstractAsyncContextManager[object]] | None = None,
     pages: bool = True,
+    hosts: frozenset[str] | None = None,
 ) -> Starlette:
     """Return the application for *service*.
 
-    *lifespan* is entered before the first request and left after the last. *pages* are those for people. There are no
+    *lifespan* is entered before the first request and left after the last. *pages* are those for people. *hosts* are
+    the Host names that are answered, None for all. There are no
     CORS headers: a browser's scripts of other origins have no business here.
     """
 
@@ -63,7 +68,7 @@ def create_app(
     async def respond(request: Request) -> Response:
         wire = _head(request)
         try:
-            _check_head(request)
+            _check_head(request, hosts)
             wire = _head(request, await _read_body(request, service))
             if pages and drawn.knows(wire):
                 return _to_starlette(await drawn.answer(wire))
@@ -112,7 +117,7 @@ def _headers(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
     return headers
 
 
-def _check_head(request: Request) -> None:
+def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     """Check what a server must refuse before it reads on.
 
     Raises:
@@ -121,6 +126,10 @@ def _check_head(request: Request) -> None:
     host = request.headers.get("host", "")
     if not _HOST.fullmatch(host):
         raise MessageError([{"field": "Host", "expected": "a host and a port", "actual": host[:80]}])
+    name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host
+    if hosts is not None and name.strip("[]").rstrip(".").lower() not in hosts:
+        expected = f"one of {', '.join(sorted(hosts))}"
+        raise MessageError([{"field": "Host", "expected": expected, "actual": name[:80]}])
     if "transfer-encoding" in request.headers and "content-length" in request.headers:
         # RFC 9112, 6.1: who sends both may be smuggling a second request past a proxy.
         violation = {"field": "Content-Length", "expected": "nothing beside Transfer-Encoding", "actual": "both"}
@@ -138,17 +147,39 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
     body = bytearray()
     too_large = refuse(WireCode.REQUEST_TOO_LARGE, f"The body is longer than {limits.body_bytes:,} bytes")
     if not declared.isdecimal() or int(declared[:18]) > limits.body_bytes:
+        await _discard(request)
         raise too_large
     with anyio.move_on_after(limits.body_seconds):
         try:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limits.body_bytes:
-                    raise too_large
+                    break
         except ClientDisconnect:
             raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely") from None
-        return bytes(body)
+        if len(body) <= limits.body_bytes:
+            return bytes(body)
+    if len(body) > limits.body_bytes:
+        await _discard(request)
+        raise too_large
     raise refuse(WireCode.REQUEST_TIMEOUT, f"The body was not sent within {limits.body_seconds:g} s")
+
+
+async def _discard(request: Request) -> None:
+    """Read the rest of a body that is refused, within limits.
+
+    Closing a socket with unread bytes resets the connection (RFC 1122, 4.2.2.13), and the client never sees the 413.
+    """
+    if request.headers.get("expect", "").lower() == "100-continue":
+        return  # RFC 9110, 10.1.1: the client waits for our answer before it sends the body
+    read, is_over = 0, False
+    with anyio.move_on_after(_DISCARD_SECONDS):
+        while not is_over and read < _DISCARD_BYTES:
+            message = None
+            with anyio.move_on_after(_DISCARD_PAUSE):  # a client that has stopped sending reads our answer
+                message = await request.receive()
+            is_over = message is None or message["type"] != "http.request" or not message.get("more_body", False)
+            read += len(message.get("body", b"")) if message is not None else 0
 
 
 def _of_method(request: WireRequest, response: WireResponse) -> WireResponse:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
 from skillruntime.remote.descriptor import ParameterDefinition, SkillDescriptor
+from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.server.http_responses import without_content
 from skillruntime.server.service import SkillService
@@ -89,7 +90,7 @@ class Pages:
             case "GET", ["executions", execution_id]:
                 return await self._execution(request, execution_id)
             case "POST", ["executions", execution_id, "cancel"]:
-                await self._ask(request, "DELETE", f"/executions/{quote(execution_id, safe='')}")
+                await self._ask(request, "DELETE", f"/executions/{escape_segment(execution_id)}")
                 return _see_other(execution_id)
             case (("GET" | "POST"), _):
                 return _page("Not found", "<p>There is no such page.</p>", status=404)
@@ -100,7 +101,7 @@ class Pages:
     async def _skills(self, request: WireRequest) -> WireResponse:
         document = _json(await self._ask(request, "GET", "/.well-known/skill-sharing"))
         cards = [
-            f'<section class="card"><h2><a href="/ui/skills/{escape(quote(skill["id"]))}">'
+            f'<section class="card"><h2><a href="/ui/skills/{escape_segment(skill["id"])}">'
             f"{escape(skill['name'])}</a></h2>"
             f"<p>{escape(skill['description'])}</p>"
             f'<p class="meta"><span class="tag">{escape(skill["capability_type"])}</span> '
@@ -114,36 +115,36 @@ class Pages:
     async def _form(
         self, request: WireRequest, skill_id: str, filled: Mapping[str, str], problem: str, status: int = 200
     ) -> WireResponse:
-        response = await self._ask(request, "GET", f"/skills/{quote(skill_id, safe='')}")
+        response = await self._ask(request, "GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
             return _page("Not found", _problem(_json(response)), status=response.status)
         descriptor = SkillDescriptor.from_dict(_json(response))
         fields = "".join(_field(each, filled.get(each.name)) for each in descriptor.inputs)
         body = (
             f"<p>{escape(descriptor.description)}</p>{problem}"
-            f'<form method="post" action="/ui/skills/{escape(quote(skill_id))}">{fields}<button>Invoke</button></form>'
+            f'<form method="post" action="/ui/skills/{escape_segment(skill_id)}">{fields}<button>Invoke</button></form>'
             f'<p class="meta">{escape(descriptor.id)} {escape(descriptor.version)} · '
             f"{escape(descriptor.provider.name)} · {escape(descriptor.access.value)} · "
-            f'<a href="/skills/{escape(quote(skill_id))}">descriptor</a></p>'
+            f'<a href="/skills/{escape_segment(skill_id)}">descriptor</a></p>'
         )
         return _page(descriptor.name, body, status=status)
 
     async def _invoke(self, request: WireRequest, skill_id: str) -> WireResponse:
         filled = _form(request)
-        response = await self._ask(request, "GET", f"/skills/{quote(skill_id, safe='')}")
+        response = await self._ask(request, "GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
             return _page("Not found", _problem(_json(response)), status=response.status)
         descriptor = SkillDescriptor.from_dict(_json(response))
         inputs = {each.name: _value(each, filled[each.name]) for each in descriptor.inputs if filled.get(each.name)}
         document = {"caller": {"id": "page", "type": "user"}, "skill_id": skill_id, "inputs": inputs}
-        answer = await self._ask(request, "POST", f"/skills/{quote(skill_id, safe='')}/invoke", document)
+        answer = await self._ask(request, "POST", f"/skills/{escape_segment(skill_id)}/invoke", document)
         shown = _json(answer)
         if "execution_id" in shown:
             return _see_other(shown["execution_id"])
         return await self._form(request, skill_id, filled, _problem(shown), status=answer.status)
 
     async def _execution(self, request: WireRequest, execution_id: str) -> WireResponse:
-        response = await self._ask(request, "GET", f"/executions/{quote(execution_id, safe='')}")
+        response = await self._ask(request, "GET", f"/executions/{escape_segment(execution_id)}")
         shown = _json(response)
         if response.status != 200:
             return _page("Execution", _problem(shown), status=response.status)
@@ -158,11 +159,11 @@ class Pages:
             parts.append(f"<h2>Output</h2><pre>{escape(_pretty(shown['output']))}</pre>")
         parts.append(_problem(shown))
         if not is_final:
-            action = f"/ui/executions/{escape(quote(execution_id))}/cancel"
+            action = f"/ui/executions/{escape_segment(execution_id)}/cancel"
             parts.append(f'<form method="post" action="{action}"><button>Cancel</button></form>')
         stamps = " · ".join(f"{escape(name)} {escape(str(at))}" for name, at in shown["timestamps"].items())
         parts.append(f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>')
-        skill = escape(quote(shown["skill_id"]))
+        skill = escape_segment(shown["skill_id"])
         parts.append(f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} again</a></p>')
         return _page("Execution", "".join(parts), refresh=0 if is_final else 1)
 
@@ -245,7 +246,7 @@ def _problem(document: Mapping[str, Any]) -> str:
 
 
 def _see_other(execution_id: str) -> WireResponse:
-    return WireResponse(303, {"location": f"/ui/executions/{quote(execution_id, safe='')}"})
+    return WireResponse(303, {"location": f"/ui/executions/{escape_segment(execution_id)}"})
 
 
 def _is_own(request: WireRequest) -> bool:

@@ -9,23 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, from_timestamp, to_timestamp
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
+from skillruntime.server.database import OperationRefusedError
 
 __all__ = [
     "Executions",
     "KeyReusedError",
     "NotATaskError",
+    "NotHeldError",
     "Outcome",
     "Page",
     "Report",
     "Submitted",
     "Ticket",
+    "TooManyError",
     "Work",
 ]
 
@@ -46,7 +48,6 @@ class Ticket:
     line: str
     name: str
     arguments: Mapping[str, Any]
-    created_at: float
     fingerprint: str
     timeout: float
     is_task: bool = False
@@ -65,10 +66,16 @@ class Ticket:
         """Return the ticket that `to_dict` wrote; fields of a newer version are ignored."""
         return cls(**{name: document[name] for name in cls.__slots__ if name in document})
 
-    def accepted(self) -> Execution:
-        """Return the execution as it stands when it has just been taken."""
-        now = to_timestamp(self.created_at)
-        return Execution(self.execution_id, ExecutionStatus.ACCEPTED, self.skill_id, Timestamps(now, now))
+    def accepted(self, at: float) -> Execution:
+        """Return the execution as it is when it has just been accepted, *at* seconds since the epoch."""
+        now = to_timestamp(at)
+        return Execution(
+            self.execution_id,
+            ExecutionStatus.ACCEPTED,
+            self.skill_id,
+            Timestamps(now, now),
+            metadata=self.metadata or None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +88,16 @@ class Outcome:
     error: ErrorDocument | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, ticket: Ticket, *, now: float, kept_for: float, progress: Progress | None = None) -> Execution:
+    def of(
+        self, ticket: Ticket, *, created_at: str, now: float, kept_for: float, progress: Progress | None = None
+    ) -> Execution:
         """Return *ticket*'s execution, ended so at *now* (seconds since the epoch), to be kept so many seconds."""
         ended = to_timestamp(now)
         return Execution(
             ticket.execution_id,
             self.status,
             ticket.skill_id,
-            Timestamps(to_timestamp(ticket.created_at), ended, ended, to_timestamp(now + kept_for)),
+            Timestamps(created_at, ended, ended, to_timestamp(now + kept_for)),
             self.output,
             self.has_output,
             self.error,
@@ -134,6 +143,12 @@ def interrupted() -> Outcome:
     )
 
 
+def held(losses: int) -> Outcome:
+    """Return the outcome of a run during which server after server died: an operator decides whether it runs again."""
+    message = f"The server died {losses} times while the skill ran; an operator may release the execution"
+    return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message))
+
+
 def withdrawn(ticket: Ticket) -> Outcome:
     """Return the outcome of a ticket whose skill this server no longer has in the MAJOR version that it is for."""
     message = (
@@ -171,22 +186,32 @@ class Page:
     next_cursor: str | None = None
 
 
-class KeyReusedError(Exception):
+class KeyReusedError(OperationRefusedError):
     """The idempotency key belongs to another request."""
 
 
-class NotATaskError(Exception):
-    """What someone wants to complete from outside is not theirs to complete: no task, or ended already."""
+class NotATaskError(OperationRefusedError):
+    """The execution to complete is not a task, or has ended."""
+
+
+class NotHeldError(OperationRefusedError):
+    """The execution to release is not held."""
+
+
+class TooManyError(OperationRefusedError):
+    """The caller has too many executions that have not ended."""
 
 
 class Executions(Protocol):
     """Where executions live. Its methods take and give values; whoever asks has been authorised before."""
 
-    async def submit(self, ticket: Ticket) -> Submitted:
-        """Take *ticket*: when this returns, it is never lost. The same id again is the same execution.
+    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+        """Accept *ticket*: when this returns, it is never lost. The same id again is the same execution.
 
         Raises:
             KeyReusedError: the id is known with another fingerprint.
+            TooManyError: the caller has *most_unfinished* executions that have not ended.
+            DatabaseAwayError: it could not be kept, or that is not known.
         """
         ...
 
@@ -222,35 +247,43 @@ class Executions(Protocol):
         """Forget the executions that ended before this moment (seconds since the epoch), and say how many."""
         ...
 
-    async def reclaim(self) -> int:
-        """Take up what an ended process left unfinished, and say how many that were."""
+    async def release(self, execution_id: str, new_id: str) -> Execution:
+        """Run a held execution again, as the new execution *new_id*.
+
+        Raises:
+            NotHeldError: it is not held.
+        """
         ...
 
-    def count_of(self, owner: str) -> int:
-        """Return how many executions of *owner* have not ended, as far as this process knows."""
+    async def drain(self, seconds: float) -> None:
+        """Start nothing more, wait *seconds* for what runs, and hand over or end the rest."""
         ...
 
-    def counts(self) -> Mapping[str, int]:
-        """Return how many wait (``accepted``) and how many run (``running``) in this process."""
+    async def counts(self) -> Mapping[str, int]:
+        """Return how many wait (``accepted``) and how many run (``running``), on all servers."""
+        ...
+
+    def now(self) -> float:
+        """Return the time by which executions are kept, in seconds since the epoch."""
         ...
 
 
-def page_start(cursor: str | None) -> tuple[int, int]:
+def page_start(cursor: str | None, *, now: float) -> tuple[int, int]:
     """Return where a page begins: the moment of the first page (ms since the epoch), and how many came before.
 
-    The moment stays that of the first page, so that what comes later moves nothing.
+    The moment stays that of the first page, so that later executions do not move the pages.
 
-    >>> page_start("1742481000500.50")
+    >>> page_start("1742481000500.50", now=0.0)
     (1742481000500, 50)
 
     Raises:
         ValueError: the cursor is not one that this list returned.
     """
     if cursor is None:
-        return int(time.time() * 1000) + 1, 0
+        return int(now * 1000) + 1, 0
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise ValueError("no cursor of this list")
+        raise ValueError("not a cursor of this list")
     return int(match[1]), int(match[2])
 
 

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import json
-import os
+import logging
 import secrets
-import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
 from skillruntime.remote.descriptor import AccessPolicy, AuthConfig, AuthType, Provider
+from skillruntime.remote.hosts import ascii_host
 from skillruntime.runtime.runtime import SkillRuntime
-from skillruntime.server.access import Authenticator, KeyRing, any_of, hash_key, new_key
+from skillruntime.server.access import Authenticator, any_of
 from skillruntime.server.app import create_app
-from skillruntime.server.durable_executions import DurableExecutions, read_secret
-from skillruntime.server.executions import Executions
-from skillruntime.server.memory_executions import MemoryExecutions
+from skillruntime.server.database import DatabaseAwayError
+from skillruntime.server.key_store import DatabaseKeys, KeyFile, shared_secret
+from skillruntime.server.open_executions import durable_executions, memory_executions, read_secret
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, serve_catalog
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
+from skillruntime.server.stored_executions import StoredExecutions
 from skillruntime.server.uvicorn_server import Server, bind
 from skillruntime.server.webhooks import Webhooks
 
-__all__ = ["Hosting", "add_key", "host_skills"]
+__all__ = ["Hosting", "host_skills"]
 
-_SWEEP = 3600.0  # seconds between two deletions of expired results
+_SWEEP: Final = 3600.0  # seconds between two deletions of expired results
+_KEYS: Final = 2.0  # seconds, at most, until a key that was revoked in the database is refused
+
+_log = logging.getLogger("skillruntime.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,13 @@ class Hosting:
     without a descriptor.json. *authenticate* identifies callers without a key of the key file. *webhooks* lets
     authenticated callers name an address that is notified when an execution ends. *kept_for* is how many seconds
     results are kept; for as long again, the server answers 410 for them.
+
+    *database* is the URL of a PostgreSQL database that several servers share, with their keys and their secret, in
+    place of *data*. *waits_for_lock* waits until the server that has *data* ends. *drain_seconds* is how long SIGTERM
+    lets run what runs. *lease* is how many seconds a server that shares a database may be silent until others take up
+    its work. *per_skill* and *per_caller* limit how many executions of a skill, and of a caller, run at once.
+    *trusted_proxies* are believed about ``X-Forwarded-For``. *allowed_hosts* are the Host names that are answered; by
+    default all, or this machine's own for a loopback address. *policy* replaces each contract's own policy of repairs.
     """
 
     host: str = "127.0.0.1"
@@ -57,6 +66,15 @@ class Hosting:
     pages: bool = True
     webhooks: bool = False
     authenticate: Authenticator | None = None
+    database: str | None = None
+    waits_for_lock: bool = False
+    drain_seconds: float = 30.0
+    lease: float = 15.0
+    per_skill: Mapping[str, int] = field(default_factory=dict)
+    per_caller: int | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    policy: str | None = None
 
     @property
     def keys_path(self) -> Path | None:
@@ -74,19 +92,70 @@ async def host_skills(
     """Serve the runtime's skills until the process is stopped.
 
     *on_ready* is called when the server listens: with its address, what it serves, and how many executions of an
-    earlier process it takes up.
+    earlier process it continues.
 
     Raises:
         OSError: it cannot listen there.
-        SkillRuntimeError: there is nothing to serve, or a descriptor or the key file is faulty.
+        DatabaseInUseError: another server has the data directory.
+        SkillRuntimeError: there is nothing to serve, or a descriptor or the key file is invalid.
     """
-    listening = bind(hosting.host, hosting.port)
-    host = f"[{hosting.host}]" if ":" in hosting.host else hosting.host
-    base_url = hosting.base_url or f"http://{host}:{listening.getsockname()[1]}"
-    known = [each for each in (_read_keys(hosting.keys_path), hosting.authenticate) if each is not None]
-    authenticate = any_of(known) if known else None
+    keys, secret = _keys_and_secret(hosting)
+    webhooks = Webhooks(secret) if hosting.webhooks else None
+    work = SkillWork(runtime, output_bytes=(hosting.limits or Limits()).output_bytes)
+    # The database first: a server that waits for its lock must not hold the port that the other one listens at.
+    async with _executions(work, hosting, webhooks) as executions:
+        listening = bind(hosting.host, hosting.port)
+        host = f"[{hosting.host}]" if ":" in hosting.host else hosting.host
+        base_url = hosting.base_url or f"http://{host}:{listening.getsockname()[1]}"
+        try:
+            published = _publish(runtime, hosting, base_url)
+        except BaseException:
+            listening.close()
+            raise
+        work.publish(published)
+        known = [each for each in (keys, hosting.authenticate) if each is not None]
+        service = SkillService(
+            published,
+            executions,
+            provider=hosting.provider,
+            authenticate=any_of(known) if known else None,
+            limits=hosting.limits,
+            secret=secret,
+            webhooks=webhooks,
+            policy=hosting.policy,
+        )
+        server = Server(
+            create_app(service, pages=hosting.pages, hosts=_allowed_hosts(hosting, base_url)),
+            service,
+            drain=hosting.drain_seconds,
+            trusted_proxies=hosting.trusted_proxies,
+            handles_signals=handles_signals,
+            on_ready=None if on_ready is None else lambda: on_ready(base_url, published, executions.continued),
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_sweep, executions, hosting.kept_for)
+            if isinstance(keys, DatabaseKeys):
+                tasks.start_soon(keys.refresh_every, _KEYS)
+            await server.serve([listening])
+            tasks.cancel_scope.cancel()
+
+
+def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
+    """Return the Host names that are answered; None for every name.
+
+    A server for this machine alone answers only to names of this machine: a page in a browser could otherwise reach it
+    under a name of its own that resolves to 127.0.0.1 (DNS rebinding).
+    """
+    named = {name.lower() for name in hosting.allowed_hosts}
+    if not named and hosting.host not in ("127.0.0.1", "::1", "localhost"):
+        return None
+    local = {"localhost", "127.0.0.1", "::1"} if not hosting.allowed_hosts else set()
+    return frozenset({*named, *local, ascii_host(base_url)})
+
+
+def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[PublishedSkill]:
     auth = AuthConfig(AuthType.API_KEY, header="X-API-Key") if hosting.access is not AccessPolicy.PUBLIC else None
-    served = serve_catalog(
+    return serve_catalog(
         runtime,
         base_url=base_url,
         names=hosting.names,
@@ -95,77 +164,37 @@ async def host_skills(
         provider=hosting.provider,
         webhooks=hosting.webhooks,
     )
-    secret = read_secret(hosting.data / "secret") if hosting.data is not None else secrets.token_bytes(32)
-    webhooks = Webhooks(secret) if hosting.webhooks else None
-    async with _executions(SkillWork(runtime, served), hosting, webhooks) as executions:
-        left = await executions.reclaim()
-        service = SkillService(
-            served,
-            executions,
-            provider=hosting.provider,
-            authenticate=authenticate,
-            limits=hosting.limits,
-            secret=secret,
-            webhooks=webhooks,
-        )
-        server = Server(
-            create_app(service, pages=hosting.pages),
-            service,
-            handles_signals=handles_signals,
-            on_ready=None if on_ready is None else lambda: on_ready(base_url, served, left),
-        )
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_sweep, executions, hosting.kept_for)
-            await server.serve([listening])
-            tasks.cancel_scope.cancel()
 
 
-def add_key(path: Path, caller: str, *, skills: Iterable[str] = (), operator: bool = False) -> str:
-    """Return a new API key for *caller*, of which only the hash is kept in the file *path*."""
-    document: dict[str, Any] = {"keys": []}
-    if path.exists():
-        KeyRing.from_text(path.read_text("utf-8"))
-        document = json.loads(path.read_text("utf-8"))
-    key = new_key()
-    entry: dict[str, Any] = {"id": caller, "sha256": hash_key(key)}
-    if skills := list(skills):
-        entry["skills"] = skills
-    if operator:
-        entry["operator"] = True
-    document["keys"].append(entry)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.with_suffix(".new")
-    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(document, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    written.replace(path)
-    return key
+def _keys_and_secret(hosting: Hosting) -> tuple[Authenticator | None, bytes]:
+    """Return what knows callers by their keys, if there are any, and the secret that execution ids are derived from."""
+    path = hosting.keys_path
+    keys: Authenticator | None = KeyFile(path) if path is not None and path.exists() else None
+    if hosting.database is not None:
+        return keys or DatabaseKeys(hosting.database), shared_secret(hosting.database)
+    return keys, read_secret(hosting.data / "secret") if hosting.data is not None else secrets.token_bytes(32)
 
 
-def _read_keys(path: Path | None) -> KeyRing | None:
-    if path is None or not path.exists():
-        return None
-    return KeyRing.from_text(path.read_text("utf-8"))
-
-
-@asynccontextmanager
-async def _executions(work: SkillWork, hosting: Hosting, webhooks: Webhooks | None) -> AsyncIterator[Executions]:
-    notify = webhooks.notify if webhooks is not None else None
+def _executions(work: SkillWork, hosting: Hosting, webhooks: Webhooks | None) -> StoredExecutions:
+    options: dict[str, Any] = {
+        "capacity": hosting.capacity,
+        "kept_for": hosting.kept_for,
+        "per_skill": hosting.per_skill,
+        "per_caller": hosting.per_caller,
+        "lease": hosting.lease,
+        "notify": webhooks.notify if webhooks is not None else None,
+    }
+    if hosting.database is not None:
+        return durable_executions(work, hosting.database, **options)
     if hosting.data is None:
-        async with MemoryExecutions(
-            work, capacity=hosting.capacity, kept_for=hosting.kept_for, notify=notify
-        ) as in_memory:
-            yield in_memory
-    else:
-        path = hosting.data / "executions.db"
-        async with DurableExecutions(
-            work, path, capacity=hosting.capacity, kept_for=hosting.kept_for, notify=notify
-        ) as durable:
-            yield durable
+        return memory_executions(work, **options)
+    return durable_executions(work, hosting.data / "executions.db", wait=hosting.waits_for_lock, **options)
 
 
-async def _sweep(executions: Executions, kept_for: float) -> None:
+async def _sweep(executions: StoredExecutions, kept_for: float) -> None:
     while True:
         await anyio.sleep(min(_SWEEP, kept_for))
-        await executions.delete(ended_before=time.time() - 2 * kept_for)
+        try:
+            await executions.delete(ended_before=executions.now() - 2 * kept_for)
+        except DatabaseAwayError as error:
+            _log.warning("expired results could not be deleted: %s", error)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from skillruntime.remote.descriptor import AuthType, SkillDescriptor
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
+from skillruntime.server.database import DatabaseAwayError
 
 __all__ = ["RefusedError", "answer_json", "refuse_for_now", "refuse_login", "refuse_rate", "without_content"]
 
@@ -71,6 +72,17 @@ def refuse_for_now(seconds: float, message: str) -> RefusedError:
     """Return the 503 of a server that cannot, with when to come again."""
     hint = RetryHint(suggested_delay_ms=max(1, round(seconds * 1000)))
     return RefusedError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, None, hint))
+
+
+def refuse_for_database(error: DatabaseAwayError) -> RefusedError:
+    """Return the 503 of a server without its database; of a commit whose answer was lost it says that it is unknown."""
+    hint = RetryHint(suggested_delay_ms=1000)
+    message = "The server's database does not answer"
+    details = None
+    if error.is_unknown:
+        message += "; whether the request was accepted is unknown, and the same Idempotency-Key finds it"
+        details = {"accepted": "unknown"}
+    return RefusedError(ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, message, details, hint))
 
 
 def answer_json(

@@ -82,9 +82,11 @@ class JwtCallers:
                 raise BadCredentialsError from None
         except (JoseError, ValueError):
             raise BadCredentialsError from None
-        if self._scope is not None and self._scope not in str(claims.get("scope", "")).split():
+        scopes = frozenset(str(claims.get("scope", "")).split())
+        if self._scope is not None and self._scope not in scopes:
             raise BadCredentialsError
-        return Principal(f"{self._issuer} {claims['sub']}")
+        # RFC 8693, 4.2: a token without the claim says nothing of scopes.
+        return Principal(f"{self._issuer} {claims['sub']}", scopes=scopes if "scope" in claims else None)
 
     def _read(self, token: str, keys: KeySet) -> dict[str, Any]:
         read = jwt.decode(token, keys, algorithms=list(_ALGORITHMS))

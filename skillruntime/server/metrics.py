@@ -1,10 +1,10 @@
-"""What the server counts, and its text form (Prometheus exposition 0.0.4)."""
+"""What the server counts, for Prometheus."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 __all__ = ["Metrics"]
 
@@ -15,42 +15,26 @@ class Metrics:
     """Counts requests by route and status, and accepted executions by skill; times requests."""
 
     def __init__(self) -> None:
-        self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._accepted: Counter[str] = Counter()
-        self._buckets = [0] * (len(_BOUNDS) + 1)
-        self._seconds = 0.0
+        # Of its own: two services in one process must not share the library's global registry.
+        self._registry = registry = CollectorRegistry()
+        labels = ("method", "route", "status")
+        self._requests = Counter("skillruntime_requests", "Requests", labels, registry=registry)
+        self._seconds = Histogram("skillruntime_request_seconds", "Their duration", buckets=_BOUNDS, registry=registry)
+        name = "skillruntime_executions_accepted"
+        self._accepted = Counter(name, "Accepted executions", ("skill",), registry=registry)
+        self._executions = Gauge("skillruntime_executions", "Unfinished executions", ("status",), registry=registry)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request; *route* is a route's name, never a path that a caller made up."""
-        self._requests[method, route, status] += 1
-        self._buckets[bisect_left(_BOUNDS, seconds)] += 1
-        self._seconds += seconds
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.observe(seconds)
 
     def count_accepted(self, skill_id: str) -> None:
-        """Count one execution that was taken."""
-        self._accepted[skill_id] += 1
+        """Count one execution that was accepted."""
+        self._accepted.labels(skill_id).inc()
 
     def to_text(self, executions: Mapping[str, int]) -> str:
-        """Return all of it; *executions* is how many there are now in each status."""
-        lines = ["# TYPE skillruntime_requests_total counter"]
-        lines += [
-            f'skillruntime_requests_total{{method="{method}",route="{route}",status="{status}"}} {number}'
-            for (method, route, status), number in sorted(self._requests.items())
-        ]
-        lines.append("# TYPE skillruntime_request_seconds histogram")
-        total = 0
-        for bound, number in zip((*map(str, _BOUNDS), "+Inf"), self._buckets, strict=True):
-            total += number
-            lines.append(f'skillruntime_request_seconds_bucket{{le="{bound}"}} {total}')
-        lines += [
-            f"skillruntime_request_seconds_sum {self._seconds:.6f}",
-            f"skillruntime_request_seconds_count {total}",
-        ]
-        lines.append("# TYPE skillruntime_executions_accepted_total counter")
-        lines += [
-            f'skillruntime_executions_accepted_total{{skill="{skill}"}} {number}'
-            for skill, number in sorted(self._accepted.items())
-        ]
-        lines.append("# TYPE skillruntime_executions gauge")
-        lines += [f'skillruntime_executions{{status="{status}"}} {n}' for status, n in sorted(executions.items())]
-        return "\n".join(lines) + "\n"
+        """Return all of it as text; *executions* is how many there are now in each status."""
+        for status, number in executions.items():
+            self._executions.labels(status).set(number)
+        return generate_latest(self._registry).decode()

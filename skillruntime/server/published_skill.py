@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import anyio
+
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
@@ -24,6 +26,7 @@ from skillruntime.remote.descriptor import (
 )
 from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.remote.descriptor_parts import is_address
+from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
@@ -88,7 +91,7 @@ def describe(
     annotations = dict(contract.annotations)
     timeout = contract.run.get("timeout_seconds")
     endpoint = InvocationEndpoint(
-        f"{base}/skills/{skill_id}/invoke",
+        f"{base}/skills/{escape_segment(skill_id)}/invoke",
         status_url=f"{base}/executions/{{execution_id}}",
         result_url=f"{base}/executions/{{execution_id}}/result",
         timeout_ms=max(1, round(timeout * 1000)) if timeout is not None else None,
@@ -175,6 +178,8 @@ def serve_catalog(
             if wanted and name not in wanted and skill_name not in wanted:
                 continue
             own = written if name == skill_name else None
+            if own is not None and skill.contracts:
+                _check_agreement(own, contract)
             descriptor = describe(
                 name,
                 contract,
@@ -195,22 +200,69 @@ def serve_catalog(
     return served
 
 
-class SkillWork:
-    """Runs tickets in a `SkillRuntime`: the work of an `Executions`."""
+def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
+    """Check that a descriptor.json promises what the contract beside it enforces.
 
-    def __init__(self, runtime: SkillRuntime, skills: Iterable[PublishedSkill]) -> None:
+    Raises:
+        InvalidSkillError: they differ; the message names where.
+    """
+    enforced = contract.input.document
+    differences = [] if contract.version in (None, written.version) else ["version"]
+    if isinstance(enforced, dict):
+        promised = written.input_schema()
+        theirs, ours = promised.get("properties", {}), enforced.get("properties", {})
+        differences += [
+            f"inputs/{name}"
+            for name in sorted({*theirs, *ours})
+            if _essence(theirs.get(name)) != _essence(ours.get(name))
+        ]
+        if sorted(promised.get("required", [])) != sorted(enforced.get("required", [])):
+            differences.append("required inputs")
+    if differences:
+        message = f"The descriptor.json and the contract of {contract.name} differ in {', '.join(differences)}"
+        raise InvalidSkillError(message, details={"differences": differences})
+
+
+def _essence(schema: Any) -> Any:
+    """What a schema asks for, without what it only says."""
+    spoken = ("title", "description", "examples", "$comment")
+    if not isinstance(schema, dict):
+        return schema
+    return {name: value for name, value in schema.items() if name not in spoken}
+
+
+class SkillWork:
+    """Runs tickets in a `SkillRuntime`: the work of an `Executions`.
+
+    An output of more than *output_bytes* of JSON makes its execution fail. Without *skills*, runs wait for `publish`.
+    """
+
+    def __init__(
+        self, runtime: SkillRuntime, skills: Iterable[PublishedSkill] | None = None, *, output_bytes: int = 1_000_000
+    ) -> None:
         self._runtime = runtime
+        self._output_bytes = output_bytes
+        self._published = anyio.Event()
+        self._skills: dict[str, PublishedSkill] = {}
+        if skills is not None:
+            self.publish(skills)
+
+    def publish(self, skills: Iterable[PublishedSkill]) -> None:
+        """Set the skills, whose addresses are known only when the server is bound to its port."""
         self._skills = {each.descriptor.line: each for each in skills}
+        self._published.set()
 
     async def __call__(self, ticket: Ticket, report: Report) -> Outcome:
         """Run the ticket's skill, and say how it ended."""
+        await self._published.wait()
         served = self._skills.get(ticket.line)
         if served is None:  # begun by a server that had another version of the skill
             return withdrawn(ticket)
         if served.descriptor.capability_type is CapabilityType.KNOWLEDGE and served.skill is not None:
             return _read_knowledge(served.skill, ticket.arguments)
-        # A workspace of its own for each execution: one caller's files are none of another's business.
-        with self._runtime.session() as session:
+        # A workspace of its own for each execution: no caller sees another's files.
+        # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
+        with self._runtime.session(counts_tokens=False) as session:
             response = await session.call(
                 ticket.name,
                 dict(ticket.arguments),
@@ -219,11 +271,11 @@ class SkillWork:
                 caller=ticket.owner,
                 config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
             )
-        return to_outcome(response)
+        return to_outcome(response, self._output_bytes)
 
 
-def to_outcome(response: SkillResponse) -> Outcome:
-    """Return how an execution ended whose skill answered *response*.
+def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcome:
+    """Return how an execution ended whose skill answered *response*; a longer output than *output_bytes* is a failure.
 
     What the skill gave lies whole in the output, its own ``status`` and ``errors`` too; an answer that failed makes
     the execution fail, with its first code.
@@ -231,8 +283,13 @@ def to_outcome(response: SkillResponse) -> Outcome:
     public = ("warnings", "repairs", "migrated_from", "files")
     metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
     has_output = response.data is not None or response.ok
+    output, length = _plain(response.data)
+    if length > output_bytes:
+        message = f"The output has {length:,} bytes of JSON; this server keeps {output_bytes:,} at most"
+        error = ErrorDocument(ErrorCode.INVALID_OUTPUT, message, {"recoverable": False})
+        return Outcome(ExecutionStatus.FAILED, error=error, metadata=metadata)
     if response.ok:
-        return Outcome(ExecutionStatus.COMPLETED, _plain(response.data), True, metadata=metadata)
+        return Outcome(ExecutionStatus.COMPLETED, output, True, metadata=metadata)
     errors = response.errors
     first: dict[str, Any] = (
         errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
@@ -244,8 +301,8 @@ def to_outcome(response: SkillResponse) -> Outcome:
     if len(errors) > 1:
         details["errors"] = [error.to_dict() for error in errors]
     own = details.get("code")  # on the wire a code is a text: the skill's own, where we have no name for it
-    error = ErrorDocument(own if isinstance(own, str) and own else first["code"], first["message"], _plain(details))
-    return Outcome(ExecutionStatus.FAILED, _plain(response.data), has_output, error, metadata)
+    error = ErrorDocument(own if isinstance(own, str) and own else first["code"], first["message"], _plain(details)[0])
+    return Outcome(ExecutionStatus.FAILED, output, has_output, error, metadata)
 
 
 def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
@@ -257,6 +314,7 @@ def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
     return Outcome(ExecutionStatus.COMPLETED, {"text": text}, True)
 
 
-def _plain(value: Any) -> Any:
-    """*value* as JSON has it: what a Python function returned may hold tuples and dates."""
-    return json.loads(json.dumps(value, ensure_ascii=False, default=str))
+def _plain(value: Any) -> tuple[Any, int]:
+    """Return *value* as JSON has it, for a Python function may return tuples and dates; and its bytes as JSON."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return json.loads(text), len(text.encode("utf-8", "surrogatepass"))

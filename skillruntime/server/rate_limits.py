@@ -14,7 +14,8 @@ __all__ = ["Limits", "RateLimiter"]
 class Limits:
     """What the server accepts. Rates are per caller, or per address for anonymous callers; sizes are bytes.
 
-    ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill.
+    ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill; ``output_bytes``
+    the longest output, as JSON.
     """
 
     invocations_per_minute: float = 600
@@ -25,6 +26,7 @@ class Limits:
     body_seconds: float = 15.0
     timeout_seconds: float = 900.0
     wait_seconds: float = 30.0
+    output_bytes: int = 1_000_000
 
 
 class RateLimiter:

@@ -8,7 +8,6 @@ import hmac
 import json
 import re
 import secrets
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -32,6 +31,7 @@ __all__ = [
     "credentials_in",
     "knows_cancelled",
     "make_ticket",
+    "new_execution_id",
     "preferred_wait",
     "read_body",
     "read_completion",
@@ -94,7 +94,7 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
     Raises:
         MessageError: the limit is not a number from 1 to 200.
     """
-    query = parse_qs(request.query)
+    query = parse_qs(request.query, keep_blank_values=True)
     text = query.get("limit", ["50"])[-1]
     if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= 200:
         raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
@@ -130,6 +130,7 @@ def make_ticket(
     principal: Principal | None,
     secret: bytes,
     longest: float,
+    policy: str | None = None,
 ) -> Ticket:
     """Return the ticket of an invocation whose inputs fit the skill's contract; it may run *longest* seconds.
 
@@ -137,7 +138,7 @@ def make_ticket(
         MessageError: they do not fit.
     """
     try:
-        accepted = served.contract.accept(invocation.inputs)
+        accepted = served.contract.accept(invocation.inputs, policy=policy)
     except SkillInputError as error:
         raise MessageError(_violations(error)) from None
     metadata: dict[str, Any] = {}
@@ -145,6 +146,9 @@ def make_ticket(
         metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
     if accepted.migrated_from is not None:
         metadata["migrated_from"] = accepted.migrated_from
+    trace_id = invocation.context.trace_id or trace_id_of(request.headers.get("traceparent", ""))
+    if trace_id is not None:
+        metadata["trace_id"] = trace_id
     asked, declared = invocation.context.timeout_ms, served.descriptor.endpoint.timeout_ms
     limits = [each / 1000 for each in (asked, declared) if each is not None]
     owner = principal.id if principal is not None else ANONYMOUS
@@ -155,7 +159,6 @@ def make_ticket(
         line=served.descriptor.line,
         name=served.name,
         arguments=accepted.arguments,
-        created_at=time.time(),
         fingerprint=fingerprint_of(
             {
                 "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
@@ -167,10 +170,15 @@ def make_ticket(
         is_task=served.descriptor.capability_type is CapabilityType.TASK,
         repeatable=served.is_repeatable,
         priority=invocation.context.priority,
-        trace_id=invocation.context.trace_id or trace_id_of(request.headers.get("traceparent", "")),
+        trace_id=trace_id,
         webhook=invocation.context.webhook,
         metadata=metadata,
     )
+
+
+def new_execution_id() -> str:
+    """Return an id that cannot be guessed: of 160 random bits."""
+    return _id_of(secrets.token_bytes(20))
 
 
 def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
@@ -206,13 +214,15 @@ def _execution_id(
     """A new id; the same one for the same idempotency key of the same caller and skill."""
     key = request.headers.get("idempotency-key")
     if key is None:
-        digest = secrets.token_bytes(20)
-    elif not _KEY.fullmatch(key):
+        return new_execution_id()
+    if not _KEY.fullmatch(key):
         violation = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
         raise MessageError([violation])
-    else:
-        who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
-        digest = hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20]
+    who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+    return _id_of(hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20])
+
+
+def _id_of(digest: bytes) -> str:
     return "exec-" + base64.b32encode(digest).decode().lower()
 
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import anyio
 
-from skillruntime.remote.descriptor import AccessPolicy, Provider
+from skillruntime.remote.descriptor import AccessPolicy, AuthType, Provider
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import (
@@ -29,13 +29,16 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.access import ANONYMOUS, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
 from skillruntime.server.executions import (
     Executions,
     KeyReusedError,
     NotATaskError,
+    NotHeldError,
     Ticket,
+    TooManyError,
     is_expired,
 )
 from skillruntime.server.http_responses import (
@@ -43,6 +46,7 @@ from skillruntime.server.http_responses import (
     RefusedError,
     answer_json,
     refuse,
+    refuse_for_database,
     refuse_for_now,
     refuse_login,
     refuse_rate,
@@ -57,6 +61,7 @@ from skillruntime.server.request_parsing import (
     credentials_in,
     knows_cancelled,
     make_ticket,
+    new_execution_id,
     preferred_wait,
     read_body,
     read_completion,
@@ -83,6 +88,7 @@ class _Call:
     principal: Principal | None = None
     was_bad: bool = False
     skill_id: str = ""
+    trace_id: str = ""
 
     @property
     def owner(self) -> str:
@@ -111,6 +117,7 @@ class SkillService:
         limits: Limits | None = None,
         secret: bytes = b"",
         webhooks: Webhooks | None = None,
+        policy: str | None = None,
     ) -> None:
         self.skills = {each.id: each for each in skills}
         self.executions = executions
@@ -118,10 +125,12 @@ class SkillService:
         self.limits = limits or Limits()
         self.metrics = Metrics()
         self.is_ready = True
+        self._is_stopped = False
         self._waits: set[anyio.CancelScope] = set()
         self._authenticate = authenticate
         self._secret = secret or secrets.token_bytes(32)
         self._webhooks = webhooks
+        self._policy = policy
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
@@ -134,6 +143,7 @@ class SkillService:
             _route("result", r"/executions/([^/]+)/result", GET=self._result),
             _route("events", r"/executions/([^/]+)/events", GET=self._events),
             _route("complete", r"/executions/([^/]+)/complete", POST=self._complete),
+            _route("release", r"/executions/([^/]+)/release", POST=self._release),
             _route("webhook-secret", r"/webhook-secret", GET=self._webhook_secret),
             _route("openapi", r"/openapi\.json", GET=self._openapi),
             _route("health", r"/health", GET=self._health),
@@ -154,6 +164,8 @@ class SkillService:
             response = refusal.answer(request)
         except MessageError as error:
             response = RefusedError(error.to_document()).answer(request)
+        except DatabaseAwayError as error:
+            response = refuse_for_database(error).answer(request)
         except Exception:
             _log.exception("%s %s failed with an unexpected exception", request.method, name)
             response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(request)
@@ -162,9 +174,14 @@ class SkillService:
         self._note(call, name, response.status, time.perf_counter() - started)
         return response
 
+    def refuse_work(self) -> None:
+        """Refuse new executions with 503 from now on; everything else is answered as before."""
+        self.is_ready = False
+
     def stop(self) -> None:
         """Stop accepting work and wake every waiting client; what was accepted continues, here or later."""
         self.is_ready = False
+        self._is_stopped = True
         for scope in tuple(self._waits):
             scope.cancel()
 
@@ -198,11 +215,22 @@ class SkillService:
     def _callable(self, call: _Call) -> PublishedSkill:
         """The skill of the call's path, if this caller may call it."""
         served = self._visible(call)
-        if call.was_bad or (call.principal is None and served.descriptor.access is not AccessPolicy.PUBLIC):
+        needs_login = (
+            served.descriptor.access is not AccessPolicy.PUBLIC or served.descriptor.auth.type is not AuthType.NONE
+        )
+        if call.was_bad or (call.principal is None and needs_login):
             raise refuse_login(served.descriptor)
+        self._check_scope(call, call.principal is None or call.principal.may_invoke, INVOKE)
         if call.principal is not None and not call.principal.may_call(served.id):
             raise refuse(WireCode.PERMISSION_DENIED, "These credentials do not allow this skill")
         return served
+
+    def _check_scope(self, call: _Call, is_allowed: bool, scope: str) -> None:
+        """Refuse a caller whose token does not have the scope (RFC 6750, 3.1: 403 and insufficient_scope)."""
+        if not is_allowed:
+            challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+            document = ErrorDocument(WireCode.PERMISSION_DENIED, f"The token does not have the scope {scope}")
+            raise RefusedError(document, {"www-authenticate": challenge})
 
     async def _find_execution(self, call: _Call) -> tuple[Ticket, Execution]:
         """The execution of the call's path, if it is this caller's; another's is absent.
@@ -210,13 +238,16 @@ class SkillService:
         Raises:
             RefusedError: it does not exist, or its result has expired.
         """
+        changes = call.request.method in ("DELETE", "POST")
+        is_allowed = call.principal is None or (call.principal.may_invoke if changes else call.principal.may_read)
+        self._check_scope(call, is_allowed, INVOKE if changes else READ)
         found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
         is_operator = call.principal is not None and call.principal.is_operator
         # An anonymous caller's executions are protected by their ids, which cannot be guessed.
         if found is None or not (is_operator or found[0].owner == call.owner or found[0].owner == ANONYMOUS):
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
-        call.skill_id = found[0].skill_id
-        if is_expired(found[1], time.time()):
+        call.skill_id, call.trace_id = found[0].skill_id, found[0].trace_id or ""
+        if is_expired(found[1], self.executions.now()):
             raise _expired(found[1])
         return found
 
@@ -250,7 +281,7 @@ class SkillService:
         check_protocol_header(request)
         document = read_body(request)  # first, for a custom caller's credentials lie in it
         credentials = credentials_in(document)
-        if credentials is not None and call.principal is None and not call.was_bad:
+        if credentials is not None and not call.was_bad:  # those of the header and of the body must agree
             await self._admit(call, credentials)
         served = self._callable(call)
         invocation = read_invocation(served, document)
@@ -259,6 +290,7 @@ class SkillService:
             raise refuse_rate(wait)
         if not self.is_ready:
             raise refuse_for_now(2, "The server is stopping")
+        call.trace_id = invocation.context.trace_id or ""
         ticket = make_ticket(
             request,
             served,
@@ -266,9 +298,8 @@ class SkillService:
             principal=call.principal,
             secret=self._secret,
             longest=self.limits.timeout_seconds,
+            policy=self._policy,
         )
-        if self.executions.count_of(call.owner) >= self.limits.unfinished_per_caller:
-            raise refuse_rate(5, "You have too many unfinished executions")
         if ticket.webhook is not None and not await self._may_notify(call, ticket.webhook):
             raise MessageError(
                 [
@@ -280,7 +311,11 @@ class SkillService:
                 ]
             )
         try:
-            submitted = await self.executions.submit(ticket)
+            submitted = await self.executions.submit(ticket, most_unfinished=self.limits.unfinished_per_caller)
+        except TooManyError:
+            raise refuse_rate(5, "You have too many unfinished executions") from None
+        except DatabaseAwayError as error:
+            raise refuse_for_database(error) from None
         except KeyReusedError:
             raise refuse(
                 WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was used before with a different request"
@@ -288,7 +323,7 @@ class SkillService:
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
-        elif is_expired(execution, time.time()):
+        elif is_expired(execution, self.executions.now()):
             raise _expired(execution)
         seconds = preferred_wait(request, self.limits.wait_seconds)
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
@@ -341,10 +376,26 @@ class SkillService:
             raise refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
         return self._show(call, execution, {})
 
+    async def _release(self, call: _Call) -> WireResponse:
+        """Run a held execution again, as a new one (an extension)."""
+        if call.principal is None or not call.principal.is_operator:
+            raise (
+                refuse_login(None)
+                if call.principal is None
+                else refuse(WireCode.PERMISSION_DENIED, "Only an operator may release an execution")
+            )
+        ticket, _ = await self._find_execution(call)
+        try:
+            execution = await self.executions.release(ticket.execution_id, new_execution_id())
+        except NotHeldError:
+            raise refuse(WireCode.CONFLICT, "The execution is not held") from None
+        return self._show(call, execution, {}, is_first=True)
+
     async def _list(self, call: _Call) -> WireResponse:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
         if call.principal is None:
             raise refuse_login(None)
+        self._check_scope(call, call.principal.may_read, READ)
         limit, cursor, wants_all = read_page_query(call.request)
         owner = None if wants_all and call.principal.is_operator else call.owner
         try:
@@ -387,7 +438,7 @@ class SkillService:
     async def _metrics(self, call: _Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
             raise refuse_login(None)
-        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(self.executions.counts()).encode())
+        return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(await self.executions.counts()).encode())
 
     # What they share
 
@@ -415,7 +466,7 @@ class SkillService:
     def until_stopped(self) -> Iterator[None]:
         """Wait inside this for what may take long: it ends at once when the server is to stop."""
         with anyio.CancelScope() as scope:
-            if not self.is_ready:
+            if self._is_stopped:
                 scope.cancel()
             self._waits.add(scope)
             try:
@@ -446,7 +497,7 @@ class SkillService:
                 "caller": call.owner,
                 "skill": call.skill_id,
                 "peer": call.request.peer,
-                "trace_id": trace_id_of(call.request.headers.get("traceparent", "")),
+                "trace_id": call.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
             }
             _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
+import anyio
 import uvicorn
 from starlette.applications import Starlette
 
+from skillruntime.server.http_protocol import BoundedProtocol
 from skillruntime.server.service import SkillService
 
 __all__ = ["Server", "bind"]
@@ -37,8 +40,11 @@ def bind(host: str, port: int) -> socket.socket:
 class Server(uvicorn.Server):
     """One uvicorn server for *app*.
 
-    The first SIGTERM or SIGINT stops accepting work and wakes waiting clients; open requests are answered within
-    *grace* seconds. *on_ready* is called when it listens.
+    The first SIGTERM or SIGINT stops accepting work; what runs may end within *drain* seconds, during which statuses
+    are still answered and new work is refused with 503. Then the rest is handed over or ended, waiting clients are
+    woken, and open requests are answered within *grace* seconds. A second signal ends the draining.
+    *trusted_proxies* are the addresses and networks whose ``X-Forwarded-For`` is believed. *on_ready* is called when it
+    listens.
     """
 
     def __init__(
@@ -47,17 +53,22 @@ class Server(uvicorn.Server):
         service: SkillService,
         *,
         grace: float = 10.0,
+        drain: float = 0.0,
         connections: int = 1000,
+        trusted_proxies: Iterable[str] = (),
         handles_signals: bool = True,
         on_ready: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",  # the one whose limits and refusals are set here and tested
+                http=BoundedProtocol,
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                # uvicorn's default believes every client on this machine.
+                proxy_headers=bool(proxies := list(trusted_proxies)),
+                forwarded_allow_ips=proxies,
                 ws="none",
                 lifespan="on",
                 timeout_keep_alive=30,
@@ -67,6 +78,7 @@ class Server(uvicorn.Server):
             )
         )
         self._service = service
+        self._drain = drain
         self._handles_signals = handles_signals
         self._on_ready = on_ready
 
@@ -75,6 +87,29 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self._on_ready is not None and not self.should_exit:
             self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to drain at the first signal; stop at once at the second."""
+        self._captured_signals.append(sig)
+        if self._service.is_ready and self._drain > 0:
+            self._service.refuse_work()
+        else:
+            self.should_exit = True
+
+    async def main_loop(self) -> None:
+        """Serve until the end of the process is asked for and what ran has ended."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._drain_when_asked)
+            await super().main_loop()
+            tasks.cancel_scope.cancel()
+        # Also after a second signal: what may run again is handed over, the rest is ended truthfully.
+        await self._service.executions.drain(0.0)
+
+    async def _drain_when_asked(self) -> None:
+        while self._service.is_ready:
+            await anyio.sleep(0.1)  # uvicorn's main loop has the same tick
+        await self._service.executions.drain(self._drain)
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop; wake every waiting client first."""

@@ -68,8 +68,8 @@ class Webhooks:
         """Whether a message may be sent to *url*: it is public, or the guard allows it."""
         try:
             await self._guard.address_of(url)
-        except UnreachableError as error:
-            return not error.is_refused
+        except UnreachableError:  # inside, or a name that does not resolve: the caller learns of it now
+            return False
         return True
 
     async def notify(self, ticket: Ticket, execution: Execution) -> None:

@@ -24,7 +24,7 @@ from skillruntime.remote.environment_credentials import variable_for
 from skillruntime.remote.ssrf_guard import AddressGuard
 from tests.server.test_hostile_server import mean, say
 
-pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
 SCRIPT = """import json, sys
 print(json.dumps({"said": json.load(sys.stdin)["text"]}))
@@ -125,6 +125,15 @@ def test_describe_prints_what_a_server_would_publish(running: Running) -> None:
     assert (descriptor.id, descriptor.version) == ("echo", "1.4.0")
     assert unknown.returncode == 1
     assert json.loads(unknown.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
+
+
+def test_a_second_server_on_one_data_directory_exits_with_3(running: Running) -> None:
+    """Two would run live work twice; the message names the two ways out."""
+    arguments = ["-s", str(running.skills), "--trust", "--data", str(running.data), "--port", "0"]
+    second = command("serve", *arguments, "echo", "chore", "secret")
+
+    assert second.returncode == 3
+    assert "--wait" in second.stderr and "--database" in second.stderr
 
 
 def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ def test_an_output_of_null_is_an_output() -> None:
         (("caller",), ..., "/caller"),
         (("caller",), "me", "/caller"),
         (("caller", "id"), ..., "/caller/id"),
-        (("caller", "id"), "x" * 201, "/caller/id"),
-        (("caller", "id"), "a\nb", "/caller/id"),
+        (("caller", "id"), "x" * 501, "/caller/id"),
+        (("caller", "id"), "a\x00b", "/caller/id"),
         (("caller", "type"), "robot", "/caller/type"),
         (("caller", "type"), ..., "/caller/type"),
         (("caller", "credentials"), "sk-1", "/caller/credentials"),
@@ -139,9 +139,9 @@ def test_all_violations_are_told_at_once() -> None:
     assert document.code == "VALIDATION_ERROR"
     assert document.details is not None
     assert document.details["violations"] == [
-        {"field": "/caller/id", "expected": "a text of 1 to 200 characters", "actual": "nothing"},
+        {"field": "/caller/id", "expected": "a string of 1 to 500 characters without NUL", "actual": "nothing"},
         {"field": "/caller/type", "expected": "ifay, service or user", "actual": '"robot"'},
-        {"field": "/skill_id", "expected": "a text of 1 to 200 characters", "actual": "nothing"},
+        {"field": "/skill_id", "expected": "a string of 1 to 500 characters without NUL", "actual": "nothing"},
         {"field": "/inputs", "expected": "an object", "actual": "5"},
     ]
 

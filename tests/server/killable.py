@@ -1,4 +1,4 @@
-"""A server to be killed: ``python killable.py PORT DIRECTORY``. Each run of a skill leaves a line in DIRECTORY/ran.
+"""A server to be killed: ``python killable.py PORT DIRECTORY DRAIN``. Each run leaves a line in DIRECTORY/ran.
 
 ``twice`` may run twice, ``once`` must not. A run waits for DIRECTORY/go to appear, so that a test decides when it ends.
 """
@@ -15,7 +15,7 @@ import anyio
 from skillruntime.contract.contract import Contract
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.app import create_app
-from skillruntime.server.durable_executions import DurableExecutions, read_secret
+from skillruntime.server.open_executions import durable_executions, read_secret
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
@@ -24,7 +24,7 @@ from skillruntime.server.uvicorn_server import Server, bind
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
-async def main(port: int, directory: Path) -> None:
+async def main(port: int, directory: Path, drain: float) -> None:
     """Serve until the end."""
     runtime = SkillRuntime()
 
@@ -45,11 +45,11 @@ async def main(port: int, directory: Path) -> None:
         descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}", poll_interval_ms=20)
         served.append(PublishedSkill(descriptor, name, contract))
     listening = bind("127.0.0.1", port)
-    async with DurableExecutions(SkillWork(runtime, served), directory / "executions.db", capacity=8) as executions:
+    async with durable_executions(SkillWork(runtime, served), directory / "executions.db", capacity=8) as executions:
         limits = Limits(invocations_per_minute=1e6, requests_per_minute=1e6)
         service = SkillService(served, executions, limits=limits, secret=read_secret(directory / "secret"))
-        await Server(create_app(service), service, grace=2).serve([listening])
+        await Server(create_app(service), service, grace=2, drain=drain).serve([listening])
 
 
 if __name__ == "__main__":
-    anyio.run(main, int(sys.argv[1]), Path(sys.argv[2]))
+    anyio.run(main, int(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]))

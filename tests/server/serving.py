@@ -25,7 +25,7 @@ from skillruntime.runtime.runners import CallContext
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.access import KeyRing, Principal, hash_key
 from skillruntime.server.executions import Executions
-from skillruntime.server.memory_executions import MemoryExecutions
+from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import PublishedSkill, SkillWork, describe
 from skillruntime.server.rate_limits import Limits
 from skillruntime.server.service import SkillService
@@ -166,7 +166,7 @@ async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> As
     """Serve the test skills in memory: the service itself is the client's transport."""
     skills = Skills()
     runtime, served = skills.runtime()
-    async with MemoryExecutions(SkillWork(runtime, served), **options) as executions:
+    async with memory_executions(SkillWork(runtime, served), **options) as executions:
         service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
         yield Served(service, skills, service.handle)
 
@@ -174,13 +174,13 @@ async def serve_in_memory(*, limits: Limits | None = None, **options: Any) -> As
 @asynccontextmanager
 async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
     """Serve the test skills over a loopback socket, through Starlette and uvicorn, with executions in a database."""
-    pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
-    from skillruntime.server.durable_executions import DurableExecutions
+    pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
+    from skillruntime.server.open_executions import durable_executions
 
     with TemporaryDirectory() as directory:
 
         def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
-            return DurableExecutions(work, Path(directory) / "executions.db", **options)
+            return durable_executions(work, Path(directory) / "executions.db", **options)
 
         async with _serve_over_socket(keep, limits) as served:
             yield served
@@ -191,7 +191,7 @@ async def serve_over_socket_from_memory(*, limits: Limits | None = None, **optio
     """Serve the test skills over a loopback socket, where the test is about sockets and not about the database."""
 
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
-        return MemoryExecutions(work, **options)
+        return memory_executions(work, **options)
 
     async with _serve_over_socket(keep, limits) as served:
         yield served

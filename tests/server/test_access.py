@@ -98,7 +98,9 @@ async def test_a_token_of_the_issuer_is_a_caller() -> None:
     issuer = Issuer()
     callers = jwt_callers(issuer, [1000.0])
 
-    assert await callers(bearer(issuer.token()), None) == Principal("https://issuer.example ann")
+    assert await callers(bearer(issuer.token()), None) == Principal(
+        "https://issuer.example ann", scopes=frozenset({"skill:invoke"})
+    )
     assert await callers(WireRequest("GET", "http://x/"), None) is None
     assert await callers(bearer("skr_an_api_key"), None) is None
 

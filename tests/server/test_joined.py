@@ -15,7 +15,7 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.wire_errors import RemoteError, RetryHint
 from skillruntime.server.access import BadCredentialsError, Principal
-from skillruntime.server.memory_executions import MemoryExecutions
+from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import SkillWork
 from skillruntime.server.service import SkillService
 from tests.server.serving import (
@@ -676,7 +676,7 @@ async def test_custom_credentials_in_the_body_open_a_private_skill() -> None:
 
     skills = Skills()
     runtime, served_skills = skills.runtime()
-    async with MemoryExecutions(SkillWork(runtime, served_skills)) as executions:
+    async with memory_executions(SkillWork(runtime, served_skills)) as executions:
         service = SkillService(served_skills, executions, authenticate=authenticate)
         served = Served(service, skills, service.handle)
         document = invocation("hidden")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
@@ -20,7 +19,7 @@ from anyio.abc import TaskStatus
 
 from tests.server.serving import invocation
 
-pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).with_name("killable.py")
@@ -34,9 +33,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(port: int, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+def started(port: int, directory: Path, *, drain: float = 0) -> Iterator[subprocess.Popen[bytes]]:
     """Start the server; whatever happens, it does not outlive the test."""
-    process = subprocess.Popen([sys.executable, str(SERVER), str(port), str(directory)], cwd=Path(__file__).parents[2])
+    command = [sys.executable, str(SERVER), str(port), str(directory), str(drain)]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
     try:
         yield process
     finally:
@@ -195,6 +195,33 @@ async def test_a_server_asked_to_stop_leaves_what_runs_to_the_next_start(tmp_pat
     assert ran(tmp_path) == ["twice-9", "twice-9"]
 
 
+async def test_a_draining_server_refuses_new_work_and_finishes_what_runs(tmp_path: Path) -> None:
+    """SIGTERM: 503 with Retry-After for new work, statuses are answered, and what must not run twice completes."""
+    port = free_port()
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False) as client:
+        with started(port, tmp_path, drain=300) as process:
+            await answer(client, "GET", "/health")
+            first = await client.post("/skills/once/invoke", json=invocation("once", "once-9"))
+            while not ran(tmp_path):
+                await anyio.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            while (await client.get("/ready")).status_code == 200:
+                await anyio.sleep(0.01)
+            refused = await client.post("/skills/once/invoke", json=invocation("once", "once-1"))
+            seen = (await client.get(f"/executions/{first.json()['execution_id']}")).json()
+            (tmp_path / "go").touch()
+            with anyio.fail_after(60):
+                status = await anyio.to_thread.run_sync(process.wait)
+        with started(port, tmp_path):
+            last = (await answer(client, "GET", f"/executions/{first.json()['execution_id']}")).json()
+
+    assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
+    assert seen["status"] == "running"
+    assert status == 0
+    assert last["status"] == "completed" and last["output"] == {"said": "once-9"}
+    assert ran(tmp_path) == ["once-9"]
+
+
 def ran(directory: Path) -> list[str]:
     """Return what has run, in order."""
     path = directory / "ran"
@@ -205,4 +232,4 @@ async def running(client: httpx2.AsyncClient) -> int:
     """Return how many executions the server runs now."""
     text = (await client.get("/metrics")).text
     line = next(line for line in text.splitlines() if 'executions{status="running"}' in line)
-    return int(json.loads(line.rpartition(" ")[2]))
+    return round(float(line.rpartition(" ")[2]))

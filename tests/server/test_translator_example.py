@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("dbos", reason="a server needs the extra 'serve'")
+pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "translator" / "run.py"
 

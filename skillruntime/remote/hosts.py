@@ -1,0 +1,48 @@
+"""Hosts and path segments of URLs, in the one form in which they are compared, resolved and sent."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+__all__ = ["ascii_host", "escape_segment", "origin_of"]
+
+
+def ascii_host(url: str) -> str:
+    """Return the host of *url* in lower case and ASCII (IDNA); empty if it has none.
+
+    A name is compared as it is resolved: ``apı.test``, whose dotless i becomes an I in upper case, is not ``api.test``.
+
+    >>> ascii_host("https://API.test./x"), ascii_host("https://apı.test/")
+    ('api.test', 'xn--ap-ipa.test')
+
+    Raises:
+        ValueError: the URL is malformed, or its host is not a name that can be resolved.
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return host if host.isascii() else host.encode("idna").decode("ascii").lower()
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Return the scheme, host and port of *url*: the only one that may receive the credentials for it.
+
+    Raises:
+        ValueError: the URL is malformed.
+    """
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    return parts.scheme, ascii_host(url), port
+
+
+def escape_segment(text: str) -> str:
+    """Return *text* as one segment of a path, which it cannot leave.
+
+    >>> [escape_segment(text) for text in ("a/b", "..", "技", "urn:x:y")]
+    ['a%2Fb', '%2E%2E', '%E6%8A%80', 'urn%3Ax%3Ay']
+    """
+    if text in (".", ".."):  # RFC 3986, 5.2.4: as they are, they would be removed from the path
+        return text.replace(".", "%2E")
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.~") else _percent(c) for c in text)
+
+
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))

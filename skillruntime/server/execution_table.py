@@ -1,0 +1,572 @@
+"""The table of executions: each function is one `Operation` on it, and so one step that happens whole or not at all.
+
+Law: a row of a running execution names the server that runs it and a fence, a number that rises with every change of
+that server. Only who names both may end it: a server that was given up for dead alters nothing when it comes back.
+Times are the database's, in seconds since the epoch, so that servers whose clocks differ agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from skillruntime.errors import SkillRuntimeError
+from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, to_timestamp
+from skillruntime.server.database import Execute
+from skillruntime.server.executions import (
+    CANCELLED,
+    KeyReusedError,
+    NotATaskError,
+    Outcome,
+    Ticket,
+    TooManyError,
+    held,
+    interrupted,
+    waited_too_long,
+)
+
+__all__ = ["ExecutionTable", "Row", "Terms"]
+
+_VERSION: Final = 1
+"""Of the tables. A server refuses a database that a newer release has changed."""
+
+_SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS skillruntime_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS skillruntime_servers (
+        name TEXT PRIMARY KEY, number BIGINT NOT NULL, expires_at DOUBLE PRECISION NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS skillruntime_executions (
+        id TEXT PRIMARY KEY,
+        caller TEXT NOT NULL,
+        skill_id TEXT NOT NULL,
+        is_task INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        created_at DOUBLE PRECISION NOT NULL,
+        waiting_since DOUBLE PRECISION NOT NULL,
+        turn DOUBLE PRECISION NOT NULL,
+        began_at DOUBLE PRECISION,
+        updated_at DOUBLE PRECISION NOT NULL,
+        ended_at DOUBLE PRECISION,
+        server TEXT,
+        fence BIGINT NOT NULL DEFAULT 0,
+        losses INTEGER NOT NULL DEFAULT 0,
+        is_cancelled INTEGER NOT NULL DEFAULT 0,
+        change BIGINT NOT NULL DEFAULT 0,
+        webhook_server TEXT,
+        ticket TEXT NOT NULL,
+        progress TEXT,
+        document TEXT,
+        output TEXT)""",
+    "CREATE INDEX IF NOT EXISTS skillruntime_by_caller ON skillruntime_executions (caller, created_at)",
+    "CREATE INDEX IF NOT EXISTS skillruntime_by_time ON skillruntime_executions (created_at)",
+    "CREATE INDEX IF NOT EXISTS skillruntime_queue ON skillruntime_executions (turn) WHERE state = 'waiting'",
+    "CREATE INDEX IF NOT EXISTS skillruntime_running ON skillruntime_executions (server) WHERE state = 'running'",
+    "CREATE INDEX IF NOT EXISTS skillruntime_unfinished ON skillruntime_executions (caller) WHERE state <> 'ended'",
+    "CREATE INDEX IF NOT EXISTS skillruntime_ended ON skillruntime_executions (ended_at) WHERE state = 'ended'",
+    """CREATE INDEX IF NOT EXISTS skillruntime_webhooks ON skillruntime_executions (webhook_server)
+        WHERE webhook_server IS NOT NULL""",
+)
+# Seconds by which a priority goes before or behind its time of arrival: nothing waits for ever behind higher ones.
+_AHEAD: Final = {"high": 60.0, "low": -60.0}
+_HEAD: Final = """id, ticket, state, began_at, updated_at, ended_at, server, fence, losses, is_cancelled, change,
+    progress, document, created_at"""
+_CANDIDATES: Final = 500  # rows that one look at the queue, or at a dead server's work, takes in
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the table says of one execution."""
+
+    ticket: Ticket
+    execution: Execution
+    server: str | None
+    fence: int
+    change: int
+    is_cancelled: bool
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its skill was started at some time."""
+        return self.execution.status is not ExecutionStatus.ACCEPTED
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How executions are run and kept; all in seconds but the numbers.
+
+    ``most_losses`` is how many servers may die while an execution runs before it is held. ``per_skill`` limits how many
+    of a skill run at once, ``per_caller`` how many of each caller's, over all servers.
+    """
+
+    max_wait: float = 300.0
+    task_wait: float = 7 * 86_400.0
+    kept_for: float = 86_400.0
+    most_losses: int = 20
+    per_skill: Mapping[str, int] = field(default_factory=dict)
+    per_caller: int | None = None
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether an execution may have to wait although a server is free."""
+        return bool(self.per_skill) or self.per_caller is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionTable:
+    """The statements that the server *server* runs, in a database's dialect; *is_shared* with other servers or not."""
+
+    server: str
+    terms: Terms
+    is_shared: bool
+    sql: Any
+
+    def prepare(self, execute: Execute) -> None:
+        """Create the tables, once: of many servers that start together, one does it.
+
+        Raises:
+            SkillRuntimeError: a newer release has changed them.
+        """
+        if self.is_shared:
+            execute("SELECT pg_advisory_xact_lock(7305001)")
+        for statement in _SCHEMA:
+            execute(statement)
+        execute(
+            "INSERT INTO skillruntime_meta (name, value) VALUES ('version', '1') ON CONFLICT (name) DO NOTHING",
+        )
+        [(version,)] = execute("SELECT value FROM skillruntime_meta WHERE name = 'version'")
+        if int(version) > _VERSION:
+            raise SkillRuntimeError(f"The database has version {version} of the tables; this release knows {_VERSION}")
+
+    def now(self, execute: Execute) -> float:
+        """Return the database's time."""
+        return float(execute(self.sql("SELECT {now}"))[0][0])
+
+    # Taking
+
+    def insert(
+        self, execute: Execute, ticket: Ticket, *, starts: bool, most_unfinished: int | None
+    ) -> tuple[Row, bool]:
+        """Keep *ticket*, and with *starts* its beginning by this server; return the row and whether it is new.
+
+        Raises:
+            KeyReusedError: the id is known with another fingerprint.
+            TooManyError: the caller has that many executions that have not ended.
+        """
+        known = self.find(execute, ticket.execution_id)
+        if known is not None:
+            return _checked(known, ticket), False
+        if most_unfinished is not None:
+            counted = """SELECT count(*) FROM (SELECT 1 FROM skillruntime_executions
+                WHERE caller = :caller AND state <> 'ended' LIMIT :most) AS unfinished"""
+            if execute(self.sql(counted), caller=ticket.owner, most=most_unfinished)[0][0] >= most_unfinished:
+                raise TooManyError
+        starts = starts and self._has_lease(execute)
+        now = self.now(execute)
+        rows = execute(
+            self.sql(
+                """INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
+                    turn, began_at, updated_at, server, fence, ticket)
+                VALUES (:id, :caller, :skill_id, :is_task, :state, :now, :now, :turn, :began_at, :now, :server, :fence,
+                    :ticket) ON CONFLICT (id) DO NOTHING RETURNING id"""
+            ),
+            id=ticket.execution_id,
+            caller=ticket.owner,
+            skill_id=ticket.skill_id,
+            is_task=int(ticket.is_task),
+            state="running" if starts else "waiting",
+            now=now,
+            turn=now - _AHEAD.get(ticket.priority, 0.0),
+            began_at=now if starts else None,
+            server=self.server if starts else None,
+            fence=1 if starts else 0,
+            ticket=_to_json(ticket.to_dict()),
+        )
+        row = self.find(execute, ticket.execution_id) if not rows else None
+        if row is not None:  # another server took the same key in the same moment
+            return _checked(row, ticket), False
+        execution = ticket.accepted(now)
+        return Row(ticket, execution, self.server if starts else None, 1 if starts else 0, 0, False), True
+
+    def claim(self, execute: Execute, number: int) -> list[Row]:
+        """Begin at most *number* waiting executions on this server, in the order of their turns."""
+        if not self._has_lease(execute):
+            return []
+        limits = self.terms.has_limits
+        if limits and self.is_shared:
+            # Two servers that count at the same time would both find a place for the last one.
+            execute("SELECT pg_advisory_xact_lock(7305002)")
+        found = execute(
+            self.sql(
+                """SELECT id, skill_id, caller FROM skillruntime_executions
+                WHERE state = 'waiting' AND is_task = 0 ORDER BY turn LIMIT :number {skip_locked}"""
+            ),
+            number=_CANDIDATES if limits else number,
+        )
+        chosen = self._within_limits(execute, found)[:number] if limits else [row[0] for row in found]
+        now = self.now(execute)
+        rows = []
+        for execution_id in chosen:
+            execute(
+                self.sql(
+                    """UPDATE skillruntime_executions SET state = 'running', server = :server, fence = fence + 1,
+                    change = change + 1, began_at = coalesce(began_at, :now), updated_at = :now WHERE id = :id"""
+                ),
+                server=self.server,
+                now=now,
+                id=execution_id,
+            )
+            row = self.find(execute, execution_id)
+            assert row is not None
+            rows.append(row)
+        return rows
+
+    def expire(self, execute: Execute) -> tuple[list[str], float | None, int]:
+        """End what has waited too long; return its ids, when the next one will have, and how many wait to be run.
+
+        What began on a server that died waits for its second start without limit: it was accepted, and ran.
+        """
+        where = "state = 'waiting' AND began_at IS NULL AND waiting_since <= {now} - :most AND is_task = :is_task"
+        ids = []
+        for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
+            found = execute(
+                self.sql(f"SELECT {_HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500"),
+                most=most,
+                is_task=is_task,
+            )
+            for row in map(_to_row, found):
+                self._end(execute, row, waited_too_long(most))
+                ids.append(row.ticket.execution_id)
+        [(oldest, task, now, number)] = execute(
+            self.sql(
+                """SELECT min(CASE WHEN is_task = 0 AND began_at IS NULL THEN waiting_since END),
+                min(CASE WHEN is_task = 1 THEN waiting_since END), {now}, coalesce(sum(1 - is_task), 0)
+                FROM skillruntime_executions WHERE state = 'waiting'"""
+            )
+        )
+        due = [
+            since + most - now
+            for since, most in ((oldest, self.terms.max_wait), (task, self.terms.task_wait))
+            if since is not None
+        ]
+        return ids, max(0.0, min(due)) if due else None, int(number)
+
+    # Ending
+
+    def end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None) -> Execution | None:
+        """End what this server runs; None where it is no longer this server's to end."""
+        current = self.find(execute, row.ticket.execution_id, lock=True)
+        if current is None or current.server != self.server or current.fence != row.fence:
+            return None
+        if current.execution.is_final:  # a commit whose answer was lost, sent again
+            return current.execution
+        return self._end(execute, current, outcome, progress)
+
+    def hand_over(self, execute: Execute, row: Row) -> bool:
+        """Give back what this server began and another may begin again; whether it was this server's to give."""
+        return bool(
+            execute(
+                self.sql(
+                    """UPDATE skillruntime_executions SET state = 'waiting', server = NULL, fence = fence + 1,
+                    change = change + 1 WHERE id = :id AND server = :server AND fence = :fence AND state = 'running'
+                    RETURNING id"""
+                ),
+                id=row.ticket.execution_id,
+                server=self.server,
+                fence=row.fence,
+            )
+        )
+
+    def cancel(self, execute: Execute, execution_id: str) -> Row | None:
+        """Cancel it where it waits; where it runs, ask its server to. Return the row as it then is."""
+        row = self.find(execute, execution_id, lock=True)
+        if row is None or row.execution.is_final:
+            return row
+        if row.server is None:
+            self._end(execute, row, CANCELLED)
+        else:
+            execute(
+                self.sql("UPDATE skillruntime_executions SET is_cancelled = 1, change = change + 1 WHERE id = :id"),
+                id=execution_id,
+            )
+        return self.find(execute, execution_id)
+
+    def complete(self, execute: Execute, execution_id: str, outcome: Outcome) -> Execution:
+        """End a task from outside.
+
+        Raises:
+            NotATaskError: it is not a task, or has ended.
+        """
+        row = self.find(execute, execution_id, lock=True)
+        if row is None or not row.ticket.is_task or row.execution.is_final:
+            raise NotATaskError
+        return self._end(execute, row, outcome)
+
+    def report(self, execute: Execute, row: Row, progress: Progress) -> None:
+        """Let other servers see how far it is."""
+        execute(
+            self.sql(
+                """UPDATE skillruntime_executions SET progress = :progress, updated_at = {now}, change = change + 1
+                WHERE id = :id AND server = :server AND fence = :fence AND state = 'running'"""
+            ),
+            progress=_to_json(progress.to_dict()),
+            id=row.ticket.execution_id,
+            server=self.server,
+            fence=row.fence,
+        )
+
+    # Dead servers
+
+    def reclaim(self, execute: Execute, dead: Sequence[str] | None) -> list[str]:
+        """Decide on what the servers *dead* (all others, where it is None) left running; return the ids, 500 at most.
+
+        What was to be cancelled is. What may run twice waits for its next start; what broke `Terms.most_losses`
+        servers is held for an operator. The rest ends `EXECUTION_INTERRUPTED`: how far it came is unknown.
+        """
+        found = execute(
+            self.sql(
+                f"""SELECT {_HEAD} FROM skillruntime_executions WHERE state = 'running' AND server <> :server
+                ORDER BY created_at LIMIT {_CANDIDATES} {{skip_locked}}"""
+            )
+            if dead is None
+            else self.sql(
+                f"""SELECT {_HEAD} FROM skillruntime_executions WHERE state = 'running'
+                AND server IN (SELECT value FROM json_array_elements_text(CAST(:dead AS json)) AS dead (value))
+                ORDER BY created_at LIMIT {_CANDIDATES} {{skip_locked}}"""
+            ),
+            **({"server": self.server} if dead is None else {"dead": json.dumps(list(dead))}),
+        )
+        ids = []
+        for fields in found:
+            row, losses = _to_row(fields), int(fields[8]) + 1
+            ids.append(row.ticket.execution_id)
+            if row.is_cancelled:
+                self._end(execute, row, CANCELLED)
+            elif not row.ticket.repeatable:
+                self._end(execute, row, interrupted())
+            elif losses >= self.terms.most_losses:
+                self._end(execute, row, held(losses))
+            else:
+                execute(
+                    self.sql(
+                        """UPDATE skillruntime_executions SET state = 'waiting', server = NULL, fence = fence + 1,
+                        change = change + 1, losses = :losses WHERE id = :id"""
+                    ),
+                    losses=losses,
+                    id=row.ticket.execution_id,
+                )
+        return ids
+
+    def wait_anew(self, execute: Execute) -> None:
+        """Count the waiting of what waits from now: while no server was there, none could become free."""
+        execute(
+            self.sql("UPDATE skillruntime_executions SET waiting_since = {now} WHERE state = 'waiting' AND is_task = 0")
+        )
+
+    def beat(self, execute: Execute, lease: float) -> None:
+        """Prolong this server's lease."""
+        execute(
+            self.sql(
+                """INSERT INTO skillruntime_servers (name, number, expires_at) VALUES (:name, 1, {now} + :lease)
+                ON CONFLICT (name) DO UPDATE SET number = skillruntime_servers.number + 1,
+                expires_at = excluded.expires_at"""
+            ),
+            name=self.server,
+            lease=lease,
+        )
+
+    def servers(self, execute: Execute) -> dict[str, tuple[int, bool]]:
+        """Return the servers that hold leases or work: the number of each one's last beat, and whether it expired."""
+        found = execute(
+            self.sql(
+                """SELECT name, number, CASE WHEN expires_at < {now} THEN 1 ELSE 0 END FROM skillruntime_servers
+                UNION ALL SELECT DISTINCT server, -1, 1 FROM skillruntime_executions WHERE state = 'running'
+                AND server NOT IN (SELECT name FROM skillruntime_servers)
+                UNION ALL SELECT DISTINCT webhook_server, -1, 1 FROM skillruntime_executions
+                WHERE webhook_server IS NOT NULL AND webhook_server NOT IN (SELECT name FROM skillruntime_servers)"""
+            )
+        )
+        return {name: (int(number), bool(is_expired)) for name, number, is_expired in found}
+
+    def forget_server(self, execute: Execute, name: str) -> None:
+        """Remove the lease of a server that has ended."""
+        execute(self.sql("DELETE FROM skillruntime_servers WHERE name = :name"), name=name)
+
+    # Webhooks
+
+    def take_webhooks(self, execute: Execute, dead: Sequence[str] | None) -> list[Row]:
+        """Take over the messages that dead servers (all others, where it is None) did not send."""
+        names = [name for name in self._webhook_servers(execute) if dead is None or name in dead]
+        rows = []
+        for name in names:
+            found = execute(
+                self.sql(
+                    f"SELECT {_HEAD}, output FROM skillruntime_executions WHERE webhook_server = :name {{skip_locked}}"
+                ),
+                name=name,
+            )
+            for fields in found:
+                execute(
+                    self.sql("UPDATE skillruntime_executions SET webhook_server = :server WHERE id = :id"),
+                    server=self.server,
+                    id=fields[0],
+                )
+                rows.append(_to_row(fields))
+        return rows
+
+    def webhook_sent(self, execute: Execute, execution_id: str) -> None:
+        """Note that an execution's message was sent, or given up."""
+        execute(
+            self.sql("UPDATE skillruntime_executions SET webhook_server = NULL WHERE id = :id"),
+            id=execution_id,
+        )
+
+    # Reading
+
+    def find(self, execute: Execute, execution_id: str, *, lock: bool = False) -> Row | None:
+        """Return one execution, with its output; *lock* it until the end of the transaction."""
+        suffix = " FOR UPDATE" if lock and self.is_shared else ""
+        rows = execute(
+            self.sql(f"SELECT {_HEAD}, output FROM skillruntime_executions WHERE id = :id{suffix}"), id=execution_id
+        )
+        return _to_row(rows[0]) if rows else None
+
+    def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Execution]:
+        """Return executions without their outputs, the newest first."""
+        condition = "created_at <= :until" + ("" if caller is None else " AND caller = :caller")
+        rows = execute(
+            self.sql(
+                f"""SELECT {_HEAD} FROM skillruntime_executions WHERE {condition}
+                ORDER BY created_at DESC, id DESC LIMIT :limit OFFSET :skipped"""
+            ),
+            until=until,
+            limit=limit,
+            skipped=skipped,
+            **({} if caller is None else {"caller": caller}),
+        )
+        return [_to_row(fields).execution for fields in rows]
+
+    def counts(self, execute: Execute) -> dict[str, int]:
+        """Return how many executions wait and run, on all servers."""
+        rows = execute(
+            self.sql("SELECT state, count(*) FROM skillruntime_executions WHERE state <> 'ended' GROUP BY state")
+        )
+        found: dict[str, int] = dict(rows)
+        return {"accepted": int(found.get("waiting", 0)), "running": int(found.get("running", 0))}
+
+    def changes(self, execute: Execute, ids: Sequence[str]) -> dict[str, tuple[int, bool]]:
+        """Return the number of changes of each, and whether it is to be cancelled."""
+        names = {f"id{number}": each for number, each in enumerate(ids)}
+        listed = ", ".join(f":{name}" for name in names)
+        rows = execute(
+            self.sql(f"SELECT id, change, is_cancelled FROM skillruntime_executions WHERE id IN ({listed})"), **names
+        )
+        return {name: (int(change), bool(is_cancelled)) for name, change, is_cancelled in rows}
+
+    def own(self, execute: Execute) -> list[Row]:
+        """Return what the table says that this server runs."""
+        found = execute(
+            self.sql(f"SELECT {_HEAD} FROM skillruntime_executions WHERE state = 'running' AND server = :server"),
+            server=self.server,
+        )
+        return [_to_row(fields) for fields in found]
+
+    def delete(self, execute: Execute, ended_before: float) -> int:
+        """Forget executions that ended before this moment, 500 at most, and return how many."""
+        rows = execute(
+            self.sql(
+                """DELETE FROM skillruntime_executions WHERE id IN (SELECT id FROM skillruntime_executions
+                WHERE state = 'ended' AND ended_at < :before LIMIT 500) RETURNING id"""
+            ),
+            before=ended_before,
+        )
+        return len(rows)
+
+    # What several of them do
+
+    def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution:
+        now = self.now(execute)
+        ended = outcome.of(
+            row.ticket,
+            now=now,
+            kept_for=self.terms.kept_for,
+            progress=progress or row.execution.progress,
+            created_at=row.execution.timestamps.created_at,
+        )
+        document = ended.to_dict()
+        output = document.pop("output", None)
+        execute(
+            self.sql(
+                """UPDATE skillruntime_executions SET state = 'ended', document = :document, output = :output,
+                ended_at = :now, updated_at = :now, change = change + 1, webhook_server = :webhook_server
+                WHERE id = :id"""
+            ),
+            id=row.ticket.execution_id,
+            document=_to_json(document),
+            output=_to_json(output) if ended.has_output else None,
+            now=now,
+            webhook_server=self.server if row.ticket.webhook is not None else None,
+        )
+        return ended
+
+    def _has_lease(self, execute: Execute) -> bool:
+        if not self.is_shared:
+            return True  # the lock of the directory is the lease
+        found = "SELECT 1 FROM skillruntime_servers WHERE name = :name AND expires_at > {now}"
+        return bool(execute(self.sql(found), name=self.server))
+
+    def _webhook_servers(self, execute: Execute) -> list[str]:
+        found = """SELECT DISTINCT webhook_server FROM skillruntime_executions
+            WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
+        return [name for (name,) in execute(self.sql(found), server=self.server)]
+
+    def _within_limits(self, execute: Execute, found: Sequence[tuple[Any, ...]]) -> list[str]:
+        running = execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'")
+        skills, callers = Counter(skill for skill, _ in running), Counter(caller for _, caller in running)
+        chosen = []
+        for execution_id, skill, caller in found:
+            most_of_skill, most_of_caller = self.terms.per_skill.get(skill), self.terms.per_caller
+            if most_of_skill is not None and skills[skill] >= most_of_skill:
+                continue
+            if most_of_caller is not None and callers[caller] >= most_of_caller:
+                continue
+            skills[skill] += 1
+            callers[caller] += 1
+            chosen.append(execution_id)
+        return chosen
+
+
+def _checked(row: Row, ticket: Ticket) -> Row:
+    if row.ticket.fingerprint != ticket.fingerprint:
+        raise KeyReusedError
+    return row
+
+
+def _to_row(fields: Sequence[Any]) -> Row:
+    (_, ticket_text, state, began_at, updated_at, _, server, fence, _, is_cancelled, change, progress, document) = (
+        fields[:13]
+    )
+    ticket = Ticket.from_dict(json.loads(ticket_text))
+    if state == "ended":
+        shown = json.loads(document)
+        if len(fields) > 14 and fields[14] is not None:
+            shown["output"] = json.loads(fields[14])
+        execution = Execution.from_dict(shown)
+    else:
+        far = json.loads(progress) if progress is not None else None
+        execution = Execution(
+            ticket.execution_id,
+            # One that waits for its second start was seen running, and is never seen accepted again.
+            ExecutionStatus.ACCEPTED if began_at is None else ExecutionStatus.RUNNING,
+            ticket.skill_id,
+            Timestamps(to_timestamp(fields[13]), to_timestamp(updated_at)),
+            progress=Progress(far["done"], far.get("total"), far.get("message")) if far is not None else None,
+            metadata=ticket.metadata or None,
+        )
+    return Row(ticket, execution, server, int(fence), int(change), bool(is_cancelled))
+
+
+def _to_json(value: Any) -> str:
+    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; PostgreSQL refuses NUL in texts, escaped it is none.
+    return json.dumps(value, separators=(",", ":"))

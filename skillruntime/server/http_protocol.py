@@ -1,0 +1,89 @@
+"""uvicorn's HTTP/1.1 connection, with what it lacks: a limit on the time of a head, and refusals in the envelope."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from skillruntime.remote.protocol import MessageError
+from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
+
+__all__ = ["BoundedProtocol"]
+
+HEAD_SECONDS: Final = 15.0
+"""Seconds in which a request's head must arrive whole. uvicorn itself waits for ever for a head that has begun."""
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection. Its limits stand here, as uvicorn answers what it refuses in plain text."""
+
+    head_seconds = HEAD_SECONDS
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._most_connections = self.limit_concurrency
+        self.limit_concurrency = None  # uvicorn's own answer to too many is plain text
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """Accept a connection; refuse it where there are too many."""
+        super().connection_made(transport)
+        if self._most_connections is not None and len(self.connections) > self._most_connections:
+            hint = RetryHint(1000)
+            self._refuse(503, ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, "Too many connections", None, hint))
+            return
+        self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; from its first byte, a head has its time."""
+        if self._head_timer is None and not self._is_answering():
+            self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+        super().data_received(data)
+        if self._is_answering():
+            self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; how long is uvicorn's ``timeout_keep_alive``."""
+        self._stop_timer()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP."""
+        violation = {"field": "", "expected": "an HTTP/1.1 request", "actual": "something else"}
+        self._refuse(400, MessageError([violation]).to_document())
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        if not self.transport.is_closing() and not self._is_answering():
+            message = f"The head of the request was not sent within {self.head_seconds:g} s"
+            self._refuse(408, ErrorDocument(WireCode.REQUEST_TIMEOUT, message))
+
+    def _refuse(self, status: int, document: ErrorDocument) -> None:
+        body = json.dumps(document.to_envelope()).encode()
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        if document.retry is not None:
+            headers.append(("retry-after", "1"))
+        try:
+            output = self.conn.send(h11.Response(status_code=status, headers=headers)) or b""
+            output += self.conn.send(h11.Data(data=body)) or b""
+            output += self.conn.send(h11.EndOfMessage()) or b""
+        except h11.LocalProtocolError:  # an answer has begun already
+            output = b""
+        self.transport.write(output)
+        self.transport.close()

@@ -1,0 +1,561 @@
+"""Executions in a database: in memory, in a SQLite file, or in PostgreSQL shared by several servers.
+
+Law: accepted means committed. A server begins an execution in one committed step that names the server, and may end it
+only as long as the row names it still. What a server that died left running may run twice, and then does, or ends
+`EXECUTION_INTERRUPTED`. Safety rests on the rows alone; leases and clocks decide only how soon a dead server's work is
+taken up.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from skillruntime.remote.protocol import Execution
+from skillruntime.server.batches import Batches
+from skillruntime.server.database import Database, DatabaseAwayError
+from skillruntime.server.execution_table import ExecutionTable, Row, Terms
+from skillruntime.server.executions import (
+    KeyReusedError,
+    NotHeldError,
+    Outcome,
+    Page,
+    Submitted,
+    Ticket,
+    Work,
+    broken,
+    interrupted,
+    page_start,
+)
+from skillruntime.server.leases import Heartbeat, Suspects
+from skillruntime.server.scheduler import Live, Watched, perform
+
+__all__ = ["StoredExecutions"]
+
+_log = logging.getLogger("skillruntime.server")
+_SUBMIT: Final = 0.9  # seconds until a submission to a shared database that does not answer is refused
+_LOCAL: Final = 30.0  # the same for a local file: a disk that is slow is still the only one
+_REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
+_CANCEL: Final = 10.0  # seconds to wait until what is cancelled has ended
+_REMEMBERED: Final = 1000  # ended executions whose documents are kept in memory
+_REMEMBERED_BYTES: Final = 16 * 1024 * 1024
+_RETRIES: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to write an end; the last one repeats
+_ENDED_WAIT: Final = 600.0  # seconds, at most, between two looks at what waits too long
+
+
+class StoredExecutions:
+    """Executions in *database*: an async context manager.
+
+    Leaving it without `drain` leaves what runs as a killed process would. *notify* is awaited with every ended
+    execution whose ticket has a webhook; after a crash it may be awaited again. *lease* is how many seconds a server
+    that shares the database may be silent before another takes up its work, *poll* how many pass between two looks at
+    what other servers did.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        database: Database,
+        *,
+        capacity: int = 16,
+        terms: Terms | None = None,
+        lease: float = 15.0,
+        poll: float = 0.2,
+        notify: Callable[[Ticket, Execution], Awaitable[None]] | None = None,
+    ) -> None:
+        self._work = work
+        self._database = database
+        self._terms = terms or Terms()
+        self._table = ExecutionTable(secrets.token_hex(8), self._terms, database.is_shared, database.sql)
+        self._batches = Batches(database, deadline=max(2.0, lease / 3))
+        self._capacity = self._free = capacity
+        self._lease = lease
+        self._poll = poll
+        self._notify = notify
+        self._live: dict[str, Live] = {}
+        self._watched: dict[str, Watched] = {}
+        self._ended: OrderedDict[str, tuple[Row, int]] = OrderedDict()
+        self._ended_bytes = 0
+        self._has_waiting = False
+        self._look = anyio.Event()
+        self._is_draining = False
+        self._must_reconcile = False
+        self._clock_offset = 0.0
+        self._tasks: TaskGroup | None = None
+        self._heartbeat: Heartbeat | None = None
+        self._left_webhooks: list[Row] = []
+        self.continued = 0
+        """How many executions of earlier servers this one found unfinished when it started."""
+
+    async def __aenter__(self) -> StoredExecutions:
+        await anyio.to_thread.run_sync(self._open)
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._batches.run)
+        self._tasks.start_soon(self._claim_loop)
+        if self._database.is_shared:
+            self._tasks.start_soon(self._follow_loop)
+            self._tasks.start_soon(self._reclaim_loop)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        assert self._tasks is not None
+        self._tasks.cancel_scope.cancel()
+        try:
+            return await self._tasks.__aexit__(kind, error, trace)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._close)
+
+    # The port
+
+    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+        """Accept *ticket*; see `Executions.submit`. It begins in the same commit if this server is free."""
+        known = self._remembered(ticket.execution_id)
+        if known is not None:
+            if known.ticket.fingerprint != ticket.fingerprint:
+                raise KeyReusedError
+            return Submitted(known.execution, is_new=False)
+        is_queued = self._has_waiting or self._terms.has_limits
+        starts = not ticket.is_task and self._free > 0 and not is_queued and not self._is_draining
+        self._free -= starts
+        begun_at = time.monotonic()
+
+        def done(result: Any) -> None:
+            """Start it, also where its caller has stopped waiting for the answer."""
+            if isinstance(result, tuple) and result[1] and result[0].server is not None:
+                self._start(result[0], begun_at)
+                return
+            self._free += starts
+            if isinstance(result, DatabaseAwayError):
+                self._must_reconcile = self._must_reconcile or result.is_unknown
+            elif isinstance(result, tuple) and result[1]:
+                self._has_waiting = self._has_waiting or not ticket.is_task
+                self._look.set()
+
+        def insert(execute: Any) -> Any:
+            return self._table.insert(execute, ticket, starts=starts, most_unfinished=most_unfinished)
+
+        row, is_new = await self._batches.write(
+            insert, on_done=done, within=_SUBMIT if self._database.is_shared else _LOCAL
+        )
+        return Submitted(row.execution, is_new)
+
+    async def get(self, execution_id: str) -> tuple[Ticket, Execution] | None:
+        """Return an execution and its ticket, or None."""
+        row = self._remembered(execution_id) or await self._read(execution_id)
+        return None if row is None else (row.ticket, row.execution)
+
+    async def cancel(self, execution_id: str) -> Execution | None:
+        """Stop it if it has not ended, and return it as it then is; what another server runs ends a little later."""
+        live = self._live.get(execution_id)
+        if live is not None:
+            live.cancel()
+        else:
+            row = await self._batches.write(lambda execute: self._table.cancel(execute, execution_id))
+            self._signal(execution_id)
+            if row is None or row.execution.is_final:
+                return None if row is None else row.execution
+        last: Execution | None = None
+        with anyio.move_on_after(_CANCEL):
+            async for seen in self.watch(execution_id):
+                last = seen
+        return last
+
+    async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
+        """End a task from outside."""
+        ended: Execution = await self._batches.write(
+            lambda execute: self._table.complete(execute, execution_id, outcome)
+        )
+        self._signal(execution_id)
+        row = await self._read(execution_id)
+        if row is not None:
+            self._send_webhook(row)
+        return ended
+
+    async def release(self, execution_id: str, new_id: str) -> Execution:
+        """Run a held execution again, as a new one: an execution that has ended is never altered."""
+        row = await self._read(execution_id)
+        error = row.execution.error if row is not None else None
+        if row is None or error is None or error.code != "EXECUTION_HELD":
+            raise NotHeldError
+        metadata = {**row.ticket.metadata, "released_from": execution_id}
+        return (await self.submit(replace(row.ticket, execution_id=new_id, metadata=metadata))).execution
+
+    async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
+        """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
+        last: Execution | None = None
+        with self._watching(execution_id) as watched:
+            while True:
+                changed = watched.changed
+                try:
+                    found = await self.get(execution_id)
+                except DatabaseAwayError:  # what is watched is not lost: look again a little later
+                    with anyio.move_on_after(1.0):
+                        await changed.wait()
+                    continue
+                if found is None:
+                    return
+                if found[1] != last:
+                    last = found[1]
+                    yield last
+                if found[1].is_final:
+                    return
+                await changed.wait()
+
+    async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
+        """Return a page of the executions of *owner*, the newest first, without their outputs."""
+        until, skipped = page_start(cursor, now=self.now())
+        found = await self._batches.read(
+            lambda execute: self._table.page(execute, owner, until / 1000, skipped, limit + 1)
+        )
+        more = f"{until}.{skipped + limit}" if len(found) > limit else None
+        return Page(tuple(found[:limit]), more)
+
+    async def delete(self, *, ended_before: float) -> int:
+        """Forget the executions that ended before this moment."""
+        total = 0
+        while True:
+            gone: int = await self._batches.write(lambda execute: self._table.delete(execute, ended_before))
+            total += gone
+            if gone < 500:
+                self._ended.clear()
+                self._ended_bytes = 0
+                return total
+
+    async def drain(self, seconds: float) -> None:
+        """Start nothing more, wait *seconds* for what runs, then hand over what may run twice and end the rest."""
+        self._is_draining = True
+        with anyio.move_on_after(seconds):
+            while self._live:
+                live = next(iter(self._live.values()))
+                async for _ in self.watch(live.ticket.execution_id):
+                    pass
+                with anyio.move_on_after(0.01):  # its end is seen a moment before it is forgotten
+                    await anyio.sleep(0)
+        for live in list(self._live.values()):
+            live.give_up()
+        with anyio.move_on_after(_CANCEL):
+            while self._live:
+                await anyio.sleep(0.01)
+
+    async def counts(self) -> Mapping[str, int]:
+        """Return how many wait and how many run, on all servers."""
+        found: dict[str, int] = await self._batches.read(self._table.counts, within=5.0)
+        return found
+
+    @property
+    def running(self) -> int:
+        """How many executions this server runs."""
+        return len(self._live)
+
+    def now(self) -> float:
+        """Return the database's time."""
+        return time.time() + self._clock_offset
+
+    # Opening and closing, in a thread
+
+    def _open(self) -> None:
+        self._database.open()
+        try:
+            self._prepare()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _prepare(self) -> None:
+        self._one(self._table.prepare)
+        self._clock_offset = self._one(self._table.now) - time.time()
+        if self._database.is_shared:
+            self._heartbeat = Heartbeat(self._database.connect_again(), self._table, self._lease)
+            self._heartbeat.start()
+            others = self._one(self._table.servers).keys() - {self._table.server}
+            if not others:
+                self._one(self._table.wait_anew)
+            return
+        # The lock of the directory proves that every other server is dead.
+        while self._one(lambda execute: self._table.reclaim(execute, None)):
+            pass
+        self.continued = self._one(self._table.counts)["accepted"]
+        self._one(self._table.wait_anew)
+        self._left_webhooks = self._one(lambda execute: self._table.take_webhooks(execute, None))
+
+    def _one(self, operation: Any) -> Any:
+        [result] = self._database.transact([operation])
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _close(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.stop(gives_up_lease=not self._live)
+        self._database.close()
+
+    # Running
+
+    def _start(self, row: Row, begun_at: float) -> None:
+        execution_id = row.ticket.execution_id
+        live = Live(row, row.execution, begun_at, lambda: self._changed(live), self.now)
+        self._live[execution_id] = live
+        if self._tasks is not None:
+            self._tasks.start_soon(self._run, live)
+
+    async def _run(self, live: Live) -> None:
+        if self._database.is_shared and time.monotonic() - live.begun_at > self._lease / 2:
+            # The process was stopped between its beginning and now: another server may have given it up.
+            await self._check_ownership(live)
+        outcome = await perform(live, self._work)
+        self._free += 1
+        self._look.set()
+        if outcome is None and not self._is_draining:
+            self._forget(live)  # another server has it
+            return
+        if outcome is None and live.ticket.repeatable:
+            await self._insist(lambda execute: self._table.hand_over(execute, live.row))
+            self._forget(live)
+            return
+        ending = outcome or interrupted()
+        progress = live.execution.progress
+        try:
+            ended = await self._insist(lambda execute: self._table.end(execute, live.row, ending, progress))
+        except Exception:
+            _log.exception("the outcome of %s could not be written", live.ticket.execution_id)
+            ended = await self._insist(lambda execute: self._table.end(execute, live.row, broken(), None))
+        if ended is None:
+            _log.warning("%s was taken up by another server; its outcome here is dropped", live.ticket.execution_id)
+        else:
+            row = replace(live.row, execution=ended)
+            self._remember(row)
+            self._send_webhook(row)
+        self._forget(live)
+
+    async def _check_ownership(self, live: Live) -> None:
+        row = await self._insist_reading(live.ticket.execution_id)
+        if row is None or row.server != live.row.server or row.fence != live.row.fence or row.execution.is_final:
+            live.give_up()
+
+    def _forget(self, live: Live) -> None:
+        self._live.pop(live.ticket.execution_id, None)
+        self._signal(live.ticket.execution_id)
+
+    def _changed(self, live: Live) -> None:
+        self._signal(live.ticket.execution_id)
+        progress = live.execution.progress
+        if progress is None or not self._database.is_shared or self._tasks is None:
+            return
+        if time.monotonic() - live.reported_at >= _REPORTS:
+            live.reported_at = time.monotonic()
+
+            async def report() -> None:
+                try:
+                    await self._batches.write(lambda execute: self._table.report(execute, live.row, progress))
+                except DatabaseAwayError:
+                    pass  # progress is news, not a promise
+
+            self._tasks.start_soon(report)
+
+    async def _insist(self, operation: Any) -> Any:
+        """Write until the database takes it: the outcome of a run is known nowhere else."""
+        for attempt in range(1_000_000_000):
+            try:
+                return await self._batches.write(operation)
+            except DatabaseAwayError:
+                await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
+        raise AssertionError("unreachable")
+
+    async def _insist_reading(self, execution_id: str) -> Row | None:
+        for attempt in range(1_000_000_000):
+            try:
+                return await self._read(execution_id)
+            except DatabaseAwayError:
+                await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
+        raise AssertionError("unreachable")
+
+    # Loops
+
+    async def _claim_loop(self) -> None:
+        """Begin what waits when there is a free place, and end what has waited too long."""
+        for row in self._left_webhooks:
+            self._send_webhook(row)
+        self._has_waiting = True  # until a look says otherwise: an earlier server may have left some
+        due: float | None = 0.0
+        while True:
+            tick = self._poll if self._database.is_shared else _ENDED_WAIT
+            with anyio.move_on_after(tick if due is None else min(tick, due)):
+                await self._look.wait()
+            self._look = anyio.Event()
+            try:
+                due = await self._claim_and_expire(due)
+            except DatabaseAwayError as error:
+                self._must_reconcile = self._must_reconcile or error.is_unknown
+                due = 0.5
+            except Exception:  # one row that cannot be read must not stop all others
+                _log.exception("looking at the queue failed with an unexpected exception")
+                due = 5.0
+
+    async def _claim_and_expire(self, due: float | None) -> float | None:
+        if self._must_reconcile:
+            await self._reconcile()
+        if self._is_draining:
+            return None
+
+        def note(result: Any) -> None:
+            # In the order of the commits, as what was inserted a moment later notes itself too.
+            if isinstance(result, tuple):
+                self._has_waiting = result[2] > 0
+
+        expired, due, _ = await self._batches.write(self._table.expire, on_done=note)
+        for execution_id in expired:
+            self._signal(execution_id)
+        if self._has_waiting and self._free > 0:
+            await self._claim()
+        return None if due is None else due + 0.001
+
+    async def _claim(self) -> None:
+        """Begin what waits, in every free place."""
+        number = self._free
+        self._free -= number
+        begun_at = time.monotonic()
+
+        def begin(result: Any) -> None:
+            rows = result if isinstance(result, list) else []
+            self._free += number - len(rows)
+            if len(rows) == number:
+                self._look.set()  # there may be more, and an end may have made a place meanwhile
+            elif isinstance(result, list) and not self._terms.has_limits:
+                self._has_waiting = False
+            for row in rows:
+                self._start(row, begun_at)
+
+        await self._batches.write(lambda execute: self._table.claim(execute, number), on_done=begin)
+
+    async def _reconcile(self) -> None:
+        """Start what a commit of unknown outcome began on this server: it was never started, for it is not here."""
+        self._must_reconcile = False
+        begun_at = time.monotonic()
+
+        def read(execute: Any) -> list[Row]:
+            return self._table.own(execute)
+
+        def begin(result: Any) -> None:
+            for row in result if isinstance(result, list) else []:
+                if row.ticket.execution_id not in self._live:
+                    self._free -= 1
+                    self._start(row, begun_at)
+
+        await self._batches.write(read, on_done=begin)
+
+    async def _follow_loop(self) -> None:
+        """See what other servers do to the executions that are watched or run here."""
+        while True:
+            await anyio.sleep(self._poll)
+            ids = [name for name in {*self._watched, *self._live} if name not in self._ended][:1000]
+            if not ids:
+                continue
+            try:
+                found = await self._batches.read(partial(self._table.changes, ids=ids), within=5.0)
+            except DatabaseAwayError:
+                continue
+            for name, (change, is_cancelled) in found.items():
+                live, watched = self._live.get(name), self._watched.get(name)
+                if live is not None and is_cancelled and not live.is_cancelled:
+                    live.cancel()
+                if watched is not None and live is None and watched.change != change:
+                    watched.change = change
+                    watched.signal()
+
+    async def _reclaim_loop(self) -> None:
+        """Take up the work of servers that are silent for longer than their lease."""
+        suspects = Suspects(self._lease)
+        while True:
+            try:
+                seen = await self._batches.read(self._table.servers, within=5.0)
+                dead = suspects.observe({name: each for name, each in seen.items() if name != self._table.server})
+                for name in dead:
+                    await self._take_over(name)
+            except DatabaseAwayError:
+                suspects.forget()  # while the database was away, nobody could renew a lease
+            await anyio.sleep(self._lease / 6)
+
+    async def _take_over(self, name: str) -> None:
+        _log.warning("the server %s is silent; taking up its work", name)
+        while ids := await self._batches.write(lambda execute: self._table.reclaim(execute, [name])):
+            for execution_id in ids:
+                self._signal(execution_id)
+        for row in await self._batches.write(lambda execute: self._table.take_webhooks(execute, [name])):
+            self._send_webhook(row)
+        await self._batches.write(lambda execute: self._table.forget_server(execute, name))
+        self._look.set()
+
+    # Webhooks
+
+    def _send_webhook(self, row: Row) -> None:
+        if row.ticket.webhook is not None and self._notify is not None and self._tasks is not None:
+            self._tasks.start_soon(self._notify_safely, row)
+
+    async def _notify_safely(self, row: Row) -> None:
+        assert self._notify is not None
+        try:
+            await self._notify(row.ticket, row.execution)
+        except Exception:
+            _log.exception("the webhook of %s failed with an unexpected exception", row.ticket.execution_id)
+        await self._insist(lambda execute: self._table.webhook_sent(execute, row.ticket.execution_id))
+
+    # What is seen
+
+    async def _read(self, execution_id: str) -> Row | None:
+        row: Row | None = await self._batches.read(
+            lambda execute: self._table.find(execute, execution_id), within=5.0 if self._database.is_shared else None
+        )
+        if row is not None and row.execution.is_final:
+            self._remember(row)
+        live = self._live.get(execution_id)  # it may have begun here meanwhile
+        return row if live is None or row is None else replace(row, execution=live.execution)
+
+    def _remembered(self, execution_id: str) -> Row | None:
+        live = self._live.get(execution_id)
+        if live is not None:
+            return replace(live.row, execution=live.execution)
+        ended = self._ended.get(execution_id)
+        return None if ended is None else ended[0]
+
+    def _remember(self, row: Row) -> None:
+        """Keep an ended execution, which never changes again, so that polls need not ask the database."""
+        size = len(str(row.execution.output)) if row.execution.has_output else 0
+        execution_id = row.ticket.execution_id
+        if size > _REMEMBERED_BYTES // 8 or execution_id in self._ended:
+            return
+        self._ended[execution_id] = (row, size)
+        self._ended_bytes += size
+        while len(self._ended) > _REMEMBERED or self._ended_bytes > _REMEMBERED_BYTES:
+            self._ended_bytes -= self._ended.popitem(last=False)[1][1]
+
+    @contextmanager
+    def _watching(self, execution_id: str) -> Iterator[Watched]:
+        watched = self._watched.setdefault(execution_id, Watched())
+        watched.number += 1
+        try:
+            yield watched
+        finally:
+            watched.number -= 1
+            if watched.number == 0:
+                self._watched.pop(execution_id, None)
+
+    def _signal(self, execution_id: str) -> None:
+        watched = self._watched.get(execution_id)
+        if watched is not None:
+            watched.signal()

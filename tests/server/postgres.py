@@ -1,0 +1,97 @@
+"""A real PostgreSQL for tests: Debian's package, started in a temporary directory on a free port."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+USER = "postgres"
+
+
+def find_programs() -> Path | None:
+    """Return the directory of ``initdb`` and ``postgres``; Debian keeps them out of the PATH."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) if sys.platform == "linux" else []
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+class Postgres:
+    """A running server; ``stop`` and ``start`` take it away and bring it back."""
+
+    def __init__(self, programs: Path, directory: Path) -> None:
+        self.programs, self.data = programs, directory / "data"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self.process: subprocess.Popen[bytes] | None = None
+        # The server refuses to run as root; its own user exists where its package is installed.
+        self.user = USER if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+        if self.user is not None:
+            shutil.chown(directory, self.user)
+        command = [programs / "initdb", "-D", self.data, "-U", USER, "--auth=trust", "--encoding=UTF8", "--no-locale"]
+        subprocess.run(command, check=True, capture_output=True, user=self.user, cwd=directory)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        command = [self.programs / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.data.parent]
+        command += ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "logging_collector=off"]
+        self.process = subprocess.Popen(
+            command, user=self.user, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=self.data.parent
+        )
+        import psycopg
+
+        deadline = time.monotonic() + 300
+        while time.monotonic() < deadline:
+            try:
+                psycopg.connect(self.url("postgres"), connect_timeout=5).close()
+                return
+            except psycopg.OperationalError:
+                time.sleep(0.05)
+        raise RuntimeError("PostgreSQL did not start")
+
+    def stop(self) -> None:
+        """Stop it as a crash would: immediately, its connections cut."""
+        if self.process is not None:
+            self.process.send_signal(3)  # SIGQUIT: "immediate shutdown"
+            self.process.wait()
+            self.process = None
+
+    def url(self, database: str, port: int | None = None) -> str:
+        """Return the URL of a database."""
+        return f"postgresql://{USER}@127.0.0.1:{port or self.port}/{database}"
+
+    def create(self) -> str:
+        """Return the URL of a new database."""
+        import psycopg
+
+        name = f"t_{secrets.token_hex(6)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+
+@contextmanager
+def running_postgres() -> Iterator[Postgres]:
+    """Run a PostgreSQL; skip where there is none."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("needs PostgreSQL (Debian: apt-get install postgresql)")
+    pytest.importorskip("psycopg", reason="needs the extra 'serve'")
+    with tempfile.TemporaryDirectory(prefix="skillruntime-pg-") as directory:
+        server = Postgres(programs, Path(directory))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()

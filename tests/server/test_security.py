@@ -1,0 +1,303 @@
+"""What a server and a client refuse: look-alike hosts, wrong scopes, revoked keys, forged hosts and addresses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skillruntime.errors import InvalidSkillError, SkillOutputError
+from skillruntime.remote.client import RemoteClient
+from skillruntime.remote.credentials import NoCredentials
+from skillruntime.remote.environment_credentials import variable_for
+from skillruntime.remote.hosts import origin_of
+from skillruntime.remote.http_message import WireRequest, WireResponse
+from skillruntime.remote.ssrf_guard import is_inside
+from skillruntime.server.access import KeyRing, Principal, hash_key
+from skillruntime.server.key_store import KeyFile, add_key, revoke_keys
+from skillruntime.server.open_executions import memory_executions
+from skillruntime.server.published_skill import SkillWork, serve_catalog
+from skillruntime.server.rate_limits import Limits
+from skillruntime.server.service import SkillService
+from tests.remote.invoking import descriptor
+from tests.server.serving import KEY, Served, Skills, invocation, read, serve_in_memory, serve_over_socket_from_memory
+
+pytestmark = pytest.mark.anyio
+
+
+def test_a_look_alike_host_has_neither_the_key_nor_the_origin_of_another() -> None:
+    """A dotless i in upper case is an I: the name is encoded (IDNA) before it is compared."""
+    assert variable_for("https://apı.test/x") != variable_for("https://api.test/x")
+    assert origin_of("https://apı.test/x") != origin_of("https://api.test/x")
+    assert origin_of("https://API.test:443/y") == origin_of("https://api.test/x")
+
+
+@pytest.mark.parametrize("address", ["192.0.0.9", "192.0.0.170", "192.88.99.1", "240.0.0.1", "64:ff9b:1::1", "fec0::1"])
+def test_all_special_ranges_are_inside(address: str) -> None:
+    """Python's ``is_global`` lets single addresses of these ranges through."""
+    assert is_inside(address)
+
+
+async def test_a_token_that_may_read_cannot_invoke() -> None:
+    """Scopes are enforced: 403 with insufficient_scope (RFC 6750, 3.1)."""
+    scoped = {
+        hash_key("reader"): Principal("eve", scopes=frozenset({"skill:read"})),
+        hash_key("invoker"): Principal("eve", scopes=frozenset({"skill:invoke"})),
+        hash_key("other"): Principal("eve", scopes=frozenset({"profile"})),
+    }
+    skills = Skills()
+    runtime, published = skills.runtime()
+    async with memory_executions(SkillWork(runtime, published)) as executions:
+        service = SkillService(published, executions, authenticate=KeyRing(scoped))
+        served = Served(service, skills, service.handle)
+        refused = await served.invoke("echo", key="reader")
+        accepted = await served.invoke("echo", key="invoker", prefer="wait=30")
+        path = f"/executions/{read(accepted)['execution_id']}"
+        seen = await served.ask("GET", path, key="reader")
+        unseen = await served.ask("GET", path, key="other")
+        uncancelled = await served.ask("DELETE", path, key="reader")
+        listed = await served.ask("GET", "/executions", key="reader")
+
+    statuses = [each.status for each in (refused, accepted, seen, unseen, uncancelled, listed)]
+    assert statuses == [403, 200, 200, 403, 403, 200]
+    assert "insufficient_scope" in refused.headers["www-authenticate"]
+    assert read(refused)["error"]["code"] == "PERMISSION_DENIED"
+
+
+async def test_a_key_in_the_body_is_a_key_and_must_agree_with_the_header() -> None:
+    """6.3 shows ``caller.credentials.api_key``; it is neither kept nor part of the request's fingerprint."""
+
+    def document(key: str) -> dict[str, Any]:
+        written = invocation("locked")
+        written["caller"]["credentials"] = {"api_key": key}
+        return written
+
+    async with serve_in_memory() as served:
+        path = "/skills/locked/invoke"
+        by_body = await served.ask("POST", path, document(KEY), prefer="wait=30", idempotency_key="one")
+        by_header = await served.ask("POST", path, invocation("locked"), key=KEY, idempotency_key="one")
+        wrong = await served.ask("POST", path, document("wrong"))
+        both = await served.ask("POST", path, document("wrong"), key=KEY)
+        found = await served.service.executions.get(read(by_body)["execution_id"])
+
+    assert [each.status for each in (by_body, by_header, wrong, both)] == [200, 200, 401, 401]
+    assert read(by_body)["execution_id"] == read(by_header)["execution_id"]
+    assert found is not None and KEY not in json.dumps(found[0].to_dict())
+
+
+async def test_a_key_is_revoked_without_a_restart(tmp_path: Path) -> None:
+    """The file is read again when it has changed."""
+    path = tmp_path / "keys.json"
+    key, other = add_key(path, "ann"), add_key(path, "bob")
+    ring = KeyFile(path)
+    request = WireRequest("GET", "http://x/", {"x-api-key": key})
+    before = await ring(request, None)
+
+    removed = revoke_keys(path, "ann")
+    with pytest.raises(Exception, match=r"^$"):
+        await ring(request, None)
+    bob = await ring(WireRequest("GET", "http://x/", {"x-api-key": other}), None)
+    path.write_text("{ half a file")
+    os.utime(path, (1, 1))
+    still = await ring(WireRequest("GET", "http://x/", {"x-api-key": other}), None)
+
+    assert removed == 1
+    assert before == Principal("ann")
+    assert bob == still == Principal("bob")
+
+
+async def test_an_empty_cursor_is_refused() -> None:
+    """As the OpenAPI document says; it must not be the first page again."""
+    async with serve_in_memory() as served:
+        response = await served.ask("GET", "/executions?cursor=", key=KEY)
+
+    assert response.status == 400
+    assert read(response)["error"]["details"]["violations"][0]["field"] == "/cursor"
+
+
+async def test_an_output_beyond_the_limit_fails_the_execution() -> None:
+    """Outputs are bounded: the event loop writes and reads them."""
+    skills = Skills()
+    runtime, published = skills.runtime()
+    async with memory_executions(SkillWork(runtime, published, output_bytes=20)) as executions:
+        service = SkillService(published, executions, authenticate=KeyRing({}))
+        served = Served(service, skills, service.handle)
+        short = await served.invoke("echo", "x", prefer="wait=30")
+        long = await served.invoke("echo", "x" * 100, prefer="wait=30")
+
+    assert read(short)["output"] == {"said": "x"}
+    assert read(long)["status"] == "failed"
+    assert read(long)["error"]["code"] == "INVALID_OUTPUT"
+    assert "20" in read(long)["error"]["message"]
+
+
+async def test_no_tokens_are_counted_on_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte takes more than a second to count, and no model reads it there."""
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("counted")
+
+    monkeypatch.setattr("skillruntime.runtime.session.SkillSession._wait", fail)
+    async with serve_in_memory() as served:
+        response = await served.invoke("echo", "hello", prefer="wait=30")
+
+    assert read(response)["output"] == {"said": "hello"}
+
+
+async def test_a_bare_client_checks_the_output() -> None:
+    """A server that breaks its descriptor's promise is not believed."""
+
+    async def transport(request: WireRequest) -> WireResponse:
+        stamps = {"created_at": "2025-03-20T14:30:00Z", "updated_at": "2025-03-20T14:30:00Z"}
+        document = {"execution_id": "e", "status": "completed", "skill_id": described.id, "output": {"wrong": 1}}
+        return WireResponse(200, {}, json.dumps({**document, "timestamps": stamps}).encode())
+
+    described = descriptor()
+    written = described.to_dict()
+    written["output"] = {"schema": {"type": "object", "required": ["said"]}}
+    promising = type(described).from_dict(written)
+    with pytest.raises(SkillOutputError):
+        await RemoteClient(promising, NoCredentials, transport).invoke({"text": "hi"})
+
+
+async def test_the_trace_id_comes_back() -> None:
+    """In the metadata of every document of the execution, from the first one on."""
+    async with serve_in_memory() as served:
+        document = invocation("slow", trace_id="trace-1")
+        first = await served.ask("POST", "/skills/slow/invoke", document)
+        served.skills.gate.set()
+        last = await served.ask("GET", f"/executions/{read(first)['execution_id']}", prefer="wait=30")
+
+    assert read(first)["metadata"]["trace_id"] == "trace-1"
+    assert read(last)["metadata"]["trace_id"] == "trace-1"
+
+
+async def talk(port: int, *parts: bytes) -> bytes:
+    """Send *parts* over one connection, and return all that comes back until it is closed."""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        for part in parts:
+            await stream.send(part)
+        received = b""
+        with anyio.fail_after(60):
+            while True:
+                try:
+                    received += await stream.receive()
+                except anyio.EndOfStream:
+                    return received
+
+
+async def test_a_413_reaches_a_client_that_sends_its_whole_body() -> None:
+    """The rest of the body is read, for closing a socket with unread bytes would reset the connection."""
+    async with serve_over_socket_from_memory(limits=Limits(body_bytes=1000)) as served:
+        port = int(served.base.rpartition(":")[2])
+        head = b"POST /skills/echo/invoke HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\n"
+        answer = await talk(port, head, b"x" * 3_000_000)
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"REQUEST_TOO_LARGE" in answer
+
+
+async def test_what_is_not_http_is_refused_with_the_envelope() -> None:
+    """Every refusal is the envelope, those of the HTTP parser too."""
+    async with serve_over_socket_from_memory() as served:
+        answer = await talk(int(served.base.rpartition(":")[2]), b"\x00\x01 nonsense\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "VALIDATION_ERROR"
+
+
+async def test_a_head_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that sends half a head, or nothing, holds its place for a limited time."""
+    monkeypatch.setattr("skillruntime.server.http_protocol.BoundedProtocol.head_seconds", 0.2)
+    async with serve_over_socket_from_memory() as served:
+        port = int(served.base.rpartition(":")[2])
+        half = await talk(port, b"GET /health HTTP/1.1\r\nhost:")
+        nothing = await talk(port)
+
+    assert half.startswith(b"HTTP/1.1 408 ") and b"REQUEST_TIMEOUT" in half
+    assert nothing.startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_foreign_host_name_is_refused() -> None:
+    """A page under a name of its own that resolves to this machine reaches nothing (DNS rebinding)."""
+    from starlette.testclient import TestClient
+
+    from skillruntime.server.app import create_app
+
+    async with serve_in_memory() as served:
+        app = create_app(served.service, hosts=frozenset({"localhost"}))
+        client = TestClient(app, base_url="http://localhost:8400")
+        own = await anyio.to_thread.run_sync(lambda: client.get("/health"))
+        foreign = await anyio.to_thread.run_sync(lambda: client.get("/health", headers={"host": "evil.test"}))
+
+    assert own.status_code == 200
+    assert foreign.status_code == 400
+    assert foreign.json()["error"]["details"]["violations"][0]["field"] == "Host"
+
+
+def test_a_descriptor_that_differs_from_the_contract_is_refused(tmp_path: Path) -> None:
+    """What is published is what is enforced: the message names the difference."""
+    from skillruntime import SkillRuntime, discover
+
+    skill = tmp_path / "echo"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: echo\ndescription: Says it\n---\nCall it.\n")
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False}
+    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": schema}))
+    written = descriptor().to_dict()
+    written["inputs"] = [{"name": "words", "type": "string", "required": True}]
+    (skill / "descriptor.json").write_text(json.dumps({**written, "version": "1.0.0"}))
+
+    with pytest.raises(InvalidSkillError, match="inputs/text, inputs/words, required inputs"):
+        serve_catalog(SkillRuntime(discover(tmp_path)), base_url="http://localhost:8400")
+
+
+@pytest.mark.parametrize("name", ["技能-1", "urn:x:y", "a b", "a/b", "%2F", ".", ".."])
+async def test_an_id_may_be_any_string(name: str) -> None:
+    """Percent-encoded in the paths; the skill is found, called and followed under it."""
+    from dataclasses import replace
+
+    from skillruntime.remote.descriptor import SkillDescriptor
+    from skillruntime.remote.hosts import escape_segment
+
+    skills = Skills()
+    runtime, published = skills.runtime()
+    echo = next(each for each in published if each.id == "echo")
+    url = f"http://127.0.0.1:8400/skills/{escape_segment(name)}/invoke"
+    named = replace(
+        echo, descriptor=replace(echo.descriptor, id=name, endpoint=replace(echo.descriptor.endpoint, url=url))
+    )
+    assert SkillDescriptor.from_dict(named.descriptor.to_dict()).id == name
+    async with memory_executions(SkillWork(runtime, [named])) as executions:
+        service = SkillService([named], executions)
+        execution = await RemoteClient(named.descriptor, NoCredentials, service.handle).invoke({"text": "hi"})
+
+    assert execution.skill_id == name
+    assert execution.output == {"said": "hi"}
+
+
+@pytest.mark.parametrize("name", ["", "a\x00b"])
+def test_an_empty_id_and_one_with_nul_are_refused(name: str) -> None:
+    """No database and no path could carry them."""
+    with pytest.raises(InvalidSkillError):
+        type(descriptor()).from_dict({**descriptor().to_dict(), "id": name})
+
+
+def test_a_default_of_the_wrong_type_is_refused_with_the_descriptor() -> None:
+    """Not at the first call that needs it."""
+    written = descriptor().to_dict()
+    written["inputs"] = [{"name": "n", "type": "integer", "default": "many"}]
+    with pytest.raises(InvalidSkillError, match="/inputs/0/default"):
+        type(descriptor()).from_dict(written)
+
+
+def test_a_content_type_may_carry_parameters() -> None:
+    """``application/json; charset=utf-8`` is JSON."""
+    written = descriptor().to_dict()
+    written["endpoint"]["content_type"] = "application/json; charset=utf-8"
+
+    assert type(descriptor()).from_dict(written).endpoint.content_type == "application/json; charset=utf-8"
