@@ -16,13 +16,14 @@ from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
-from skillruntime.derive.command import Unread
+from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
 from skillruntime.derive.interpreter.state import Neighbours
 from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.shell_script import read_shell
+from skillruntime.derive.usage_line import usage_text
 
 __all__ = ["Derivation", "derive"]
 
@@ -126,7 +127,7 @@ def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation |
     except RecursionError:
         _log.warning("%s is nested too deeply to be read", path)
         return None
-    return None if reading is None else _to_derivation(reading, path)
+    return None if reading is None else _to_derivation(_with_all_words(reading, text), path)
 
 
 def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | None] | None:
@@ -134,6 +135,27 @@ def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | No
     if not first.startswith("#!"):
         return None
     return next((_READERS[suffix] for name, suffix in _INTERPRETERS if name in first), None)
+
+
+def _with_all_words(reading: Reading, source: str) -> Reading:
+    """Return *reading*, or one list of words with the script's usage as its description, where no call would work.
+
+    A closed object without parameters says that the script takes nothing. Where nothing was read, or not what every
+    call needs, that is false, and a model that sends the right words would be refused for it.
+    """
+    command = reading.command
+    unread = command.unread
+    positions_unknown = reading.framework in _WORD_BY_WORD and any(each.argument == "arguments" for each in unread)
+    nothing_read = bool(unread) and not command.arguments and not command.commands
+    if reading.schema is not None or not (positions_unknown or nothing_read or any(each.is_needed for each in unread)):
+        return reading
+    usage = usage_text(source)
+    text = "The words of the command line, one item each, without the script's name." + (f" {usage}" if usage else "")
+    words = Argument("args", (), "values", description=text)
+    notes = [*command.notes, "its command line could not be read: the items of args are passed on as they are"]
+    return Reading(
+        Command("places", command.description, [words], unread=unread, notes=notes), reading.framework, "low"
+    )
 
 
 def _to_derivation(reading: Reading, path: str) -> Derivation:
@@ -156,6 +178,9 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     document["derived"] = derived
     return Derivation(document, reading.framework, confidence, unread, notes)
 
+
+_WORD_BY_WORD = ("sys.argv", "shell", "process.argv")
+"""Kinds of scripts that read positions: without all of them, none is certain."""
 
 _READERS: dict[str, Callable[[str, Neighbours | None], Reading | None]] = {
     **dict.fromkeys((".py", ".pyw"), read_python),

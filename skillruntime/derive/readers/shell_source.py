@@ -15,7 +15,7 @@ _FUNCTION = re.compile(r"^([ \t]*)(?:function[ \t]+([\w-]+)[ \t]*(?:\(\))?|([\w-
 _CALL = re.compile(r"^[ \t]*([\w-]+) \"\$@\"[ \t]*$", re.MULTILINE)
 _REFERENCE = re.compile(r"\$(?:\{[1-9@*][^}\n]*\}|[1-9@*])")
 _REFUSES = re.compile(
-    r"\b(?:exit\s+\"?[1-9$]|exit\b(?!\s+0)|return\s+[1-9]|usage|die|fail|error|abort|print_help|show_help)"
+    r"\b(?:exit\s+\"?[1-9$]|exit\b(?!\s+0)|return\s+[1-9]|\w*usage|die|fail|error|abort|print_help|show_help)"
 )
 
 
