@@ -24,8 +24,9 @@ from skillruntime.derive.readers.argparse_model import Asked, ParserModel
 from skillruntime.derive.readers.value_types import PATH, read_type
 from skillruntime.derive.text_fields import expanded
 
-__all__ = ["Read", "read_argument", "to_json"]
+__all__ = ["NO_EFFECT", "Read", "read_argument", "to_json"]
 
+NO_EFFECT = "(has no effect: it is on by default)"
 NEVER_ACCEPTED = "it is required, and none of its choices can be given as text"
 _NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER": "...", "PARSER": "A..."}
 # The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
@@ -192,7 +193,7 @@ def _read_switch(parser: ParserModel, argument: Argument, action: str, named: di
         case _:
             argument = replace(argument, takes="nothing", required=named.get("required") is True)
             if action == "store_true" and default is True:
-                argument = replace(argument, description=f"{description} (has no effect: it is on by default)".strip())
+                argument = replace(argument, description=f"{description} {NO_EFFECT}".strip())
     return Read(argument, argument.name, action, const if action != "append_const" else ABSENT)
 
 
