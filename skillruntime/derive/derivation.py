@@ -10,7 +10,7 @@ import logging
 import posixpath
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from typing import Any, Literal
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
+from skillruntime.derive.described import with_descriptions
 from skillruntime.derive.interpreter.state import Neighbours
 from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
@@ -146,6 +147,9 @@ def _with_all_words(reading: Reading, source: str) -> Reading:
     call needs, that is false, and a model that sends the right words would be refused for it.
     """
     command = reading.command
+    if reading.framework in _WORD_BY_WORD:
+        command = with_descriptions(command, source)
+        reading = replace(reading, command=command)
     unread = command.unread
     positions_unknown = reading.framework in _WORD_BY_WORD and any(each.argument == "arguments" for each in unread)
     nothing_read = bool(unread) and not command.arguments and not command.commands

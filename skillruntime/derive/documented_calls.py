@@ -60,13 +60,14 @@ def find_documented_calls(markdown: str, scripts: Mapping[str, Any]) -> list[Doc
     ('a.txt', '--limit', '3')
     """
     by_name: dict[str, str] = {}
-    for path in scripts:
-        by_name.setdefault(posixpath.basename(path), path)
+    for each in scripts:
+        by_name.setdefault(posixpath.basename(each), each)
     found: list[DocumentedCall] = []
     for number, line in _code_lines(markdown):
         for match in re.finditer(r"[\w./${}~-]*?([\w.-]+\.\w+)(?=\s|$|[\"'])", line):
             name = match[1]
-            path = next((each for each in scripts if match[0].rstrip("\"'").endswith(each)), by_name.get(name))
+            shown = match[0].rstrip("\"'")
+            path = next((each for each in scripts if shown.endswith(each)), by_name.get(name))
             before = line[: match.start()].strip()
             if path is None or not _is_called(before):
                 continue

@@ -67,6 +67,8 @@ def usage_text(source: str, limit: int = 600) -> str:
     for line in lines[first : first + 14]:
         # A block of ``echo`` lines ends at the first line that prints nothing; a docstring at a blank line.
         plain = _MARKUP.sub("", line).strip()
+        if line is lines[first]:  # ``const usage = `Usage: ...``
+            plain = plain[max(plain.lower().find("usage"), 0) :]
         if found and (not plain or (is_output and _OUTPUT.match(line) is None)):
             break
         found.append(" ".join(plain.split()))

@@ -68,7 +68,9 @@ def read_places(code: str) -> Places:
     least = demands.least or None
     last = max((index for index, each in seen.items() if each.needed or index <= (least or 0)), default=0)
     plain = max((index for index, each in seen.items() if not each.optional), default=0)
-    last = max(last, plain if least is None else 0)
+    # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
+    checks = least is not None or any(each.needed for each in seen.values())
+    last = max(last, 0 if checks else plain)
     for index, each in sorted(seen.items()):
         required = index <= last
         default = ABSENT if required or each.default is None else each.default
@@ -100,7 +102,7 @@ def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None
         elif joined := _JOINED.match(line):
             rest = Argument(joined[1].lower(), least=offset)
         # ``exec python3 tool.py "$@"``: the words are another program's.
-        elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log\w*)\b", line):
+        elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log(?:_\w+|ger)?)\b", line):
             found.unread.append(Unread("arguments", "the script passes its words on"))
         # After ``shift``, ``$1`` is the next word (POSIX, 2.15 shift).
         if re.search(r"\bshift\b", line):
