@@ -72,7 +72,7 @@ def call_value(state: State, function: Any, arguments: list[Any], named: dict[st
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DECLARES:
         state.unread_lines.append(node.lineno)
     if state.trace is not None:
-        note_call(state, "", node)
+        note_call(state, "", arguments, node)
         shown = ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function"
         state.trace.pass_on([*arguments, *named.values()], node, shown)
     return UNKNOWN
@@ -234,7 +234,7 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
     if known is not None:
         return known(state, arguments, named, node)
     leave_script(state, name, arguments, node)
-    note_call(state, name, node)
+    note_call(state, name, arguments, node)
     match name, arguments:
         # A default counts only for the script's own objects: an unknown owner may have the attribute.
         case "builtins.getattr", [owner, str(attribute_name), *default]:

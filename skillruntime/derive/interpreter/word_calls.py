@@ -35,6 +35,7 @@ _HARMLESS = tuple(
     f"builtins.{name}"
     for name in ("print", "str", "repr", "any", "all", "max", "min", "sum", "isinstance", "bool", "type")
 )
+_NOT_NONE = ("builtins.open", "json.loads", "pathlib.Path", "os.path.abspath")
 _SAME_WORD = ("lower", "upper", "strip", "casefold", "lstrip", "rstrip")
 _CHANGES = ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse")
 
@@ -92,12 +93,14 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
     return UNKNOWN
 
 
-def note_call(state: State, name: str, node: ast.AST) -> None:
-    """Record that a foreign function is called that shows the usage, or reads ``sys.argv`` itself."""
+def note_call(state: State, name: str, arguments: list[Any], node: ast.AST) -> None:
+    """Record that a foreign function shows the usage or reads ``sys.argv``; raise where it cannot take None."""
     if state.trace is None:
         return
     if shows_usage(node):
         state.trace.usage_shown = True
+    if name in _NOT_NONE and arguments[:1] == [None]:  # ``Path(None)``: the word that it should be is missing
+        raise ScriptError("TypeError")
     if name in _READERS:
         state.trace.lose(f"{name} reads sys.argv itself", node)
 

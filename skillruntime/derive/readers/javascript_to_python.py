@@ -46,6 +46,7 @@ _FUNCTIONS = {
     "resolve": "os.path.abspath",
     "process.exit": "sys.exit",
     "Array.from": "list",
+    **dict.fromkeys(("fs.readFileSync", "readFileSync", "fs.readFile", "readFile", "fs.promises.readFile"), "open"),
 }
 _MAIN_MODULE = ("require.main", "import.meta.url", "process.argv[1]")
 

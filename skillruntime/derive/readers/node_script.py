@@ -52,6 +52,9 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
     # Other parsers are packages with declarations of their own, which would be read as words taken by hand.
     if modules & _OTHER_PARSERS or not re.search(r"process\s*\.\s*argv|\bargv\b", text):
         return None
+    if root.has_error:
+        unread = Unread("arguments", "the file does not parse as JavaScript")
+        return Reading(Command("places", description, unread=[unread]), "process.argv", "low")
     reading = read_argv(to_python(root), "process.argv", description)
     if reading is None:
         return None

@@ -20,7 +20,9 @@ _NAME = r"\"?'?x?\$(?:\{(\w+)(?::?[-=+]?)\}|(\w+))\"?"
 _EMPTY = re.compile(rf"^-z\s+{_NAME}$|^{_NAME}\s*={{1,2}}\s*(?:\"\"|''|\"?x\"?)$")
 _FILLED = re.compile(rf"^(?:-n\s+)?{_NAME}$|^{_NAME}\s*!=\s*(?:\"\"|''|\"?x\"?)$")
 _FILE = re.compile(rf"^-[edfrsx]\s+{_NAME}$")
-_NUMBER = re.compile(r"\$\{?#\}?[\"']?\s*(-lt|-ne|-eq|-le|-ge|-gt|<=|<|>=|>|={1,2}|!=)\s*[\"']?(\d)")
+_NUMBER = re.compile(
+    r"\$(?:\{?#\}?|\{#\w+\[[@*]\]\})[\"']?\s*(-lt|-ne|-eq|-le|-ge|-gt|<=|<|>=|>|={1,2}|!=)\s*[\"']?(\d)"
+)
 _DEMANDED = re.compile(r"\$\{(\w+):?\?")
 _NO_WORDS = re.compile(r"\bcase\s+\"?\$\{?#\}?\"?\s+in\s*\(?0\)(.*?);;", re.DOTALL)
 
@@ -62,6 +64,9 @@ def _conditions(code: str) -> Iterator[tuple[list[str], str, bool | None]]:
         parts = re.split(r"\s*(&&|\|\|)\s*", match[1].strip())
         if match[2]:
             parts[-1] += match[2]
+        # ``[ -z "$FILE" ] && echo "--file is required" && exit 1``: what is printed belongs to the action.
+        while len(parts) > 3 and parts[-2] == "&&" and re.match(r"(?:>&2\s+)?(?:echo|printf|log\w*)\b", parts[-3]):
+            parts[-3:] = [parts[-1]]
         tests, joins, action = parts[0:-1:2], parts[1::2], parts[-1]
         if re.match(r"(?:!\s*)?(?:\[|test\b|\(\()", action.strip()):
             continue

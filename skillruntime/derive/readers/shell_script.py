@@ -20,14 +20,15 @@ LENGTH_LIMIT = 100_000
 """Characters of a script that is read; a longer one is a program, or generated."""
 
 _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
-_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _DEFAULT = re.compile(r"^(?:local\s+|readonly\s+|declare\s+)?(\w+)=[\"']?([^\"'\s;]*)[\"']?\s*(?:#.*)?$", re.MULTILINE)
 _HAS_VALUE = re.compile(
-    r"^(?:readonly\s+|declare\s+|export\s+)?(\w+)=(?!\s|$|\"\"|''|\"?\$\{?[1-9])|\$\{(\w+):?=", re.MULTILINE
+    r"^(?:readonly\s+|declare\s+|export\s+)?(\w+)=(?!\s|$|\"\"|''|\"?\$\{?[1-9*@])|\$\{(\w+):?=", re.MULTILINE
 )
 """A value that the script computes, or takes from the environment."""
 
+_WORDS_USED = re.compile(r"\$(?:[1-9@*]|\{[1-9@*])")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
@@ -61,6 +62,8 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     _add_places(command, places, text)
     if command.unread and not command.arguments:
         command.unread = command.unread[:1]
+    elif not command.arguments and _WORDS_USED.search(code):
+        command.unread.append(Unread("arguments", "the script uses its words where they cannot be followed"))
     return Reading(command, "shell", "low")
 
 
