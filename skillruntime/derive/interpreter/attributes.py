@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from skillruntime.derive.interpreter.state import ScriptError, State, call
+from skillruntime.derive.interpreter.state import State, call
 from skillruntime.derive.interpreter.values import (
     UNKNOWN,
     BoundMethod,
@@ -29,8 +29,6 @@ LOWEST_PYTHON = (3, 11)
 def attribute(state: State, value: Any, name: str) -> Any:
     """Return the attribute *name* of *value*, or UNKNOWN."""
     match value:
-        case None if state.trace is not None:
-            raise ScriptError("AttributeError")
         case Model():
             return value.attribute(name)
         # Scripts guard ``BooleanOptionalAction`` and ``exit_on_error`` by the version.

@@ -142,7 +142,9 @@ def _fallen_through(state: State, node: ast.AST) -> Any:
     models = [each for each in state.early.values if isinstance(each, Model | InstanceValue)]
     if models:
         return models[-1]
-    return UNKNOWN if _is_generator(state, node) or any(each is not None for each in state.early.values) else None
+    if any(each is not None for each in state.early.values):
+        return UNKNOWN
+    return UNKNOWN if state.trace is None and _is_generator(state, node) else None
 
 
 def _settled(state: State, value: Any) -> Any:

@@ -41,12 +41,14 @@ _FUNCTIONS = {
     "Number.parseInt": "int",
     "Number.parseFloat": "float",
     "String": "str",
-    "JSON.parse": "json.loads",
-    "path.resolve": "os.path.abspath",
-    "resolve": "os.path.abspath",
+    "JSON.parse": "node.JSON.parse",
+    "path.resolve": "node.path.resolve",
+    "resolve": "node.path.resolve",
     "process.exit": "sys.exit",
     "Array.from": "list",
-    **dict.fromkeys(("fs.readFileSync", "readFileSync", "fs.readFile", "readFile", "fs.promises.readFile"), "open"),
+    **dict.fromkeys(
+        ("fs.readFileSync", "readFileSync", "fs.readFile", "readFile", "fs.promises.readFile"), "node.fs.readFile"
+    ),
 }
 _MAIN_MODULE = ("require.main", "import.meta.url", "process.argv[1]")
 
@@ -54,7 +56,7 @@ _MAIN_MODULE = ("require.main", "import.meta.url", "process.argv[1]")
 def to_python(root: Node) -> ast.Module:
     """Return the module that does with its words what the script *root* does."""
     translator = _Translator()
-    imports = [ast.Import([ast.alias(name)]) for name in ("sys", "json", "os")]
+    imports = [ast.Import([ast.alias(name)]) for name in ("sys", "node")]
     module = ast.Module([*imports, *translator.block(root.named_children)], [])
     return ast.fix_missing_locations(module)
 

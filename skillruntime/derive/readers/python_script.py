@@ -166,6 +166,8 @@ def _follow(state: State, tree: ast.Module) -> Any:
     """Follow the module to where it parses; if it does not by itself, what a caller of it would call first."""
     try:
         read_module(state, tree)
+        if state.found_aside:  # ``if len(sys.argv) > 1: sys.exit(main())``, and nothing that parses otherwise
+            return state.found_aside[-1][2]
         if (partial := _last_partial(state)) is not None:
             return partial
         for candidate in _candidates(state, tree):
