@@ -103,7 +103,7 @@ def main() -> None:
     loop = asyncio.new_event_loop()
     contenders: dict[str, Callable[[int], None]] = {
         "direct function call": _repeat(lambda: digest(**ARGUMENTS)),
-        "runtime.call_blocking": _repeat(lambda: runtime.call_blocking("digest", ARGUMENTS)),
+        "runtime.call_sync": _repeat(lambda: runtime.call_sync("digest", ARGUMENTS)),
         "runtime.call (async function)": _repeat_async(loop, lambda: async_runtime.call("digest", ARGUMENTS)),
         "runtime.call (worker thread)": _repeat_async(loop, lambda: runtime.call("digest", ARGUMENTS)),
         "StructuredTool.invoke (pydantic)": _repeat(lambda: structured.invoke(TOOL_CALL)),

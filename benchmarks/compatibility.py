@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT
-from skillruntime.compatibility import NO_WITNESS, Bump, compare
+from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, compare
 from skillruntime.contract import Contract
 
 ROUNDS = 5
@@ -51,7 +51,7 @@ def main() -> None:
         for change in verdict.changes:
             if change.side in ("input", "output") and Bump.MAJOR in (change.practical, change.set_theory):
                 breaking += 1
-                shown += change.witness is not NO_WITNESS
+                shown += change.counterexample is not NO_COUNTEREXAMPLE
         warm.append(best(lambda before=before, after=after: compare(before, after)))
         cold.append(best(lambda old=old, new=new: compare(old, new)))
     result = {
@@ -59,7 +59,7 @@ def main() -> None:
         "right": len(rows) - len(wrong),
         "wrong": wrong,
         "breaking_changes": breaking,
-        "with_witness": shown,
+        "with_counterexample": shown,
         "compare_us": {
             "median": round(statistics.median(warm), 1),
             "p95": round(sorted(warm)[int(len(warm) * 0.95)], 1),
@@ -71,7 +71,7 @@ def main() -> None:
         print(json.dumps(result, indent=2))
         return
     print(f"verdicts right         {result['right']} of {result['pairs']}")
-    print(f"breaking with witness  {shown} of {breaking}")
+    print(f"breaking with counterexample  {shown} of {breaking}")
     print(f"compare, median        {result['compare_us']['median']:8.1f} us (p95 {result['compare_us']['p95']} us)")
     print(f"  with Contract.from_dict of both {result['with_reading_us']['median']:8.1f} us")
     for line in wrong:

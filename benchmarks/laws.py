@@ -1,10 +1,14 @@
-"""Run every law of versions, migrations and compatibility on many generated cases, and count them.
+"""Run every law on many generated cases, and count them.
 
-Run: ``python benchmarks/laws.py [CASES]``; by default 100,000 cases, shared out evenly among the laws, at random.
+Run: ``python benchmarks/laws.py [CASES] [--seed FIRST]``; by default 100,000 cases in all.
+
+The laws of accepting (valid calls, single errors, cuts, anything) take generated schemas of every kind; those of
+versions, migrations and compatibility are the hypothesis tests of their modules, at random.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 import time
@@ -15,34 +19,58 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-MODULES = ("test_versions", "test_migration", "test_compatibility")
+MODULES = ("contract/test_versions", "contract/test_migration", "compatibility/test_comparison")
 
 
 def load(name: str) -> ModuleType:
-    """Return the test module *name*, which is no package to import from."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / "contract" / f"{name}.py")
+    """Return the test module *name*, a path below `tests`."""
+    spec = importlib.util.spec_from_file_location(name.replace("/", "."), ROOT / "tests" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def laws() -> Iterator[tuple[str, Any]]:
-    """Yield every hypothesis test of the three modules, with its name."""
+def hypothesis_laws() -> Iterator[tuple[str, Any]]:
+    """Yield every hypothesis test of the modules, with its name."""
     for name in MODULES:
         for key, test in vars(load(name)).items():
             if key.startswith("test_") and hasattr(test, "hypothesis"):
                 yield key, test
 
 
-def main() -> int:
+def run_accepting(wanted: int, seed: int) -> tuple[int, int]:
+    """Run the laws of accepting until *wanted* calls were tried; return how many were, and how many broke a law."""
+    from tests.contract.generated import Case
+    from tests.contract.laws import LAWS
+
+    tried = broken = 0
+    start = time.perf_counter()
+    counts = dict.fromkeys((law.__name__ for law in LAWS), 0)
+    while tried < wanted:
+        case = Case.of(seed)
+        for law in LAWS if case is not None else ():
+            assert case is not None
+            try:
+                counts[law.__name__] += law(case)
+            except Exception as error:
+                broken += 1
+                print(f"BROKEN: seed {seed}, {law.__name__}: {error!r:.300}", flush=True)
+        tried = sum(counts.values())
+        seed += 1
+    for name, count in counts.items():
+        print(f"{count:7d} cases  {name}")
+    print(f"{tried} calls in {time.perf_counter() - start:.0f} s, seeds up to {seed - 1}, {broken} broken", flush=True)
+    return tried, broken
+
+
+def run_hypothesis(share: int) -> tuple[int, int]:
+    """Run each hypothesis law on *share* cases; return how many cases there were, and how many laws broke."""
     from hypothesis import HealthCheck, settings
 
-    total = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    found, broken, ran = list(laws()), 0, 0
-    share = -(-total // len(found))
+    ran = broken = 0
     options: dict[str, Any] = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
-    for name, law in found:
+    for name, law in hypothesis_laws():
         count, inner = 0, law.hypothesis.inner_test
 
         def counted(*args: Any, _inner: Any = inner, **kwargs: Any) -> None:
@@ -58,6 +86,19 @@ def main() -> int:
             broken, verdict = broken + 1, f"BROKEN: {error!r:.300}"
         ran += count
         print(f"{count:7d} cases  {time.perf_counter() - start:7.1f} s  {verdict:8s} {name}", flush=True)
+    return ran, broken
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", type=int, nargs="?", default=100_000)
+    parser.add_argument("--seed", type=int, default=100_000, help="the first seed of the laws of accepting")
+    parser.add_argument("--accepting", action="store_true", help="only the laws of accepting")
+    options = parser.parse_args()
+    ran, broken = run_accepting(options.cases if options.accepting else options.cases // 2, options.seed)
+    if not options.accepting:
+        more, failed = run_hypothesis(max(1, options.cases // 2 // max(1, sum(1 for _ in hypothesis_laws()))))
+        ran, broken = ran + more, broken + failed
     print(f"{ran} cases, {broken} laws broken")
     return 1 if broken else 0
 

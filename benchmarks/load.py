@@ -2,15 +2,21 @@
 
 Run ``python benchmarks/load.py``: prints a table, targets beside what was measured; ``--json FILE`` writes it too.
 Every figure is CPU time (user and system) of a process of its own on a warm file system, the best of ``--rounds``;
-floors and ours take turns, so that a busy machine slows both. ``--corpus PATH`` takes the SKILL.md files of a
-directory, or of an archive (.tar.gz), as the originals of the copies; by default they are made up, in the proportions
-of 729 real ones: half plain, a fifth quoted, the rest block text; 310 characters of description; a third with metadata.
+floors and ours take turns, so that a busy machine slows both. Where the skills come from:
+
+- by default they are made up, in the proportions of 729 well-kept real ones: half plain, a fifth quoted, the rest block
+  text; 310 characters of description; a third with metadata;
+- ``--corpus PATH`` copies the SKILL.md files of a directory, or of an archive (.tar.gz);
+- ``--shapes FILE`` writes frontmatters of real files, broken ones too, one JSON object a line (``frontmatter``,
+  ``name_is_directory``, ``file_bytes``; .jsonl or .jsonl.gz), each padded to the size of its file. A fifth of them
+  hold JSON below ``metadata``, a twentieth is not YAML: the figures that count are these.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import itertools
 import json
 import os
@@ -24,6 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from skill_roots import skill_roots
 
@@ -62,7 +69,9 @@ def main() -> int:
     parser.add_argument("--skills", type=int, default=10_000)
     parser.add_argument("--large", type=int, default=50_000, help="0 leaves the large directory out")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--corpus", type=Path)
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--corpus", type=Path)
+    source.add_argument("--shapes", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--root", help=argparse.SUPPRESS)
@@ -84,7 +93,7 @@ def main() -> int:
 
 def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
     """Yield every figure."""
-    root = make_skills(directory / "small", options.skills, options.corpus)
+    root = make_skills(directory / "small", options.skills, options)
     count, rounds = options.skills, options.rounds
     best: dict[str, float] = {}
     run("warm", root, directory)  # writes the index
@@ -116,7 +125,7 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
     bare, ours = starts(rounds)
     yield Figure("from skillruntime import discover, against bare Python", ours / bare, 5, "x")
     if options.large:
-        large = make_skills(directory / "large", options.large, options.corpus)
+        large = make_skills(directory / "large", options.large, options)
         run("warm", large, directory)
         cold = min(run("cold", large, directory)["seconds"] for _ in range(2)) / options.large * 1e6
         warm = min(run("warm", large, directory)["seconds"] for _ in range(3))
@@ -126,21 +135,49 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
         yield Figure(f"{options.large:,}: memory growth, warm", grown, 60, "MB")
 
 
-def make_skills(root: Path, count: int, corpus: Path | None) -> Path:
+def make_skills(root: Path, count: int, options: argparse.Namespace) -> Path:
     """Write *count* skills, as different from each other as real ones are, an hour ago."""
-    rng = random.Random(4)
-    originals = read_originals(corpus) if corpus else []
     past = time.time() - 3600
-    for number in range(count):
-        name = f"{rng.choice(WORDS)}-{rng.choice(WORDS)}-{number}"
-        if originals:
-            data = re.sub(rb"(?m)^name:.*$", b"name: " + name.encode(), originals[number % len(originals)], count=1)
-        else:
-            data = made_up(name, rng).encode()
+    for name, data in itertools.islice(skills(options), count):
         (root / name).mkdir(parents=True)
         (root / name / "SKILL.md").write_bytes(data)
         os.utime(root / name / "SKILL.md", (past, past))
     return root
+
+
+def skills(options: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
+    """Yield the directory and the SKILL.md of one skill after another, without end."""
+    rng = random.Random(4)
+    shapes = read_shapes(options.shapes) if options.shapes else []
+    originals = read_originals(options.corpus) if options.corpus else []
+    for number in itertools.count():
+        name = f"{rng.choice(WORDS)}-{rng.choice(WORDS)}-{number}"
+        if shapes:
+            yield shaped(shapes[number % len(shapes)], name, rng)
+        elif originals:
+            original = originals[number % len(originals)]
+            yield name, re.sub(rb"(?m)^name:.*$", b"name: " + name.encode(), original, count=1)
+        else:
+            yield name, made_up(name, rng).encode()
+
+
+def read_shapes(path: Path) -> list[dict[str, Any]]:
+    """Return the frontmatters of *path*, in an order that mixes their sources."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        shapes = [json.loads(line) for line in file]
+    random.Random(5).shuffle(shapes)
+    return shapes
+
+
+def shaped(shape: dict[str, Any], name: str, rng: random.Random) -> tuple[str, bytes]:
+    """Return a skill with this frontmatter in the directory *name*, which it states if the original stated its own."""
+    text = shape["frontmatter"]
+    if shape["name_is_directory"]:
+        text = re.sub(r"(?m)^(name: *[\"']?)[^\s\"'#]+", lambda start: start.group(1) + name, text, count=1)
+    data = text.encode("utf-8", "surrogatepass") + b"\n\n"
+    missing = max(0, shape["file_bytes"] - len(data))
+    body = " ".join(rng.choices(WORDS, cum_weights=CUMULATIVE, k=min(missing, 20_000) // 6))
+    return name, data + body.encode()[:missing]
 
 
 def read_originals(corpus: Path) -> list[bytes]:
@@ -213,7 +250,7 @@ def floor_cold(root: str) -> dict[str, float]:
             for child in children:
                 with open(f"{child.path}/SKILL.md", "rb") as file:  # noqa: PTH123
                     head = file.read(4096)
-                with contextlib.suppress(yaml.YAMLError):
+                with contextlib.suppress(yaml.YAMLError, ValueError):  # real files hold broken YAML and dates
                     found.append(yaml.load(head[4 : head.find(b"\n---", 3)], Loader=yaml.CSafeLoader))
         return found
 
@@ -285,7 +322,7 @@ def memory(root: str) -> dict[str, float]:
     """Measure by how much the process grows that holds the catalog."""
     from skillruntime.catalog import discover
 
-    discover(next(os.scandir(root)).path, index=False)  # what is imported with the first file is no skill's
+    discover(next(os.scandir(root)).path, use_index=False)  # what is imported with the first file is no skill's
     before = resident()
     catalog = discover(root)
     grown = resident() - before
@@ -299,8 +336,8 @@ def floor_memory(root: str) -> dict[str, float]:
     for child in os.scandir(root):
         with open(f"{child.path}/SKILL.md", "rb") as file:  # noqa: PTH123
             head = file.read(4096)
-        block = head[4 : head.find(b"\n---", 3)].decode()
-        description = block.split("description:", 1)[1].split("\nmetadata", 1)[0]
+        block = head[4 : head.find(b"\n---", 3)].decode(errors="replace")
+        description = block.partition("description:")[2].partition("\nmetadata")[0]
         held[child.name] = (description, f"{child.path}/SKILL.md")
     return {"bytes": resident() - before, "skills": len(held)}
 

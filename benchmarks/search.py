@@ -38,7 +38,7 @@ def main() -> None:
 
 def measure(roots: list[Path], options: argparse.Namespace) -> None:
     """Measure each way to search below *roots*."""
-    skills = [skill for skill in discover(*roots, index=False).values() if "malformed" not in skill.path]
+    skills = [skill for skill in discover(*roots, use_index=False).values() if "malformed" not in skill.path]
     tasks = [json.loads(line) for line in options.queries.read_text(encoding="utf-8").splitlines()]
     tasks = [task for task in tasks if any(skill.name == task["skill"] for skill in skills)]
     if not tasks:

@@ -53,7 +53,7 @@ def main() -> None:
         results = []
         for block in reply.content:
             if block.type == "tool_use":
-                response = tools.call_blocking(block.name, block.input, finish_reason=reply.stop_reason)
+                response = tools.call_sync(block.name, block.input, finish_reason=reply.stop_reason)
                 results.append(to_anthropic_result(response, block.id))
                 print(f"{block.name}({block.input})\n  {results[-1]['content']}\n")
         if not results:

@@ -53,9 +53,7 @@ def main() -> None:
         if not choice.message.tool_calls:
             break
         for call in choice.message.tool_calls:
-            response = tools.call_blocking(
-                call.function.name, call.function.arguments, finish_reason=choice.finish_reason
-            )
+            response = tools.call_sync(call.function.name, call.function.arguments, finish_reason=choice.finish_reason)
             messages.append(to_openai_result(response, call.id))
             print(f"{call.function.name}({call.function.arguments})\n  {messages[-1]['content']}\n")
     print(choice.message.content)

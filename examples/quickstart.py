@@ -22,15 +22,15 @@ def main() -> None:
     runtime = SkillRuntime(catalog)
     show(
         "A number as text, a unit in capitals:",
-        runtime.call_blocking("unit-converter", '{"value": "5", "from": "MI", "to": "km"}'),
+        runtime.call_sync("unit-converter", '{"value": "5", "from": "MI", "to": "km"}'),
     )
-    show("The shape of version 1:", runtime.call_blocking("unit-converter", {"kilometres": 42.195}))
+    show("The shape of version 1:", runtime.call_sync("unit-converter", {"kilometres": 42.195}))
     show(
         "An unknown unit:",
-        runtime.call_blocking("unit-converter", {"value": 5, "from": "mile", "to": "km"}),
+        runtime.call_sync("unit-converter", {"value": 5, "from": "mile", "to": "km"}),
     )
-    show("Cut off in the middle:", runtime.call_blocking("unit-converter", '{"value": 5, "from": "m'))
-    show("The skill itself refuses:", runtime.call_blocking("unit-converter", {"value": 5, "from": "kg", "to": "km"}))
+    show("Cut off in the middle:", runtime.call_sync("unit-converter", '{"value": 5, "from": "m'))
+    show("The skill itself refuses:", runtime.call_sync("unit-converter", {"value": 5, "from": "kg", "to": "km"}))
 
     contract = Contract.from_dict(
         {
@@ -50,7 +50,7 @@ def main() -> None:
 
     show(
         "A Python function, and a list in a text:",
-        runtime.call_blocking("longest-word", {"words": "['fig', 'papaya']"}),
+        runtime.call_sync("longest-word", {"words": "['fig', 'papaya']"}),
     )
 
 

@@ -11,6 +11,7 @@ The family::
     │   └── UnsupportedVersionError UNSUPPORTED_VERSION     no    no contract or migration covers the version
     ├── SkillNotFoundError          SKILL_NOT_FOUND         yes   there is no such skill, or it is hidden
     ├── ResourceNotFoundError       FETCH_FAILED            yes   the skill has no such file
+    ├── LockfileNotFoundError       LOCKFILE_NOT_FOUND      no    there is nothing to check the skills against
     ├── InvalidSkillError           INVALID_SKILL           no    the skill's own files are wrong
     ├── SkillOutputError            INVALID_OUTPUT          no    the output does not fit the contract
     ├── IncompatibleRuntimeError    INCOMPATIBLE_RUNTIME    no    the skill needs another runtime version
@@ -34,6 +35,7 @@ __all__ = [
     "ErrorCode",
     "IncompatibleRuntimeError",
     "InvalidSkillError",
+    "LockfileNotFoundError",
     "RateLimitError",
     "ResourceNotFoundError",
     "SkillError",
@@ -81,6 +83,7 @@ class ErrorCode(StrEnum):
     ACCESS_DENIED = "ACCESS_DENIED"
     CANCELLED = "CANCELLED"
     TOKEN_LIMIT_EXCEEDED = "TOKEN_LIMIT_EXCEEDED"
+    LOCKFILE_NOT_FOUND = "LOCKFILE_NOT_FOUND"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,12 @@ class ResourceNotFoundError(SkillRuntimeError):
 
     code = ErrorCode.FETCH_FAILED
     recoverable = True
+
+
+class LockfileNotFoundError(SkillRuntimeError):
+    """There is no lockfile to check the skills against."""
+
+    code = ErrorCode.LOCKFILE_NOT_FOUND
 
 
 class InvalidSkillError(SkillRuntimeError):

@@ -53,3 +53,15 @@ def test_the_version_is_the_same_everywhere() -> None:
 
     assert version("skillruntime") == __version__
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_every_command_is_documented() -> None:
+    """The page of the command line has a row, or a place in one, for each command."""
+    from click import Context
+
+    from skillruntime.cli import group
+
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    rows = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+
+    assert [name for name in group.list_commands(Context(group)) if f"`{name}" not in rows] == []

@@ -8,31 +8,30 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.conversation_tools import (
-    HOW_TO,
+    OWN_TOOLS,
+    ToolList,
     conversation_runtime,
     fits,
     is_hidden,
-    offered_names,
+    skills_prompt,
     to_text,
 )
 from skillruntime.adapters.langchain import SkillTool, call_options
-from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.errors import SkillRuntimeError
+from skillruntime.runtime.activation import ActiveSkill, digest_of, fingerprint, render_activation
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 from skillruntime.tokens.budget import TokenLimits
 
-__all__ = ["OWN_TOOLS", "Conversation", "Conversations", "Prompting"]
-
-OWN_TOOLS = ("load_skill", "read_skill_resource", "search_skills", "read_on")
-"""The tools that do not depend on what is loaded; the last two are offered only if needed."""
+__all__ = ["Conversation", "Conversations", "Prompting"]
 
 _KEPT = 256  # conversations; beyond that the least recently used one is closed
 
@@ -40,7 +39,8 @@ _KEPT = 256  # conversations; beyond that the least recently used one is closed
 class Prompting:
     """How the catalog is rendered (token budget, style, pinned skills); one text serves all conversations."""
 
-    def __init__(self, tokens: int | None, style: str, pins: tuple[str, ...]) -> None:
+    def __init__(self, tool_list: ToolList, tokens: int | None, style: str, pins: tuple[str, ...]) -> None:
+        self.tool_list = tool_list
         self._how = (tokens, style, pins)
         self._last: tuple[SkillCatalog, Rendered] | None = None
 
@@ -55,18 +55,32 @@ class Prompting:
         session.record_catalog(last[1])
         return last[1]
 
+    def text_digest(self, active: ActiveSkill) -> str:
+        """Return the digest of the message that shows *active* when it is loaded."""
+        return digest_of(render_activation(active, self.tool_list.to_shown_name, self.tool_list.to_schema))
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What prompt and tools were made from; they are rebuilt when it changes."""
+
+    catalog: SkillCatalog
+    functions: tuple[str, ...]
+
 
 class Conversation:
     """What one conversation needs beside the agent's state; all of it can be rebuilt from that state."""
 
     def __init__(self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting) -> None:
         self.session = session
+        self.needs_search = False
         self._runtime = runtime
         self._prompting = prompting
+        self._tool_list = prompting.tool_list
+        # LangGraph runs the tool calls of one message in parallel threads, all of which ask for tools here.
         self._lock = threading.RLock()
-        self._catalog: SkillCatalog | None = None
+        self._basis: _Basis | None = None
         self._prompt = ""
-        self.needs_search = False
         self._own: dict[str, SkillTool] = {}
         self._typed: dict[str, list[SkillTool]] = {}
         self._repeated: dict[tuple[str, str], str] = {}
@@ -87,8 +101,9 @@ class Conversation:
         with self._lock:
             if (name, edition) not in self._repeated:
                 text = ""
+                shape = self._tool_list
                 with suppress(SkillRuntimeError):
-                    text = self.session.render_again(name, to_tool_name=to_tool_name)
+                    text = self.session.render_again(name, to_tool_name=shape.to_shown_name, to_schema=shape.to_schema)
                 self._repeated = {key: old for key, old in self._repeated.items() if key[0] != name}
                 self._repeated[name, edition] = text
             return self._repeated[name, edition]
@@ -102,6 +117,12 @@ class Conversation:
                 self._skill_by_tool.update({tool.name: (name, tool) for tool in self._typed[name]})
             return self._typed[name]
 
+    def function_tools(self) -> list[SkillTool]:
+        """Return the tools of the skills that are functions alone: without instructions they need no loading."""
+        self._update()
+        assert self._basis is not None
+        return [tool for name in self._basis.functions for tool in self.typed_tools(name)]
+
     def typed_tool(self, tool_name: str) -> tuple[str, SkillTool] | None:
         """Return the skill and the tool of this name, whether it is offered or not."""
         self._update()
@@ -112,15 +133,27 @@ class Conversation:
 
     def skill_of(self, tool_name: str) -> str | None:
         """Return the skill that a tool of this name belongs to, as far as the name shows it."""
-        catalog = self._runtime.catalog
+        names = {*self._runtime.function_skills()}
         for name in (tool_name, tool_name.partition("__")[0], tool_name.replace("__", "/").partition("/")[0]):
-            if name in catalog and not is_hidden(self._runtime, name):
+            if name in names or (name in self._runtime.catalog and not is_hidden(self._runtime, name)):
                 return name
         return None
+
+    def is_function(self, skill_name: str) -> bool:
+        """Whether *skill_name* is a function of the host alone, which needs no loading."""
+        return skill_name in self._runtime.function_skills()
 
     def holds(self, tool: BaseTool | None) -> bool:
         """Whether *tool* is one of the tools made here."""
         return isinstance(tool, SkillTool)
+
+    def edition_of(self, name: str) -> tuple[str, str] | None:
+        """Return the fingerprint of *name* and the digest of its instructions as they are now; None if it is gone."""
+        try:
+            active = self._runtime.open_skill(name)
+        except SkillRuntimeError:
+            return None
+        return fingerprint(active), self._prompting.text_digest(active)
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the tools of these skills, which have changed; they are rebuilt at the next use."""
@@ -132,34 +165,34 @@ class Conversation:
     def _made(self, name: str) -> list[SkillTool]:
         made: list[SkillTool] = []
         with suppress(SkillRuntimeError):
-            for callable_name in self._runtime.catalog.activate(name).contracts:
+            for callable_name in self._runtime.open_skill(name).contracts:
                 tool = SkillTool(self._runtime, callable_name, session=self.session)
                 if self.session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str)) is None:
                     made.append(tool)
         return made
 
     def _update(self) -> None:
-        """Rebuild prompt and tools if the runtime has another catalog by now."""
-        catalog = self._runtime.catalog
-        if catalog is self._catalog:
+        """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
+        basis = _Basis(self._runtime.catalog, tuple(self._runtime.function_skills()))
+        if self._basis is not None and self._same(basis, self._basis):
             return
         with self._lock:
-            if catalog is self._catalog:
+            if self._basis is not None and self._same(basis, self._basis):
                 return
-            rendered = self._prompting.render(catalog, self.session)
+            rendered = self._prompting.render(basis.catalog, self.session)
             self.needs_search = not fits(rendered)
             own = conversation_runtime(
-                self._runtime,
-                self.session,
-                to_shown_name=to_tool_name,
-                names=offered_names(rendered),
-                options=call_options,
+                self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, options=call_options
             )
             self._own = {name: SkillTool(own, name, to_content=to_text) for name in OWN_TOOLS}
             self._typed.clear()
             self._skill_by_tool.clear()
-            self._prompt = f"{HOW_TO}\n\n{rendered.text}"
-            self._catalog = catalog
+            self._prompt = skills_prompt(self._runtime, rendered, self._tool_list)
+            self._basis = basis
+
+    @staticmethod
+    def _same(one: _Basis, other: _Basis) -> bool:
+        return one.catalog is other.catalog and one.functions == other.functions
 
 
 class Conversations:

@@ -11,24 +11,29 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt.tool_node import ToolCallRequest
-from langgraph.types import Command
 
-from skillruntime.adapters.agent_conversation import OWN_TOOLS, Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_state import SkillState, active_skills, next_use
+from skillruntime.adapters.extras import missing_extra
+
+try:
+    from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "agents") from None
+
+from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
+from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
-from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
+from skillruntime.adapters.checkpoints import register_checkpoint_types
+from skillruntime.adapters.conversation_tools import FIXED, TYPED, ToolListName, is_hidden, unknown_tool
+from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
-from skillruntime.adapters.tool_names import to_tool_name
-from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.skill import Skill
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
-from skillruntime.runtime.activation import digest_of, fingerprint, render_activation
+from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.activation import digest_of
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -45,7 +50,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     """Gives an agent the skills of *runtime*. Put it last, inside what trims or summarises the conversation.
 
     - The catalog is in the system message, within *catalog_tokens*, in *style*, with the skills of *pins* first.
-    - A skill's typed tools are offered while it is active: once loaded, and among the *max_active* used last.
+    - With *tools* ``"fixed"``, the request's tools never change: ``load_skill``, ``call_skill``,
+      ``read_skill_resource`` and ``search_skills``, so that a provider's prompt cache keeps the whole prefix; a skill's
+      schemas come with its instructions. With ``"typed"`` each of its tools is offered, with its schema, while the
+      skill is active; that changes the tools whenever a skill is loaded.
+    - A skill is active once loaded, and among the *max_active* used last.
     - With *refresh*, each run sees skills that were added, changed or removed; so does a resumed thread.
     - *catch_errors* turns an exception of any other tool into an envelope instead of ending the run.
     - While a skill is active, tools that match its ``allowed-tools`` run without asking. Any other tool runs if *ask*
@@ -60,6 +69,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self,
         runtime: SkillRuntime,
         *,
+        tools: ToolListName = "fixed",
         catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
         style: str = "compact",
         pins: Sequence[str] = (),
@@ -76,7 +86,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         super().__init__()
         if max_active < 1:
             raise ValueError(f"max_active must be at least 1; got {max_active}")
-        prompting = Prompting(catalog_tokens, style, tuple(pins))
+        if tools not in _TOOL_LISTS:
+            raise ValueError(f"tools must be 'fixed' or 'typed'; got {tools!r}")
+        self._tool_list = _TOOL_LISTS[tools]
+        register_checkpoint_types()
+        prompting = Prompting(self._tool_list, catalog_tokens, style, tuple(pins))
         self._conversations = Conversations(runtime, prompting, limits=limits, model=model, workspace=workspace)
         self._runtime = runtime
         self._max_active = max_active
@@ -85,9 +99,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._restricts = restrict
         self._ask = ask
         self._aliases = aliases
-        names = [name for name in OWN_TOOLS if name != "read_on" or limits is not None]
+        extra = () if limits is None else ("read_on",)
+        self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", *extra)))
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
-        self.tools = [template.own_tool(name) for name in names]
+        self.tools = [template.own_tool(name) for name in self._own]
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
         """Return the session of the conversation whose agent state this is: its ledger, its workspace."""
@@ -102,14 +117,18 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         update: dict[str, Any] = {}
         if "skill_session" not in state:
             update["skill_session"] = self._conversations.new_key()
+            state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
         if self._refreshes:
             fresh = self._runtime.catalog.refresh()
-            changed = self._changed(state, fresh)
-            if changed or fresh is not self._runtime.catalog:
+            if fresh is not self._runtime.catalog:
                 self._runtime.catalog = fresh
-            if changed:
-                self._conversations.of(state).forget(changed)
-                update["loaded_skills"] = self._reloaded(changed, state)
+            conversation = self._conversations.of(state)
+            if changed := self._changed(state, conversation):
+                self._runtime.catalog = fresh  # drops the contracts that were read from the files as they were
+                conversation.forget(changed)
+                update["loaded_skills"] = changed
+        if resumed := self._resumed(state):
+            update["loaded_skills"] = resumed
         return update or None
 
     async def abefore_agent(self, state: SkillState, runtime: Any) -> dict[str, Any] | None:
@@ -145,7 +164,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             result = handler(routed)
         except Exception as error:
             return self._caught(routed, error)
-        return self._noted(routed, result)
+        return self._answered(routed, result)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -162,28 +181,37 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             result = await handler(routed)
         except Exception as error:
             return self._caught(routed, error)
-        return self._noted(routed, result)
+        return self._answered(routed, result)
 
-    def _changed(self, state: Mapping[str, Any], catalog: SkillCatalog) -> dict[str, Skill | None]:
-        """Return the active skills that have changed, and None for one that is gone."""
-        changed: dict[str, Skill | None] = {}
-        for name, loaded in active_skills(state, self._max_active).items():
-            try:
-                skill = catalog.activate(name)
-            except SkillRuntimeError:
-                changed[name] = None
+    def _resumed(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the loaded skills that the messages show but the state does not know.
+
+        A service without a checkpointer gets its history back from the caller: there the messages are the only record.
+        """
+        if state.get("loaded_skills"):
+            return {}
+        messages = state.get("messages") or []
+        calls = loading_calls(messages)
+        conversation = self._conversations.of(state)
+        found: dict[str, Any] = {}
+        for message in messages if calls else ():
+            name = loaded_by(message, calls)
+            if name is None or is_hidden(self._runtime, name) or (now := conversation.edition_of(name)) is None:
                 continue
-            if fingerprint(skill) != loaded["edition"]:
-                changed[name] = skill
-        return changed
+            edition, text = now
+            found[name] = {"edition": edition, "text": text, "used": len(found) + 1}
+        return found
 
-    def _reloaded(self, changed: Mapping[str, Skill | None], state: Mapping[str, Any]) -> dict[str, Any]:
-        loaded: dict[str, Any] = dict.fromkeys(changed)
-        for name, skill in changed.items():
-            if skill is not None:
-                text = digest_of(render_activation(skill, to_tool_name))
-                loaded[name] = {**state["loaded_skills"][name], "edition": fingerprint(skill), "text": text}
-        return loaded
+    def _changed(self, state: Mapping[str, Any], conversation: Conversation) -> dict[str, Any]:
+        """Return the active skills that have changed, as the state shall have them, and None for one that is gone."""
+        changed: dict[str, Any] = {}
+        for name, loaded in active_skills(state, self._max_active).items():
+            now = conversation.edition_of(name)
+            if now is None:
+                changed[name] = None
+            elif now[0] != loaded["edition"]:
+                changed[name] = {**loaded, "edition": now[0], "text": now[1]}
+        return changed
 
     def _prepared(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         state = request.state
@@ -196,16 +224,26 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
-        others = [tool for tool in request.tools if _name_of(tool) not in OWN_TOOLS]
+        others = [tool for tool in request.tools if _name_of(tool) not in self._own]
+        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
+        # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
+        if self._tool_list is TYPED:
+            own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
         taken = {_name_of(tool) for tool in others}
-        own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in OWN_TOOLS]
-        own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
-        typed = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in taken]
+        typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
         return request.override(
             system_message=_with_text(request.system_message, skills_text),
             messages=messages,
             tools=[*others, *own, *typed],
         )
+
+    def _typed_tools(self, conversation: Conversation, active: Mapping[str, Any]) -> list[SkillTool]:
+        if self._tool_list is not TYPED:
+            return []
+        functions = conversation.function_tools()
+        names = {tool.name for tool in functions}
+        loaded = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in names]
+        return [*functions, *loaded]
 
     def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any]:
         if isinstance(response, AIMessage):
@@ -214,7 +252,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation = self._conversations.of(request.state)
 
         def is_ours(name: str) -> bool:
-            return name in OWN_TOOLS or self._catches or conversation.typed_tool(name) is not None
+            return name in self._own or self._catches or conversation.typed_tool(name) is not None
 
         result: list[BaseMessage] = []
         for message in inner.result:
@@ -227,13 +265,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """Return the request with the tool that answers it, or the answer if no tool may."""
         name = request.tool_call["name"]
         conversation = self._conversations.of(request.state)
-        if name in OWN_TOOLS and request.tool is not None:
+        if name in self._own and request.tool is not None:
             return request.override(tool=conversation.own_tool(name))
         if request.tool is None:
-            if (found := conversation.typed_tool(name)) is not None:
-                skill, tool = found
-                if skill in active_skills(request.state, self._max_active):
-                    return request.override(tool=tool)
+            if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
+                return request.override(tool=found[1])
             if (skill_name := conversation.skill_of(name)) is not None:
                 return _refused(
                     request,
@@ -242,15 +278,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                     f"Call load_skill with the name {skill_name!r} first; then its tools are offered",
                     recoverable=True,
                 )
-            if self._catches:
-                return _refused(
-                    request,
-                    ErrorCode.TOOL_NOT_AVAILABLE,
-                    f"Unknown tool {name[:80]!r}",
-                    "Use one of the tools that are offered",
-                    recoverable=True,
-                )
-            return request
+            return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
         if self._restricts:
             is_declared, allowed = self._allowed(request.state)
             if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
@@ -262,15 +290,37 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 )
         return request
 
+    def _may_call(self, skill: str, state: Mapping[str, Any]) -> bool:
+        """Whether a tool of *skill* may run: it is loaded, or needs no loading.
+
+        Behind a fixed tool list a model that calls a skill's tool by its own name is understood. Models also load a
+        skill and call it in one message: both calls run in parallel, so the load is not in the state yet.
+        """
+        if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
+            return True
+        return self._conversations.of(state).is_function(skill) or _is_loading(skill, state)
+
+    def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+        """Return *result*, or the envelope in place of LangGraph's own text about an unknown tool.
+
+        That text lists every tool of the agent, also those that are not offered to the model at the moment.
+        """
+        is_unknown = request.tool is None and isinstance(result, ToolMessage) and result.status == "error"
+        if is_unknown and isinstance(result, ToolMessage) and _UNKNOWN in result.text:
+            return refused_call(
+                request.tool_call["name"], request.tool_call["id"], unknown_tool(request.tool_call["name"])
+            )
+        return self._noted(request, result)
+
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
         """Return whether any active skill declares ``allowed-tools``, and the entries of all that do."""
         catalog = self._runtime.catalog
         declared = []
         for name in active_skills(state, self._max_active):
             metadata = catalog.get(name)
-            fields = {} if metadata is None else metadata.frontmatter
-            if metadata is not None and ("allowed-tools" in fields or "allowed_tools" in fields):
-                declared.append(metadata.allowed_tools)
+            frontmatter = None if metadata is None else metadata.read_frontmatter()
+            if frontmatter is not None and frontmatter.restricts_tools:
+                declared.append(frontmatter.allowed_tools)
         return bool(declared), [entry for entries in declared for entry in entries]
 
     def _must_ask(self, request: ToolCallRequest) -> bool:
@@ -286,13 +336,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _is_skills(self, request: ToolCallRequest) -> bool:
         """Whether the tool is one of the conversation's own or a skill's."""
         conversation = self._conversations.of(request.state)
-        return request.tool_call["name"] in OWN_TOOLS or conversation.holds(request.tool)
+        return request.tool_call["name"] in self._own or conversation.holds(request.tool)
 
     def _caught(self, request: ToolCallRequest, error: Exception) -> ToolMessage:
         error = unwrapped(error)
+        name = request.tool_call["name"]
+        if request.tool is None and not is_control_flow(error):
+            return refused_call(name, request.tool_call["id"], unknown_tool(name))
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error
-        name = request.tool_call["name"]
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
 
     def _noted(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
@@ -312,10 +364,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 # The answer was the one line "already active": the instructions are in the earlier message.
                 entry["text"] = before[name]["text"]
             else:
-                result.additional_kwargs["skillruntime"] = {"loaded": name, "text": text}
+                result.additional_kwargs["skillruntime"] = {"loaded": name}
         else:
             tool = self._conversations.of(request.state).typed_tool(request.tool_call["name"])
-            name = tool[0] if tool is not None else str(request.tool_call["args"].get("name", ""))
+            called = str(request.tool_call["args"].get("name", ""))  # of call_skill: "pdf-processing/extract"
+            name = tool[0] if tool is not None else called.replace("__", "/").partition("/")[0]
             if name not in before or not self._is_skills(request):
                 return result
             entry = {**before[name], "used": used}
@@ -337,22 +390,33 @@ def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
 
 def _with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
     """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
+    calls = loading_calls(messages)
+    if not calls:
+        return messages, set()
     shown: set[str] = set()
     changed: list[Any] = []
     for message in messages:
-        said = message.additional_kwargs.get("skillruntime") if isinstance(message, ToolMessage) else None
-        note: dict[str, Any] = said if isinstance(said, dict) else {}
-        name = note.get("loaded")
-        if name is not None and digest_of(str(message.content)) == note["text"]:
-            if texts.get(name) == note["text"] and name not in shown:
+        name = loaded_by(message, calls)
+        if name is not None:
+            if texts.get(name) == digest_of(message.text) and name not in shown:
                 shown.add(name)
             else:
-                gone = _SUPERSEDED if name in texts else _UNLOADED
-                message = message.model_copy(update={"content": gone.format(name)})
+                replaced = _SUPERSEDED if name in texts else _UNLOADED
+                message = message.model_copy(update={"content": replaced.format(name)})
         changed.append(message)
     return changed, shown
 
 
+def _is_loading(skill: str, state: Mapping[str, Any]) -> bool:
+    """Whether the model's last message calls ``load_skill`` for *skill*."""
+    last = next((each for each in reversed(state.get("messages") or []) if isinstance(each, AIMessage)), None)
+    calls = last.tool_calls if last is not None else []
+    return any(call["name"] == "load_skill" and skill in map(str, call["args"].values()) for call in calls)
+
+
+_TOOL_LISTS = {"fixed": FIXED, "typed": TYPED}
+
+_UNKNOWN = "is not a valid tool, try one of"  # langgraph.prebuilt.tool_node.INVALID_TOOL_NAME_ERROR_TEMPLATE
 _SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
 _UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 

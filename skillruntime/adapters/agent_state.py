@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from langchain_core.messages import AIMessage, ToolMessage
 from typing_extensions import TypedDict
 
-__all__ = ["LoadedSkill", "SkillState", "active_skills", "merge_loaded", "next_use"]
+__all__ = ["LoadedSkill", "SkillState", "active_skills", "loaded_by", "loading_calls", "merge_loaded", "next_use"]
 
 
 class LoadedSkill(TypedDict):
@@ -30,6 +32,7 @@ def merge_loaded(
     >>> merge_loaded({"a": {"edition": "1", "text": "t", "used": 1}}, {"a": None})
     {}
     """
+    # LangGraph applies the updates of parallel tool calls one by one: each names only the skill that it touched.
     merged = {**(before or {}), **(update or {})}
     return {name: loaded for name, loaded in merged.items() if loaded is not None}
 
@@ -54,3 +57,28 @@ def next_use(state: Mapping[str, Any]) -> int:
     """Return the ``used`` counter for a skill that is used now."""
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     return max((one["used"] for one in loaded.values()), default=0) + 1
+
+
+def loading_calls(messages: Sequence[Any]) -> set[str]:
+    """Return the ids of all calls of ``load_skill`` in *messages*."""
+    return {
+        str(call["id"])
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+        if call["name"] == "load_skill"
+    }
+
+
+def loaded_by(message: Any, calls: set[str]) -> str | None:
+    """Return the skill whose instructions *message* shows, if it answers one of *calls*; else None.
+
+    The text itself is read: a history that a caller sent back as JSON has lost artifacts and ``additional_kwargs``.
+    """
+    if not isinstance(message, ToolMessage) or message.tool_call_id not in calls:
+        return None
+    found = _OPENING.match(message.text)
+    return found["name"] if found else None
+
+
+_OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')

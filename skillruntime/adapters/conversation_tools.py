@@ -7,17 +7,34 @@ budget) and ``read_on`` (a token limit may cut a text).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from skillruntime.adapters.tool_names import to_tool_name
+from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 from skillruntime.runtime.activation import fingerprint
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
 
-__all__ = ["HOW_TO", "OWN_TOOLS", "conversation_runtime", "fits", "is_hidden", "offered_names", "to_text"]
+__all__ = [
+    "FIXED",
+    "OWN_TOOLS",
+    "TYPED",
+    "ToolList",
+    "ToolListName",
+    "conversation_runtime",
+    "fits",
+    "is_hidden",
+    "skills_prompt",
+    "to_text",
+    "unknown_tool",
+    "visible_callables",
+]
 
 OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on")
 """Names that a skill's tool must not have."""
@@ -25,23 +42,48 @@ OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills",
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
 
-HOW_TO = (
-    "You have skills. Before you use one, load it with load_skill and follow its instructions. "
-    "A skill's tools answer in an envelope: on failure, read errors[].suggested_action and act on it."
+ToolListName = Literal["fixed", "typed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolList:
+    """How a model calls skills: each as a tool of its own, or all through ``call_skill``.
+
+    ``own`` are the conversation's tools. ``to_shown_name`` and ``to_schema`` say how instructions name a callable, and
+    whether they contain its schema: they must where no tool definition does.
+    """
+
+    name: ToolListName
+    own: tuple[str, ...]
+    how_to: str
+    to_shown_name: Callable[[str], str]
+    to_schema: Callable[[Contract], Mapping[str, Any]] | None
+
+
+_ON_FAILURE = "Answers are envelopes: on failure, read errors[].suggested_action and act on it."
+
+TYPED = ToolList(
+    "typed",
+    ("load_skill", "read_skill_resource"),
+    "You have skills. Before you use one, load it with load_skill and follow its instructions; its tools are offered "
+    f"then. {_ON_FAILURE}",
+    to_tool_name,
+    None,
+)
+
+FIXED = ToolList(
+    "fixed",
+    ("load_skill", "call_skill", "read_skill_resource", "search_skills"),
+    "You have skills. Before you use one, load it with load_skill and follow its instructions. Call what they list as "
+    f"callable with call_skill. {_ON_FAILURE}",
+    str,
+    to_tool_schema,
 )
 
 
 def fits(rendered: Rendered) -> bool:
     """Whether the rendered catalog has every skill in full."""
     return not (rendered.shortened or rendered.name_only or rendered.omitted)
-
-
-def offered_names(rendered: Rendered) -> tuple[str, ...]:
-    """Return the names for the enum of ``load_skill``; none if that would cost more tokens than it saves.
-
-    Without it the names are still in the catalog, and the answer to a wrong name suggests the closest ones.
-    """
-    return rendered.included if fits(rendered) and len(rendered.included) <= MAX_OFFERED_NAMES else ()
 
 
 def to_text(response: SkillResponse) -> str:
@@ -58,27 +100,51 @@ def is_hidden(runtime: SkillRuntime, name: str) -> bool:
     return metadata is not None and not metadata.model_invocable
 
 
+def visible_callables(runtime: SkillRuntime) -> list[str]:
+    """Return what a model may call: scripts, functions, remote skills and tools of MCP servers alike."""
+    return [name for name in runtime.callable_names() if not is_hidden(runtime, name)]
+
+
+def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList) -> str:
+    """Return the system message's part about skills: how to use them, the catalog, and the host's functions."""
+    parts = [tool_list.how_to, rendered.text]
+    # Typed tools describe functions already; behind call_skill a model would not know that they exist.
+    if tool_list.to_schema is not None and (names := runtime.function_skills()):
+        lines = [f"- {name}: {_description(runtime, name)}" for name in names[:MAX_OFFERED_NAMES]]
+        parts.append("\n".join(["Functions (load one by name for its arguments):", *lines]))
+    return "\n\n".join(filter(None, parts))
+
+
+def unknown_tool(name: Any, offered: str = "Use one of the tools that are offered") -> SkillError:
+    """Return the error for a call of a tool that does not exist."""
+    return SkillError(
+        ErrorCode.TOOL_NOT_AVAILABLE, f"Unknown tool {str(name)[:80]!r}", recoverable=True, suggested_action=offered
+    )
+
+
 def conversation_runtime(
     runtime: SkillRuntime,
     session: SkillSession,
     *,
-    to_shown_name: Callable[[str], str] = str,
-    names: tuple[str, ...] = (),
+    tool_list: ToolList = TYPED,
+    rendered: Rendered | None = None,
     options: Callable[[], CallOptions] | None = None,
 ) -> SkillRuntime:
     """Return the conversation's own tools as functions under contract.
 
-    *to_shown_name* gives the name under which a model calls a skill's tool; *names* is the enum of ``load_skill``;
-    without it any name is taken; *options* returns the options of each call that ``call_skill`` makes.
+    *rendered* is the catalog that the model sees, for the enum of ``load_skill``; *options* returns the options of each
+    call that ``call_skill`` makes.
     """
     own = SkillRuntime()
 
-    @own.implements("load_skill", contract=_load_skill(names))
+    @own.implements("load_skill", contract=_load_skill(_offered_names(runtime, rendered)))
     def load_skill(arguments: dict[str, Any]) -> SkillResponse:
-        _require_visible(runtime, arguments["name"])
-        text = session.activate(arguments["name"], to_tool_name=to_shown_name)
-        skill = session.active[runtime.catalog[arguments["name"]].name]
-        return SkillResponse("success", text, metadata={"loaded": {"name": skill.name, "digest": fingerprint(skill)}})
+        name = arguments["name"]
+        _require_visible(runtime, name)
+        text = session.activate(name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema)
+        active = session.active[runtime.catalog[name].name if name in runtime.catalog else name]
+        loaded = {"name": active.name, "digest": fingerprint(active)}
+        return SkillResponse("success", text, metadata={"loaded": loaded})
 
     @own.implements("read_skill_resource", contract=_READ_RESOURCE)
     def read_skill_resource(arguments: dict[str, Any]) -> str:
@@ -87,9 +153,10 @@ def conversation_runtime(
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
-        hits = runtime.catalog.search(arguments["query"], arguments.get("limit", 10))
-        found = "\n".join(f"- {hit.name}: {hit.description}" for hit in hits)
-        return found or "No skill matches these words; try other words, or continue without a skill."
+        query, limit = arguments["query"], arguments.get("limit", 10)
+        found = [f"- {hit.name}: {hit.description}" for hit in runtime.catalog.search(query, limit)]
+        found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
+        return "\n".join(found[:limit]) or "No skill matches these words; try other words, or continue without a skill."
 
     @own.implements("read_on", contract=_READ_ON)
     def read_on(arguments: dict[str, Any]) -> str:
@@ -97,15 +164,46 @@ def conversation_runtime(
 
     @own.implements("call_skill", contract=_CALL_SKILL)
     async def call_skill(arguments: dict[str, Any]) -> SkillResponse:
-        _require_visible(runtime, arguments["name"])
+        name = _callable_name(runtime, arguments["name"])
+        _require_visible(runtime, name)
         asked: CallOptions = {**(options() if options is not None else {}), "version": arguments.get("version")}
-        return await runtime.call(arguments["name"], arguments.get("arguments", {}), session=session, **asked)
+        return await runtime.call(name, arguments.get("arguments", {}), session=session, **asked)
 
     return own
 
 
 def _is_own(response: SkillResponse) -> bool:
     return (response.metadata or {}).get("skill") in OWN_TOOLS
+
+
+def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[str, ...]:
+    """Return the names for the enum of ``load_skill``; none if that would cost more tokens than it saves.
+
+    Without it the names are still in the catalog, and the answer to a wrong name suggests the closest ones.
+    """
+    if rendered is None or not fits(rendered):
+        return ()
+    names = (*rendered.included, *runtime.function_skills())
+    return names if len(names) <= MAX_OFFERED_NAMES else ()
+
+
+def _description(runtime: SkillRuntime, name: str) -> str:
+    """Return one line about a skill of functions: its own description, or the names of its tools."""
+    active = runtime.open_skill(name)
+    text = active.body or "Tools: " + ", ".join(active.contracts)
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else line[:199] + "…"
+
+
+def _callable_name(runtime: SkillRuntime, name: str) -> str:
+    """Return the callable that a model means: some write the tool name, ``pdf__extract`` for ``pdf/extract``."""
+    for candidate in (name, name.replace("__", "/", 1)):
+        try:
+            runtime.contract(candidate)
+        except SkillRuntimeError:
+            continue
+        return candidate
+    return name
 
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:
@@ -142,7 +240,7 @@ _READ_RESOURCE = _contract(
 )
 _SEARCH = _contract(
     "search_skills",
-    "Find skills by what they do; not all are listed.",
+    "Find skills by what they do; not all may be listed.",
     ["query"],
     query={"type": "string", "minLength": 1, "description": "What the task is about, in a few words"},
     limit={"type": "integer", "minimum": 1, "maximum": 50, "description": "How many at most; 10 if not given"},

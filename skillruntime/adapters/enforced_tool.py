@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
+from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.contract.response import SkillResponse
@@ -47,6 +48,7 @@ class EnforcedTool(BaseTool):
     _policy: str | None = PrivateAttr()
 
     def __init__(self, tool: BaseTool, *, policy: str | None = None) -> None:
+        register_checkpoint_types()
         contract = _contract_of(tool)
         super().__init__(
             name=tool.name,

@@ -18,14 +18,18 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import PrivateAttr
 
+from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
-    HOW_TO,
+    FIXED,
     OWN_TOOLS,
+    TYPED,
+    ToolList,
     conversation_runtime,
     fits,
-    is_hidden,
-    offered_names,
+    skills_prompt,
     to_text,
+    unknown_tool,
+    visible_callables,
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
@@ -33,7 +37,6 @@ from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -79,6 +82,7 @@ class SkillTool(BaseTool):
         fields.setdefault("description", contract.description or skill)
         fields.setdefault("args_schema", to_tool_schema(contract))
         super().__init__(**fields)
+        register_checkpoint_types()
         self._runtime = runtime
         self._skill = skill
         self._session = session
@@ -102,7 +106,7 @@ class SkillTool(BaseTool):
 
     def _run(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # LangChain evaluates hints at each call
         config = var_child_runnable_config.get()
-        response = self._runtime.call_blocking(
+        response = self._runtime.call_sync(
             self._skill, tool_input, session=self._session, config=config, let_through=is_control_flow
         )
         return to_tool_result(response, self._to_content, self.name, tool_call_id)
@@ -129,6 +133,7 @@ class SkillToolkit(BaseToolkit):
     _runtime: SkillRuntime = PrivateAttr()
     _session: SkillSession = PrivateAttr()
     _style: str = PrivateAttr()
+    _tool_list: ToolList = PrivateAttr()
     _catalog_tokens: int | None = PrivateAttr()
 
     def __init__(
@@ -142,7 +147,10 @@ class SkillToolkit(BaseToolkit):
         super().__init__()
         self._runtime = runtime
         self._session = session or runtime.session()
+        if style not in ("typed", "generic"):
+            raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
         self._style = style
+        self._tool_list = TYPED if style == "typed" else FIXED
         self._catalog_tokens = catalog_tokens
 
     @property
@@ -157,8 +165,8 @@ class SkillToolkit(BaseToolkit):
         own = conversation_runtime(
             runtime,
             self._session,
-            to_shown_name=to_tool_name if self._style == "typed" else str,
-            names=offered_names(rendered),
+            tool_list=self._tool_list,
+            rendered=rendered,
             options=call_options,
         )
         names = ["load_skill", "read_skill_resource"]
@@ -168,13 +176,13 @@ class SkillToolkit(BaseToolkit):
         tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
         if self._style == "generic":
             return tools
-        callable_skills = [name for name in runtime.callable_names() if not is_hidden(runtime, name)]
+        callable_skills = visible_callables(runtime)
         tool_names([*callable_skills, *OWN_TOOLS])
         return [*tools, *(self._typed_tool(name) for name in callable_skills)]
 
     def system_prompt(self) -> str:
         """Return the text for an agent's system message: the catalog within its budget, and how to use it."""
-        return f"{HOW_TO}\n\n{self._session.render_catalog(self._catalog_tokens).text}"
+        return skills_prompt(self._runtime, self._session.render_catalog(self._catalog_tokens), self._tool_list)
 
     def answer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, for your own loop around ``bind_tools``.
@@ -224,13 +232,4 @@ def _invoked(tools: dict[str, BaseTool], call: ToolCall, config: RunnableConfig 
 
 
 def _unknown(call: ToolCall) -> ToolMessage:
-    return refused_call(
-        call["name"],
-        call["id"],
-        SkillError(
-            ErrorCode.TOOL_NOT_AVAILABLE,
-            f"Unknown tool {call['name'][:80]!r}",
-            recoverable=True,
-            suggested_action="Use one of the tools that are offered",
-        ),
-    )
+    return refused_call(call["name"], call["id"], unknown_tool(call["name"]))

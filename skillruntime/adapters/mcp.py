@@ -20,13 +20,19 @@ from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
-import mcp_types as types
-from mcp import Client, MCPError
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from pydantic import Field
 
 import skillruntime
+from skillruntime.adapters.extras import missing_extra
+
+try:
+    import mcp_types as types
+    from mcp import Client, MCPError
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "mcp") from None
+
 from skillruntime.adapters.conversation_tools import is_hidden
 from skillruntime.adapters.skill_manifest import (
     MAX_BYTES,

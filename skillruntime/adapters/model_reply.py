@@ -19,14 +19,17 @@ def with_calls_settled(message: AIMessage, is_ours: Callable[[str], bool] = lamb
     """Return *message* with its ``invalid_tool_calls`` repaired, and an answer for each that cannot be repaired.
 
     A call that cannot be repaired becomes one without arguments that is answered already, so the model reads what was
-    wrong and the agent continues. A model that was cut off may have lost the end of its last call: a call of a tool
+    wrong and the agent continues. A missing id, or one that several calls share, is replaced: each call is answered by
+    its id, so none may be ambiguous. A model that was cut off may have lost the end of its last call: a call of a tool
     that *is_ours* is then refused, even if its arguments look complete.
     """
     reason = finish_reason(message)
     is_cut = reason is not None and reason.lower() in CUT_OFF_REASONS
     answers: list[BaseMessage] = []
-    calls: list[Any] = [*message.tool_calls]
+    calls: list[Any] = _with_own_ids(message.tool_calls)
+    used = {call["id"] for call in calls}
     repaired: dict[str, list[str]] = {}
+    # Only the last call can be truncated: a model writes its calls one after the other.
     if is_cut and calls and not message.invalid_tool_calls and is_ours(calls[-1]["name"]):
         cut = TruncatedInputError(
             f"The model was cut off (finish_reason {reason}), so this call may not be whole",
@@ -35,20 +38,40 @@ def with_calls_settled(message: AIMessage, is_ours: Callable[[str], bool] = lamb
         answers.append(refused_call(calls[-1]["name"], calls[-1]["id"], *cut.to_errors()))
     # LangChain puts a call whose arguments json.loads rejects into `invalid_tool_calls`, where agents ignore it.
     for number, broken in enumerate(message.invalid_tool_calls):
-        name, call_id = broken.get("name") or "unknown", broken.get("id") or f"call_{uuid.uuid4().hex[:16]}"
+        name, call_id = broken.get("name") or "unknown", broken.get("id")
+        if not call_id or call_id in used:
+            call_id = _new_id()
+        used.add(call_id)
         # A cut hits the end of the message, so only its last call can be truncated.
         is_last = number == len(message.invalid_tool_calls) - 1
-        arguments, rules, errors = _read(broken.get("args"), reason if is_cut and is_last else None)
+        arguments, rules, errors = _read(broken.get("args"), reason if is_last or not is_cut else None)
         calls.append({"name": name, "args": arguments, "id": call_id, "type": "tool_call"})
         if errors:
             answers.append(refused_call(name, call_id, *errors))
         elif rules:
             repaired[call_id] = rules
-    if len(calls) > len(message.tool_calls) or answers:
+    if calls != message.tool_calls or answers:
         noted = {"additional_kwargs": {**message.additional_kwargs, "skillruntime": {"repairs": repaired}}}
         changes = {"tool_calls": calls, "invalid_tool_calls": [], **(noted if repaired else {})}
         message = message.model_copy(update=changes)
     return [message, *answers]
+
+
+def _with_own_ids(calls: list[Any]) -> list[Any]:
+    """Return *calls* with a new id for each whose own is missing or taken by an earlier call."""
+    found: list[Any] = []
+    used: set[str] = set()
+    for call in calls:
+        call_id = call.get("id")
+        if not call_id or call_id in used:
+            call = {**call, "id": _new_id()}
+        used.add(call["id"])
+        found.append(call)
+    return found
+
+
+def _new_id() -> str:
+    return f"call_{uuid.uuid4().hex[:16]}"
 
 
 def finish_reason(message: BaseMessage) -> str | None:

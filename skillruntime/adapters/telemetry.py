@@ -14,10 +14,15 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
-from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
-
 import skillruntime
+from skillruntime.adapters.extras import missing_extra
+
+try:
+    from opentelemetry import trace
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "otel") from None
+
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 
 __all__ = ["ATTRIBUTES", "CONTENT", "spans"]

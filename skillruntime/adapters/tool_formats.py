@@ -7,19 +7,20 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from skillruntime.adapters.conversation_tools import (
-    HOW_TO,
+    FIXED,
     OWN_TOOLS,
+    TYPED,
     conversation_runtime,
     fits,
-    is_hidden,
-    offered_names,
+    skills_prompt,
     to_text,
+    unknown_tool,
+    visible_callables,
 )
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -131,19 +132,15 @@ class SkillTools:
     ) -> None:
         self.session = session or runtime.session()
         rendered = self.session.render_catalog(catalog_tokens)
-        self.system_prompt = f"{HOW_TO}\n\n{rendered.text}"
+        tool_list = TYPED if style == "typed" else FIXED
+        self.system_prompt = skills_prompt(runtime, rendered, tool_list)
         self._runtime = runtime
-        self._own = conversation_runtime(
-            runtime,
-            self.session,
-            to_shown_name=to_tool_name if style == "typed" else str,
-            names=offered_names(rendered),
-        )
+        self._own = conversation_runtime(runtime, self.session, tool_list=tool_list, rendered=rendered)
         own = ["load_skill", "read_skill_resource"]
         own += [] if fits(rendered) else ["search_skills"]
         own += [] if self.session.limits is None else ["read_on"]
         own += ["call_skill"] if style == "generic" else []
-        skills = [] if style == "generic" else [n for n in runtime.callable_names() if not is_hidden(runtime, n)]
+        skills = [] if style == "generic" else visible_callables(runtime)
         tool_names([*skills, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
         self._contracts = {name: self._own.contract(name) for name in own}
         self._skills = tool_names(skills)
@@ -175,15 +172,19 @@ class SkillTools:
             return await self._runtime.call(skill, arguments, session=self.session, **options)
         if tool_name in self._contracts:
             return await self._own.call(tool_name, arguments, **options)
-        return _unknown(tool_name)
+        return SkillResponse.failed(unknown_tool(tool_name))
+
+    def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
+        """Call a tool without an event loop, as `call` does."""
+        if (skill := self._skills.get(tool_name)) is not None:
+            return self._runtime.call_sync(skill, arguments, session=self.session, **options)
+        if tool_name in self._contracts:
+            return self._own.call_sync(tool_name, arguments, **options)
+        return SkillResponse.failed(unknown_tool(tool_name))
 
     def call_blocking(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
-        """Call a tool without an event loop: as `call`."""
-        if (skill := self._skills.get(tool_name)) is not None:
-            return self._runtime.call_blocking(skill, arguments, session=self.session, **options)
-        if tool_name in self._contracts:
-            return self._own.call_blocking(tool_name, arguments, **options)
-        return _unknown(tool_name)
+        """Call a tool without an event loop: the older name of `call_sync`."""
+        return self.call_sync(tool_name, arguments, **options)
 
 
 def _named(contract: Contract, name: str | None) -> dict[str, Any]:
@@ -199,14 +200,3 @@ def _is_object(schema: Mapping[str, Any]) -> bool:
             target = target.get(step) if isinstance(target, Mapping) else None
         return isinstance(target, Mapping) and target.get("type") == "object"
     return schema.get("type") == "object"
-
-
-def _unknown(name: str) -> SkillResponse:
-    return SkillResponse.failed(
-        SkillError(
-            ErrorCode.TOOL_NOT_AVAILABLE,
-            f"Unknown tool {str(name)[:80]!r}",
-            recoverable=True,
-            suggested_action="Use one of the tools that are offered",
-        )
-    )

@@ -1,7 +1,7 @@
-"""Mends in a SKILL.md what is mechanical, and touches nothing else. Pure.
+"""Corrects the mechanical errors in a SKILL.md and changes nothing else. Pure.
 
-A law: what it gives means the same to the lenient reader, the body keeps every character, and fixing it again changes
-nothing. A file that is not UTF-8, or whose frontmatter cannot be told, is left as it is.
+Law: the result means the same to the lenient reader, the body keeps every character, and a second run changes nothing.
+A file that is not UTF-8, or whose frontmatter cannot be located, stays as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.catalog.frontmatter import cut, read_frontmatter
 from skillruntime.catalog.frontmatter_repair import split_fields
-from skillruntime.catalog.skill import split_tools
+from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
 from skillruntime.catalog.skill_lint import lint, suggested_name
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 
@@ -20,7 +20,7 @@ __all__ = ["Fixed", "fix"]
 
 _MAX_ROUNDS = 8
 _FORMAT = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-# What a client gives a meaning to at the top of the frontmatter: moved, it would be lost.
+# Fields that clients read at the top level of the frontmatter; moved under metadata, they would be lost.
 _CLIENT_WORDS = (
     "agent argument-hint context disable-model-invocation effort hooks inputs input_schema model parameters paths "
     "tools user-invocable when_to_use"
@@ -31,14 +31,15 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The file as it is now, and what was done, in sentences; nothing where there was nothing to do."""
+    """The corrected file, and a sentence for each correction; empty if there was nothing to correct."""
 
     data: bytes
     done: tuple[str, ...] = ()
 
 
 def fix(data: bytes, directory: str) -> Fixed:
-    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with its mechanical faults mended.
+    """Return *data*, the SKILL.md of the skill in the directory named *directory*, with its mechanical errors
+    corrected.
 
     >>> fixed = fix(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\nversion: 1.0\\n---\\n# PDF\\n", "pdf")
     >>> print(fixed.data.decode(), fixed.done)
@@ -49,10 +50,10 @@ def fix(data: bytes, directory: str) -> Fixed:
       version: '1.0'
     ---
     # PDF
-     ('description was put in quotes', 'version was moved below metadata')
+     ('description was put in quotes', 'version was moved under metadata')
     """
     done: tuple[str, ...] = ()
-    for _ in range(_MAX_ROUNDS):  # one fault may hide another
+    for _ in range(_MAX_ROUNDS):  # correcting one error can reveal another
         fixed = _fix_once(data, directory)
         if fixed.data == data:
             break
@@ -73,8 +74,9 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     done: list[str] = []
     if "byte-order-mark" in rules:
         done.append("the byte-order mark was removed")
+    # `cut` has already dropped the mark and the text; here only the reports follow.
     if "text-before-frontmatter" in rules:
-        done.append("what stood above the frontmatter was removed")
+        done.append("the text above the frontmatter was removed")
     if "closing-dots" in rules:
         done.append("the frontmatter was closed with ---")
     block = parts.block
@@ -85,11 +87,12 @@ def _fix_once(data: bytes, directory: str) -> Fixed:
     if not done:
         return Fixed(data)
     new = f"---\n{block.rstrip()}\n---{parts.tail}"
+    # Keep the line endings of the file.
     if "\r\n" in text:
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
     encoded = new.encode()
     if cut(encoded).body != parts.body:
-        return Fixed(data)  # what was mended would have changed where the frontmatter ends
+        return Fixed(data)  # the correction would have moved the end of the frontmatter
     return Fixed(encoded, tuple(done))
 
 
@@ -98,22 +101,24 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
     for key in [key for key in pieces if key not in _FORMAT and key.lower() in _FORMAT]:
         if key.lower() not in pieces:
             pieces[key.lower()] = key.lower() + pieces.pop(key)[len(key) :]
-            done.append(f"{key} was written {key.lower()}")
+            done.append(f"{key} was renamed to {key.lower()}")
     fields = {key.lower() if key.lower() in pieces else key: value for key, value in fields.items()}
     if "yaml-invalid" in rules:
         for key, piece in pieces.items():
             if isinstance(fields.get(key), str) and not _is_yaml(piece):
                 pieces[key] = _field(key, fields[key])
                 done.append(f"{key} was put in quotes")
+    # A flow list is an error for the reference, a block list only a warning: both become one string.
     if "allowed-tools-form" in rules or ("yaml-flow" in rules and isinstance(fields.get("allowed-tools"), list)):
-        pieces["allowed-tools"] = _field("allowed-tools", " ".join(split_tools(fields["allowed-tools"])))
-        done.append("allowed-tools was written as one text")
+        pieces["allowed-tools"] = _field("allowed-tools", " ".join(SkillFrontmatter(fields).allowed_tools))
+        done.append("allowed-tools was written as one string")
     name = fields.get("name")
+    # Only if the directory name is valid, and the stated name has the same words: otherwise the author must decide.
     if rules & {"name-missing", "name-form", "name-mismatch"} and suggested_name(directory) == directory:
         stated = name if isinstance(name, str) else ""
         if not stated.strip() or suggested_name(stated) == directory:
             pieces = {"name": f"name: {directory}", **{key: piece for key, piece in pieces.items() if key != "name"}}
-            done.append(f"the name was set to that of the directory, {directory}")
+            done.append(f"the name was set to the directory name, {directory}")
     moved = [key for key in pieces if key not in _FORMAT and key not in _CLIENT_FIELDS]
     moved = [key for key in moved if isinstance(fields.get(key), str) and fields[key].strip()]
     metadata = fields.get("metadata", {})
@@ -124,7 +129,7 @@ def _fixed_fields(block: str, fields: dict[str, Any], directory: str, rules: set
             if key not in metadata:
                 below += f"\n{indent.group(1) if indent else '  '}{_field(key, fields[key])}"
                 del pieces[key]
-                done.append(f"{key} was moved below metadata")
+                done.append(f"{key} was moved under metadata")
         pieces["metadata"] = below
     return "\n".join(piece.rstrip("\n") for piece in pieces.values())
 
@@ -145,6 +150,6 @@ def _is_block_mapping(piece: str) -> bool:
 
 
 def _field(key: str, value: str) -> str:
-    """Return one field on one line: in single quotes, in which YAML changes nothing but the quote itself."""
+    """Return one field on one line, in single quotes: there YAML escapes only the quote (YAML 1.2.2, section 7.3.2)."""
     flat = " ".join(value.split())
     return f"{key}: '{flat.replace(chr(39), chr(39) * 2)}'"

@@ -1,4 +1,4 @@
-"""The skills there are: an immutable mapping from name to metadata, with precedence, visibility and suggestions."""
+"""The catalog: an immutable mapping from skill name to metadata, with precedence, visibility and suggestions."""
 
 from __future__ import annotations
 
@@ -25,35 +25,34 @@ if TYPE_CHECKING:
 __all__ = ["SkillCatalog"]
 
 Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
-"""Given what the roots held, returns what they hold now."""
+"""Takes the previous snapshots of the roots and returns the current ones."""
 
 
 class SkillCatalog(Mapping[str, SkillMetadata]):
     """All skills by name, in the order of their names.
 
-    It is the person's view: every skill is in it. What is made for a model (`to_prompt`, `render`, `search`, `suggest`)
-    leaves out what is hidden from models; `for_model` is the catalog in which such a skill does not exist at all.
+    It contains every skill. What it produces for a model (`to_prompt`, `render`, `search`, `suggest`) leaves out the
+    skills that are hidden from models; `for_model` returns a catalog in which they do not exist at all.
 
-    Of several skills of one name that state different versions, the newest has the name; the others stand beside it.
-    Wherever a name is looked up, ``digest@^1`` is the newest skill of that name whose version the range admits, and
-    ``digest@1.2.0`` that one version. Of equal versions, or where one states none, the first root's counts; the whole
-    rule is in `skillruntime.catalog.precedence`. A range is judged by the version that counts, which is the contract's
-    before the frontmatter's: the skills of that name are read for it, once a lookup.
+    If several skills have the same name and different versions, the newest has the plain name. In every lookup,
+    ``digest@^1`` is the newest skill of that name whose version satisfies the range, and ``digest@1.2.0`` is that one
+    version. If versions are equal or missing, the first root wins; the full rule is in
+    `skillruntime.catalog.precedence`. A range is compared with the effective version, which is the contract's if there
+    is one: therefore the lookup reads the skills of that name.
 
-    ``diagnostics`` is what there was to say while reading. ``shadowed`` holds the skills that another of the same name
-    and version hides, by their qualified names; they are looked up by those. To iterate gives plain names only.
+    ``shadowed`` maps qualified names to the skills that another skill of
+    the same name and version hides; they can be looked up by these names. Iterating gives plain names only.
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_entries", "_index", "_origin", "_rescan", "_rivals", "_snapshots"),
-        *("diagnostics", "shadowed"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rescan"),
+        *("_rivals", "_snapshots", "shadowed"),
     )
 
     def __init__(
         self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None, derive: bool = True
     ) -> None:
         names = by_name(snapshots)
-        said = [diagnostic for snapshot in snapshots for diagnostic in snapshot.diagnostics()]
         self._entries = names.counting
         self._beside = names.beside
         self._rivals = names.rivals
@@ -64,7 +63,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
-        self.diagnostics: tuple[Diagnostic, ...] = (*said, *names.collisions)
+        self._diagnostics: tuple[Diagnostic, ...] | None = None
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(names.collisions)
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
@@ -91,19 +91,26 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     @property
     def roots(self) -> tuple[Root, ...]:
-        """The roots it was read from, in the order in which they count."""
+        """The roots that were read, in order of precedence."""
         return tuple(snapshot.root for snapshot in self._snapshots)
 
     @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The findings of discovery, of collisions, and of untrusted names that look like trusted ones."""
+        if self._diagnostics is None:
+            self._diagnostics = tuple(self._diagnose())
+        return self._diagnostics
+
+    @property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """What each root held when it was read."""
+        """The contents of each root when it was read."""
         return self._snapshots
 
     def activate(self, name: str) -> Skill:
         """Return the skill *name*, or ``name@range``, with its instructions; its SKILL.md is read now.
 
         Raises:
-            SkillNotFoundError: no such skill; the closest names are in its suggested action.
+            SkillNotFoundError: there is no such skill; the suggested action has the closest names.
             InvalidSkillError: its file cannot be read.
         """
         return Skill.read(self._find(name), derive=self._derive)
@@ -114,7 +121,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         *name* is ``skill`` or ``skill/tool``, with or without a range: ``skill@^1``, ``skill@1.2.0/tool``.
 
         Raises:
-            SkillNotFoundError: no such skill, or it has no such callable.
+            SkillNotFoundError: there is no such skill, or it has no such callable.
             InvalidSkillError: the skill or its contract cannot be read.
         """
         skill = self.activate(name.partition("/")[0] if isinstance(name, str) else name)
@@ -122,7 +129,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return skill, skill.contract(f"{skill.name}/{tool}" if tool else skill.name)
 
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
-        """Return the skill *name* in all versions that stand side by side, the newest first; usually one.
+        """Return the skill *name* in all its versions, the newest first; usually there is only one.
 
         Raises:
             SkillNotFoundError: no such skill.
@@ -138,15 +145,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return tuple(map(_metadata, several))
 
     def every_version(self) -> dict[str, SkillMetadata]:
-        """Return all skills by name, those too that stand beside a newer version: ``digest``, ``digest@1.2.0``."""
+        """Return all skills by name, including older versions: ``digest``, ``digest@1.2.0``."""
         found = {name: _metadata(entry) for names in (self._entries, self._beside) for name, entry in names.items()}
         return dict(sorted(found.items())) if self._beside else found
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
-        """Return why the skill *name* cannot be used here, a sentence for each thing that is missing; usually empty.
+        """Return a sentence for each requirement of the skill *name* that is not met here; usually empty.
 
-        What its frontmatter and its contracts require is read and looked for now, never at discovery: commands,
-        environment variables, packages, platform, runtime version. *here* says what there is, by default what is.
+        The requirements in its frontmatter and its contracts are read and checked now, never at discovery: commands,
+        environment variables, packages, platform, runtime version. *here* replaces the real environment.
 
         Raises:
             SkillNotFoundError: no such skill.
@@ -155,11 +162,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         from skillruntime._version import __version__
         from skillruntime.catalog.environment_check import Surroundings, unmet_of
 
-        skill = Skill.read(self._find(name), derive=False)  # what is derived from scripts requires nothing
+        skill = Skill.read(self._find(name), derive=False)  # derived contracts have no requirements
         return unmet_of(skill, here or Surroundings(runtime=__version__))
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
-        """Return the names that *name* may have meant, the closest first; of skills that a model may see."""
+        """Return the names closest to *name*, the best first; only of skills that a model may see."""
         return _closest(
             name, (own for own, entry in self._entries.items() if not entry.flags & HIDDEN_FROM_MODEL), limit
         )
@@ -169,7 +176,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_MODEL)
 
     def for_user(self) -> SkillCatalog:
-        """Return the catalog of the skills that a person may call by name."""
+        """Return the catalog of the skills that a user may call by name."""
         return self._visible(lambda entry: not entry.flags & HIDDEN_FROM_USER)
 
     def select(
@@ -180,11 +187,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         tags: Iterable[str] = (),
         where: Callable[[SkillMetadata], bool] | None = None,
     ) -> SkillCatalog:
-        """Return the catalog of some skills only: one agent's view, say. The others do not exist in it.
+        """Return a catalog with only some of the skills, for one agent for example. The others do not exist in it.
 
-        *include* and *exclude* are names or patterns such as ``pdf-*``; a skill is kept that one of *include* fits, if
-        there are any, and none of *exclude*. With *tags* it must have one of them, which reads its frontmatter. Of
-        several versions of a skill the newest that is kept has the name, so *where* can hold an agent to version 1.
+        *include* and *exclude* are names or patterns such as ``pdf-*``: a skill must match one of *include*, if given,
+        and none of *exclude*. With *tags* it must have one of them; this reads every frontmatter. If a skill has
+        several versions, the newest one that remains has the plain name, so *where* can pin an agent to version 1.
         """
         wanted, unwanted = tuple(include), tuple(exclude)
         keywords = {tag.lower() for tag in tags}
@@ -194,14 +201,14 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             if any(fnmatchcase(entry.name, pattern) for pattern in unwanted):
                 return False
-            if keywords and keywords.isdisjoint(_metadata(entry).tags):
+            if keywords and keywords.isdisjoint(_metadata(entry).read_frontmatter().tags):
                 return False
             return where is None or where(_metadata(entry))
 
         return self._selected(keeps)
 
     def to_prompt(self, style: str = "compact") -> str:
-        """Return the text that tells a model of all skills it may use: `render` without a budget."""
+        """Return the list of all skills that a model may use, as text: `render` without a budget."""
         return self.render(style=style).text
 
     def render(
@@ -212,11 +219,11 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         pins: Iterable[str] = (),
         count: Callable[[str], int] | None = None,
     ) -> Rendered:
-        """Return the text that tells a model of the skills, at most *budget_tokens* long, and a report on it.
+        """Return the list of skills for a model, at most *budget_tokens* long, with a report.
 
-        *style* is ``compact``, ``xml``, ``markdown``, ``json`` or ``reference`` (skills-ref's own form). *pins* are
-        told of first and in full. *count* counts the tokens of a text; by default they are estimated, on the high
-        side. The same skills give the same bytes, in whatever order the file system lists them.
+        *style* is ``compact``, ``xml``, ``markdown``, ``json`` or ``reference`` (the format of skills-ref). *pins* are
+        included first and in full. *count* counts the tokens of a text; by default they are estimated, rather too high
+        than too low. The same skills always give the same bytes, whatever the order of the file system.
         """
         from skillruntime.catalog.rendering import render
 
@@ -226,9 +233,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return render(shown, budget_tokens, style, pins=tuple(pins), count=count)
 
     def search(self, query: str, limit: int = 10) -> list[Hit]:
-        """Return the skills that fit *query* best, the best first; an empty list where none has a word of it.
+        """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
 
-        The first search reads the beginning of every SKILL.md; later ones read nothing.
+        The first search reads the beginning of every SKILL.md; later searches read nothing.
         """
         if self._index is None:
             from skillruntime.catalog.search import SearchIndex
@@ -238,7 +245,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return self._index.search(query, limit)
 
     def refresh(self) -> SkillCatalog:
-        """Return the catalog as it is now; only files that changed are read. The same object, if none did."""
+        """Return the current catalog, reading only files that changed; the same object if nothing changed."""
         if self._origin is not None:
             whole, view_of = self._origin
             fresh = whole.refresh()
@@ -247,9 +254,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             return self
         snapshots = tuple(self._rescan(self._snapshots))
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
-            self._snapshots = snapshots  # the same to everyone but the next refresh, which has less to read
+            self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
         return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive)
+
+    def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+        from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+
+        for snapshot in self._snapshots:
+            yield from snapshot.diagnostics()
+        yield from collisions
+        yield from look_alikes(self._entries.values())
 
     def _find(self, name: str) -> SkillMetadata:
         if isinstance(name, str):
@@ -263,16 +278,16 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         shown = str(name)[:80]
         close = self.suggest(str(name))
         raise SkillNotFoundError(
-            f"There is no skill {shown!r}",
-            suggested_action=f"Use one of: {', '.join(close)}" if close else "Search the skills for another one",
+            f"There is no skill named {shown!r}",
+            suggested_action=f"Use one of: {', '.join(close)}" if close else "Search for another skill",
         )
 
     def _chosen(self, name: str) -> Entry | None:
-        """Return the skill that *name*, ``skill@range``, chooses: the newest that the range admits, if there is one."""
+        """Return the newest skill that *name*, ``skill@range``, admits, or ``None``."""
         base, at, stated = name.rpartition("@")
         if not at or not stated.strip() or not (base in self._rivals or base in self._entries or base in self.shadowed):
             return None
-        from skillruntime.contract.versions import VersionRange  # only where a range is asked for
+        from skillruntime.contract.versions import VersionRange  # imported only if a range is used
 
         try:
             wanted = VersionRange.parse(stated)
@@ -286,7 +301,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return chosen if self._admits(chosen) else None
 
     def _candidates(self, name: str) -> list[tuple[Version | None, Entry]]:
-        """Return every skill that *name* may stand for, with the version that counts: read from its files now."""
+        """Return every skill that *name* may refer to, with its effective version: its files are read now."""
         entries = self._rivals.get(name)
         if entries is None:
             entry = self._entries.get(name)
@@ -304,7 +319,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             return None
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        """Return the view in which a skill that *keeps* refuses does not exist, and nothing comes in its place."""
+        """Return the view without the skills that *keeps* rejects; no other version takes their place."""
         before = self._admits
         view = self._view(
             {name: entry for name, entry in self._entries.items() if keeps(entry)},
@@ -316,7 +331,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return view
 
     def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
-        """Return the view of the skills that *keeps* takes; where it refuses a version, the next has the name."""
+        """Return the view of the skills that *keeps* accepts; if it rejects a version, the next one has the name."""
         entries: dict[str, Entry] = {}
         beside: dict[str, Entry] = {}
         rivals: dict[str, tuple[Entry, ...]] = {}
@@ -345,7 +360,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view._snapshots = self._snapshots
         shown = {entry.file for names in (entries, beside) for entry in names.values()}
         hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
-        view.diagnostics = tuple(each for each in self.diagnostics if each.path not in hidden)
+        view._diagnose = lambda: (each for each in self.diagnostics if each.path not in hidden)
         return view
 
 
@@ -358,16 +373,16 @@ def _rank(version: Version | None) -> tuple[Any, ...]:
 
 
 def _no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
-    """Return what to say where *name* is there and none of its versions lies in the range *stated*."""
+    """Return the error for a skill *name* of which no version satisfies the range *stated*."""
     known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
     there = ", ".join(map(str, known[:5]))
     return SkillNotFoundError(
-        f"No version of the skill {name[:80]!r} lies in {stated[:60]!r}; "
-        + (f"there is {there}" if known else "it states none"),
+        f"No version of the skill {name[:80]!r} satisfies {stated[:60]!r}; "
+        + (f"available: {there}" if known else "it does not state a version"),
         details={"versions": [str(version) for version in known]},
         suggested_action=f"Use one of: {', '.join(f'{name}@{version}' for version in known[:5])}"
         if known
-        else f"Use {name!r}, without a range",
+        else f"Use {name!r} without a version range",
     )
 
 
@@ -385,17 +400,17 @@ def _metadata(entry: Entry) -> SkillMetadata:
 
 
 def _as_reference(metadata: SkillMetadata) -> SkillMetadata:
-    """Return *metadata* as skills-ref gives it: the resolved path, and the name as it is written."""
+    """Return *metadata* as skills-ref has it: with the resolved path, and the name as it is written."""
     name = metadata.name
     if not name.isascii():
-        written = metadata.frontmatter.get("name")
+        written = metadata.read_frontmatter().get("name")
         if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
             name = written.strip()
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))
 
 
 def _closest(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return those of *names* that share the most pairs of letters with *name*, the best first."""
+    """Return the *names* that share the most letter pairs with *name* (Dice coefficient), the best first."""
     wanted = _pairs(name[:200])
     scored: list[tuple[float, str]] = []
     for own in names:

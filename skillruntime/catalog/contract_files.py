@@ -1,8 +1,9 @@
-"""Reads the contracts that lie beside a SKILL.md: lazily, safely, each on its own."""
+"""Reads the contracts next to a SKILL.md: on demand and bounded; one invalid file does not affect the others."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from dataclasses import dataclass, field
@@ -18,13 +19,15 @@ __all__ = ["ContractFiles", "read_contract_files"]
 
 MAX_CONTRACT_BYTES = 1024 * 1024
 
+_log = logging.getLogger("skillruntime.catalog")
 _SUFFIXES = (".json", ".yaml", ".yml")
+# Providers accept letters, digits, `_` and `-` in the names of tools, at most 64 characters.
 _TOOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(slots=True)
 class ContractFiles:
-    """The contracts of one skill by callable name, those that are broken, and the descriptor's version."""
+    """The contracts of one skill by callable name, the errors of invalid ones, and the descriptor's version."""
 
     contracts: dict[str, Contract] = field(default_factory=dict)
     broken: dict[str, InvalidSkillError] = field(default_factory=dict)
@@ -33,17 +36,18 @@ class ContractFiles:
 
 
 def read_contract_files(directory: str, name: str) -> ContractFiles:
-    """Return the contracts in *directory*, the directory of the skill *name*."""
+    """Return the contracts in *directory*, which belongs to the skill *name*."""
     found = ContractFiles()
     try:
         present = sorted(os.listdir(directory))  # noqa: PTH208
     except OSError:
         return found
+    # JSON has precedence over YAML.
     own = [f"contract{suffix}" for suffix in _SUFFIXES if f"contract{suffix}" in present]
     for path in own[:1]:
         _read(found, directory, path, name)
     for path in own[1:]:
-        _tell(found, directory, path, "contract-twice", f"{own[0]} is read instead", Severity.WARNING)
+        _report(found, directory, path, "contract-twice", f"ignored, because {own[0]} is used", Severity.WARNING)
     if "contracts" in present:
         _read_tools(found, directory, name)
     if "descriptor.json" in present:
@@ -58,30 +62,54 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
         return
     for file in files:
         tool, suffix = os.path.splitext(file)  # noqa: PTH122
+        # Editors leave backups and notes in the directory.
         if suffix not in _SUFFIXES:
             continue
         path = f"contracts/{file}"
         if not _TOOL.fullmatch(tool):
-            what = "its name cannot be called; use letters, digits, - and _"
-            _tell(found, directory, path, "contract-name", what, Severity.ERROR)
+            what = "the file name is not a valid tool name; use letters, digits, - and _"
+            _report(found, directory, path, "contract-name", what, Severity.ERROR)
             continue
         callable_name = f"{name}/{tool}"
         if callable_name in found.contracts or callable_name in found.broken:
-            _tell(found, directory, path, "contract-twice", f"{callable_name} is read already", Severity.WARNING)
+            _report(
+                found,
+                directory,
+                path,
+                "contract-twice",
+                f"ignored, because {callable_name} is already defined",
+                Severity.WARNING,
+            )
             continue
         _read(found, directory, path, callable_name)
 
 
 def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
     try:
-        found.contracts[name] = Contract.from_dict(_document(directory, path), name=name)
+        contract = Contract.from_dict(_document(directory, path), name=name)
+        _require_object(contract)
+        found.contracts[name] = contract
+        return
     except InvalidSkillError as error:
-        found.broken[name] = error
-        _tell(found, directory, path, "contract-invalid", str(error), Severity.ERROR)
+        reason = error
+    except Exception as error:
+        # A contract can come from an untrusted source: a case that the compiler does not foresee must not affect the
+        # other skills. The log has the traceback, because it is an error in this library too.
+        _log.exception("%s/%s could not be compiled", directory, path)
+        reason = InvalidSkillError(f"the contract cannot be compiled ({type(error).__name__})")
+    found.broken[name] = reason
+    _report(found, directory, path, "contract-invalid", str(reason), Severity.ERROR)
+
+
+def _require_object(contract: Contract) -> None:
+    """Refuse an input schema for anything but an object: no provider and no MCP client accepts such a tool."""
+    stated = contract.input.document.get("type", "object") if isinstance(contract.input.document, dict) else "object"
+    if "object" not in (stated if isinstance(stated, list) else [stated]):
+        raise InvalidSkillError(f"contract {contract.name}: `input` has the type {stated!r}; arguments are an object")
 
 
 def _document(directory: str, path: str) -> Any:
-    """Return the JSON value that the file writes, as JSON or as YAML.
+    """Return the value of the file, JSON or YAML.
 
     Raises:
         InvalidSkillError: it cannot be read.
@@ -96,29 +124,31 @@ def _document(directory: str, path: str) -> Any:
         raise InvalidSkillError(f"{path} cannot be read: {error}") from None
     except YamlFault as error:
         where = f" - at line {error.line}" if error.line else ""
-        raise InvalidSkillError(f"{path} is no YAML: {error}{where}") from None
+        raise InvalidSkillError(f"{path} is not valid YAML: {error}{where}") from None
     except RecursionError:
-        raise InvalidSkillError(f"{path} is nested too deep") from None
+        raise InvalidSkillError(f"{path} is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise InvalidSkillError(f"{path} is no JSON: {error}") from None
+        raise InvalidSkillError(f"{path} is not valid JSON: {error}") from None
     except ValueError as error:
-        raise InvalidSkillError(f"{path} is no JSON: {' '.join(str(error).split())[:200]}") from None
+        raise InvalidSkillError(f"{path} is not valid JSON: {' '.join(str(error).split())[:200]}") from None
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON number")
+    # NaN and Infinity are accepted by Python, but are not JSON (RFC 8259, section 6).
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _parse_yaml(text: str) -> Any:
-    """Return the value of a YAML document that keeps to JSON's types: a date stays text."""
+    """Return the value of a YAML document with JSON's types: a date becomes a string."""
     import yaml
 
-    read_yaml(text, max_depth=200)  # its bounds hold for what comes now
+    read_yaml(text, max_depth=200)  # raises if the document is too deep or too large for what follows
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         value = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, ValueError) as error:
         raise YamlFault(" ".join(str(error).split())[:200]) from None
+    # YAML types outside JSON, such as dates, become strings; keys become strings as in JSON.
     return json.loads(json.dumps(value, default=str))
 
 
@@ -126,11 +156,11 @@ def _descriptor_version(found: ContractFiles, directory: str) -> str | None:
     try:
         document = _document(directory, "descriptor.json")
     except InvalidSkillError as error:
-        _tell(found, directory, "descriptor.json", "descriptor-invalid", str(error), Severity.ERROR)
+        _report(found, directory, "descriptor.json", "descriptor-invalid", str(error), Severity.ERROR)
         return None
     version = document.get("version") if isinstance(document, dict) else None
     return version if isinstance(version, str) else None
 
 
-def _tell(found: ContractFiles, directory: str, path: str, rule: str, message: str, severity: Severity) -> None:
+def _report(found: ContractFiles, directory: str, path: str, rule: str, message: str, severity: Severity) -> None:
     found.diagnostics.append(Diagnostic(rule, severity, f"{directory}/{path}", message))

@@ -1,6 +1,6 @@
-"""Directories -> SkillCatalog. Reads of each SKILL.md only its frontmatter, and of an unchanged one nothing.
+"""Directories -> SkillCatalog. Reads only the frontmatter of each SKILL.md, and does not open unchanged files.
 
-One bad file never costs another: whatever a directory holds, each skill is either read or told of in a diagnostic.
+One bad file does not affect the others: every skill is either read or reported by a diagnostic.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import index_path, load_index, save_index
 from skillruntime.catalog.root_snapshot import Entry, Listing, Root, Snapshot, Stamp
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -25,46 +25,53 @@ if TYPE_CHECKING:
 __all__ = ["MAX_DEPTH", "discover"]
 
 MAX_DEPTH = 5
-"""How many levels below its root a skill's directory may lie; what is inside a skill belongs to the skill."""
+"""How many levels below its root a skill's directory may be; directories inside a skill belong to that skill."""
 
 MAX_DIRECTORIES = 20_000
-"""Directories without a SKILL.md that are looked into, for one root."""
+"""How many directories without a SKILL.md are searched in one root."""
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
 _KIND, _REGULAR, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def discover(
     *roots: str | os.PathLike[str] | Root,
     trusted: bool = False,
-    index: str | os.PathLike[str] | bool = True,
-    derive: bool = True,
+    missing_ok: bool = False,
+    use_index: bool = True,
+    index_file: str | os.PathLike[str] | None = None,
+    derive_contracts: bool = True,
 ) -> SkillCatalog:
-    """Return the catalog of all skills under *roots*; of two skills of one name, that of the earlier root counts.
+    """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
-    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`. *trusted* goes for every root
-    that is not itself a `Root`. Nothing is raised for what the file system holds: ``catalog.diagnostics`` tells it.
+    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`. *trusted* applies to every root
+    that is not itself a `Root`. Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
 
-    What was read is remembered in an index, in the user's cache directory or where ``SKILLRUNTIME_CACHE`` says
-    (``off``: nowhere); *index* is the path of another one, or ``False`` for none. Every start checks it against the
-    directories: size, modification time and inode of each SKILL.md.
+    What was read is stored in an index, so that the next start opens only files that have changed: each SKILL.md is
+    compared by size, modification time and inode. The index is in the user's cache directory, or where
+    ``SKILLRUNTIME_CACHE`` says (``off``: none), or in *index_file*; with ``use_index=False`` there is none.
 
-    With *derive*, the scripts of a skill whose author wrote no contract are tools too, their contracts read from their
-    source when the skill is activated; trust and approval go for them as for every script.
+    With *derive_contracts*, each script of a skill without a contract becomes a tool, whose contract is read from the
+    script's source when the skill is activated; trust and approval apply to it as to every script.
+
+    Raises:
+        FileNotFoundError: a root does not exist. With *missing_ok* that is a diagnostic.
+        NotADirectoryError: a root is a file.
     """
-    path = (index_path() if index else None) if isinstance(index, bool) else os.fsdecode(index)
+    path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
     wanted = list(dict.fromkeys(_as_root(root, trusted) for root in roots))
+    if not missing_ok:
+        _require_directories(wanted)
     snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path)
     return SkillCatalog(
         snapshots,
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
-        derive=derive,
+        derive=derive_contracts,
     )
 
 
 def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> list[Snapshot]:
-    """Return what *roots* hold now, and remember in the index at *path* what is not *known*."""
+    """Return the current snapshots of *roots*, and write those that are not *known* to the index at *path*."""
     snapshots = [read_root(root, known.get(root)) for root in roots]
     changed = [fresh for fresh in snapshots if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])]
     if path and changed:
@@ -78,17 +85,28 @@ def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
     return Root(_absolute(root), trusted)
 
 
+def _require_directories(roots: Iterable[Root]) -> None:
+    for root in roots:
+        if "\0" in root.path or not os.path.lexists(root.path):
+            raise FileNotFoundError(
+                f"There is no directory {root.path!r} to discover skills in; "
+                "correct the path, or pass missing_ok=True if it may be absent"
+            )
+        if not os.path.isdir(root.path):  # noqa: PTH112
+            raise NotADirectoryError(f"{root.path!r} is a file; pass the directory that contains it")
+
+
 def _absolute(path: str | os.PathLike[str]) -> str:
-    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111 - pathlib costs the start
+    return os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111 - importing pathlib would take a third of a start
 
 
 def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
-    """Return what *root* holds now; what is unchanged since *known* is taken from there, its files unopened."""
+    """Return the current snapshot of *root*; entries that have not changed since *known* are reused unopened."""
     reading = _Reading(root, known)
     try:
         reading.read()
     except (OSError, ValueError) as error:
-        reading.tell("directory-unreadable", root.path, _reason(error))
+        reading.report("directory-unreadable", root.path, _reason(error))
     return reading.finish()
 
 
@@ -101,7 +119,7 @@ class _Reading:
         self.entries: list[Entry] = []
         self.new_stamps = bytearray()
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
-        self.read_summary: Callable[[str, int, str, list[Diagnostic]], Summary | None] | None = None
+        self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
         self.unchanged: list[int] = []
         self.problems: list[Diagnostic] = []
         self.directories = 0
@@ -109,17 +127,22 @@ class _Reading:
         self.listing: Listing | None = None
         self.started = time.time_ns()
         entries = known.entries if known else []
-        # The files whose place the name does not tell, by their path; the others are passed in one go.
+        # Skills whose path does not follow from their name, by path; `unchanged_entries` checks all others in one loop.
         self.unusual = {entry[0]: position for position, entry in enumerate(entries) if entry[0] is not None}
 
     def read(self) -> None:
         path = self.root.path
+        # `os.path.isdir` would only return false, without a reason.
         if "\0" in path:
-            self.tell("directory-unreadable", path.replace("\0", "\\0"), "a path cannot hold a NUL")
+            self.report("directory-unreadable", path.replace("\0", "\\0"), "the path contains a NUL character")
             return
         if not os.path.isdir(path):  # noqa: PTH112
-            what = "it is a file; give the directory that holds it" if os.path.lexists(path) else "it is not there"
-            self.tell("root-missing", path, what)
+            what = (
+                "it is a file; pass the directory that contains it"
+                if os.path.lexists(path)
+                else "the directory does not exist"
+            )
+            self.report("root-missing", path, what)
             return
         if self.take(path, os.path.basename(path), "SKILL.md"):  # noqa: PTH119
             return
@@ -131,44 +154,50 @@ class _Reading:
             self.descend(set())
         elif len(self.unchanged) < len(known.entries) or listing is None or listing != known.listing:
             self.descend({known.entries[position][1] for position in self.unchanged})
+        # Deeper skills, or entries that had errors, can change without a change of the root directory.
         if self.only_skills and self.directories <= 1 and not self.problems:
             self.listing = listing
 
     def descend(self, passed: set[str]) -> None:
-        """Take every skill below the root, level by level; those right below it that have *passed* are taken."""
+        """Take every skill below the root, level by level; children of the root in *passed* are already done."""
         level = [self.root.path]
         for depth in range(MAX_DEPTH + 1):
             deeper: list[str] = []
             for directory in level:
                 self.directories += 1
                 if self.directories > MAX_DIRECTORIES:
-                    self.tell("too-many-directories", self.root.path, f"only {MAX_DIRECTORIES:,} are looked into")
+                    self.report(
+                        "too-many-directories",
+                        self.root.path,
+                        f"only the first {MAX_DIRECTORIES:,} directories are searched",
+                    )
                     return
                 self.look_into(directory, set() if depth else passed, deeper, is_last=depth == MAX_DEPTH)
             level = deeper
 
     def look_into(self, directory: str, passed: set[str], deeper: list[str], *, is_last: bool) -> None:
-        """Take the skills that lie directly in *directory*, and note in *deeper* where else to look."""
+        """Take the skills directly in *directory*, and add to *deeper* the directories to search next."""
         try:
             with os.scandir(directory) as children:
                 directories, links, other_cases = self.sort_children(children, passed)
         except OSError as error:
-            self.tell("directory-unreadable", directory, _reason(error))
+            self.report("directory-unreadable", directory, _reason(error))
             return
+        # On a case-insensitive file system SKILL.md was already found; `max` prefers the most lower-case name.
         if other_cases and self.take(directory, os.path.basename(directory), max(other_cases)):  # noqa: PTH119
             return
         prefix = directory.rstrip("/") + "/"
         for name in () if is_last else directories:
             path = prefix + name
-            if not self.take(path, name, "SKILL.md") and not (name in links and _is_loop(path)):
+            if not self.take(path, name, "SKILL.md", is_link=name in links) and not (name in links and _is_loop(path)):
                 deeper.append(path)
 
     def sort_children(
         self, children: Iterable[os.DirEntry[str]], passed: Container[str]
     ) -> tuple[list[str], set[str], list[str]]:
-        """Return the names of the directories among *children*, but for the *passed* ones.
+        """Return the names of the directories among *children*, without the *passed* ones.
 
-        Besides, which of them are links, and the files that are a SKILL.md in other case.
+        Also return which of them are links, and the files named SKILL.md in another case.
         """
         directories: list[str] = []
         links: set[str] = set()
@@ -187,17 +216,17 @@ class _Reading:
                 if is_link:
                     links.add(name)
             else:
-                self.only_skills &= not is_link  # what a link leads to may come later
+                self.only_skills &= not is_link  # its target may appear later without a change of this directory
             if len(name) == 8 and _is_other_case(name):
                 other_cases.append(name)
         return directories, links, other_cases
 
     def unchanged_entries(self, known: Snapshot) -> list[int]:
-        """Return the positions of the *known* skills right below the root that have not changed.
+        """Return the positions of the *known* skills directly below the root that have not changed.
 
-        Those whose place their name does not tell are not among them: they are met on the way down.
+        Skills whose path does not follow from their name are not included: `descend` finds them.
         """
-        # From an open directory the system need not walk down to it for each path anew: a fifth of the time.
+        # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
         root, prefix = None, self.root.path.rstrip("/") + "/"
         if os.stat in os.supports_dir_fd:
             root, prefix = os.open(self.root.path, READ_FLAGS), ""
@@ -208,7 +237,7 @@ class _Reading:
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
                 if entry[0] is not None:
                     continue
-                try:  # a warm start spends its time here
+                try:  # a warm start spends most of its time here
                     stat = lstat(f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     continue
@@ -220,74 +249,101 @@ class _Reading:
         return unchanged
 
     def listing_stamp(self) -> Listing | None:
-        """Return what tells that the root's list of children has changed; ``None`` where it may change unseen."""
+        """Return the stamp of the root's list of children, or ``None`` if a change could leave the stamp the same."""
         stat = os.stat(self.root.path)  # noqa: PTH116
         changed = stat.st_ctime_ns
         return None if self.may_still_change(changed) else (changed, stat.st_ino & _MAX)
 
-    def take(self, directory: str, name: str, file_name: str) -> bool:
-        """Take the skill in *directory*; return whether there is a file for one, good or bad."""
+    def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> bool:
+        """Take the skill in *directory*; return whether there is a SKILL.md, valid or not."""
         path = f"{directory}/{file_name}"
+        position = self.unusual.get(path)
+        if position is not None and self.is_unchanged(path, position):
+            self.unchanged.append(position)
+            return True
         try:
-            stat = os.lstat(path)
+            # Opened first and examined then: a file that is examined by its path can be another one when it is opened.
+            descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            self.tell("skill-unreadable", path, _reason(error))
+            self.report_unopened(path, error)
             return True
-        flags = READ_FLAGS | _NO_FOLLOW
-        kind = stat.st_mode & _KIND
-        if kind == _LINK:
-            target = self.follow(path)
-            if target is None:
-                return True
-            stat, flags = target, READ_FLAGS
-            kind = stat.st_mode & _KIND
-        if kind != _REGULAR:
-            self.tell("not-a-file", path, f"it is {_KINDS.get(kind, 'no regular file')}: skipped")
-            return kind != _DIRECTORY
-        stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        position = self.unusual.get(path)
-        if position is not None and self.known_stamp(position) == stamp:
-            self.unchanged.append(position)
-            return True
+        try:
+            status = os.fstat(descriptor)
+            kind = status.st_mode & _KIND
+            if kind != _REGULAR:
+                self.report_kind(path, kind)
+                return kind != _DIRECTORY
+            found = self.notes_on(directory, path, file_name, status, is_link=is_link)
+            if self.read_summary is None:
+                from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
+
+                self.read_summary = read_summary
+            summary = self.read_summary(descriptor, path, name, found)
+        finally:
+            os.close(descriptor)
+        stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
+        self.add(_entry(summary, path, self.root), self.settled(stamp), tuple(found))
+        return True
+
+    def is_unchanged(self, path: str, position: int) -> bool:
+        """Whether the known file *path* still has its stamp."""
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return False
+        return self.known_stamp(position) == (status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def notes_on(
+        self, directory: str, path: str, file_name: str, status: os.stat_result, *, is_link: bool
+    ) -> list[Diagnostic]:
+        """Return what is unusual about the file itself."""
         found: list[Diagnostic] = []
         if file_name != "SKILL.md":
             message = f"the file is named {file_name}, not SKILL.md"
             found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
-        if self.read_summary is None:
-            from skillruntime.catalog.skill_file import read_summary  # an import and a warm start do without it
+        if is_link:
+            target = os.path.realpath(directory)
+            if not target.startswith(os.path.realpath(self.root.path).rstrip(os.sep) + os.sep):
+                message = f"the skill's directory is a symbolic link out of its root, to {target}"
+                found.append(Diagnostic("directory-link", Severity.WARNING, path, message))
+        if status.st_nlink > 1:
+            # Package installers create hard links (uv, pnpm); an attacker could use one to show a file from elsewhere.
+            message = f"the file has {status.st_nlink} hard links; a change under another path changes this skill"
+            found.append(Diagnostic("hard-link", Severity.ADVICE, path, message))
+        return found
 
-            self.read_summary = read_summary
-        summary = self.read_summary(path, flags, name, found)
-        self.add(_entry(summary, path, self.root), self.settled(stamp), tuple(found))
-        return True
+    def report_unopened(self, path: str, error: OSError) -> None:
+        """Report why the SKILL.md *path* cannot be opened."""
+        try:
+            kind = os.lstat(path).st_mode & _KIND
+        except OSError:
+            kind = _REGULAR
+        if kind == _LINK:
+            # It could point to any file that the host can read, a key for example, and put that into a prompt.
+            self.report("link-outside", path, "it is a symbolic link; skipped")
+        elif kind != _REGULAR:
+            self.report_kind(path, kind)
+        else:
+            self.report("skill-unreadable", path, _reason(error))
+
+    def report_kind(self, path: str, kind: int) -> None:
+        self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
 
     def add(self, entry: Entry, stamp: Stamp, notes: tuple[Diagnostic, ...]) -> None:
-        """Note what one file holds. At once as it is kept: what lives shortly between would fragment the memory."""
+        """Add the entry of one file, in its final form: intermediate objects would fragment the memory."""
         if notes:
             self.notes[len(self.entries)] = notes
         self.entries.append(entry)
         self.new_stamps += struct.pack("=3q", *stamp)
 
-    def follow(self, path: str) -> os.stat_result | None:
-        """Return the state of what the link *path* leads to, if that lies inside the root."""
-        try:
-            target = os.path.realpath(path, strict=True)
-            inside = os.path.realpath(self.root.path)
-            if target.startswith(inside.rstrip(os.sep) + os.sep):
-                return os.stat(target)  # noqa: PTH116
-            self.tell("link-outside", path, "it is a link that leads out of its root: skipped")
-        except OSError as error:
-            self.tell("skill-unreadable", path, _reason(error))
-        return None
-
-    def tell(self, rule: str, path: str, message: str) -> None:
+    def report(self, rule: str, path: str, message: str) -> None:
         severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
         self.problems.append(Diagnostic(rule, severity, path, message))
 
     def finish(self) -> Snapshot:
-        """Return what was found; where nothing has changed, with the very entries that were known."""
+        """Return the snapshot; if nothing has changed, with the same entries as the known one."""
         known, problems = self.known, tuple(self.problems)
         if known is not None:
             if not self.entries and len(self.unchanged) == len(known.entries):
@@ -296,6 +352,7 @@ class _Reading:
             for position in self.unchanged:
                 self.add(known.entries[position], self.known_stamp(position), known.notes.get(position, ()))
         entries = self.entries
+        # By name, so that neither the index nor a collision depends on the order of the file system.
         order = sorted(range(len(entries)), key=lambda position: (entries[position][1], entries[position][0] or ""))
         numbers = memoryview(self.new_stamps).cast("q")
         stamps = bytearray()
@@ -311,14 +368,14 @@ class _Reading:
         return struct.unpack_from("=3q", stamps, 24 * position)
 
     def settled(self, stamp: Stamp) -> Stamp:
-        """Return *stamp*, or one that fits no file where the file may yet change without its stamp telling."""
+        """Return *stamp*, or one that matches no file if the file could still change without changing its stamp."""
         size, modified, inode = stamp
         return -1 if self.may_still_change(modified) else size, modified, inode & _MAX
 
     def may_still_change(self, time_ns: int) -> bool:
-        """Whether a change after this reading may bear the same *time_ns*.
+        """Whether a later change could have the same *time_ns*.
 
-        A clock that ticks every few milliseconds, or seconds on some file systems, gives two edits the same time.
+        The clock of a file system ticks every few milliseconds, or seconds (FAT), so two edits can have one time.
         """
         tick = _COARSE_TICK if time_ns % 1_000_000_000 == 0 else _TICK
         return self.started - tick <= time_ns <= self.started + _FUTURE
@@ -341,7 +398,7 @@ def _is_other_case(name: str) -> bool:
 
 
 def _is_loop(path: str) -> bool:
-    """Whether the linked directory *path* leads back to one above it."""
+    """Whether the linked directory *path* is one of its own parents."""
     target = os.path.realpath(path)
     return (os.path.realpath(os.path.dirname(path)) + os.sep).startswith(target.rstrip(os.sep) + os.sep)  # noqa: PTH120
 

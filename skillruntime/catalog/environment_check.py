@@ -1,7 +1,7 @@
-"""What a skill needs around it, and which of that is missing here.
+"""Which requirements of a skill the current environment does not meet.
 
-Requirements are read where skills really state them: ``requires`` of a contract or of the frontmatter, and
-``metadata.requires``. Free words (``compatibility``) are for people and are not judged.
+Requirements are read from where real skills state them: ``requires`` of a contract or of the frontmatter, and
+``metadata.requires``. The ``compatibility`` field is free text for users and is not evaluated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PLATFORM_NAMES = {"mac": "macos", "osx": "macos", "darwin": "macos", "win32": "
 
 
 def _package_version(name: str) -> str | None:
-    from importlib import metadata  # only for skills that require packages
+    from importlib import metadata  # imported only for skills that require packages
 
     try:
         return metadata.version(name)
@@ -32,7 +32,7 @@ def _package_version(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What there is here: how to find a command, the environment, a package's version, platform, runtime version."""
+    """The environment: how to find a command, variables, a package's version, platform, runtime version."""
 
     find_command: Callable[[str], str | None] = shutil.which
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -42,37 +42,45 @@ class Surroundings:
 
 
 def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
-    """Return why *skill* cannot be used here: one sentence for each thing that is missing, empty where nothing is."""
-    fields = skill.frontmatter
-    inner = fields.get("metadata")
-    stated = [fields.get("requires"), inner.get("requires") if isinstance(inner, dict) else None]
+    """Return one sentence for each requirement of *skill* that is not met here; empty if all are met."""
+    stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
     reasons = [reason for each in stated if isinstance(each, Mapping) for reason in unmet(each, here)]
     return tuple(dict.fromkeys(reasons))
 
 
 def unmet(requires: Mapping[str, Any], here: Surroundings | None = None) -> tuple[str, ...]:
-    """Return what of *requires* is missing, in sentences.
+    """Return one sentence for each unmet requirement in *requires*.
 
-    Understood are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``, ``platform`` (or ``os``) and
-    ``runtime``, each a text or a list; what else stands there, ``tools`` among it, is the host's to judge.
+    Checked are ``commands`` (or ``bins``), ``environment`` (or ``env``), ``packages``, ``platform`` (or ``os``) and
+    ``runtime``, each a string or a list; other keys, such as ``tools``, are left to the host.
 
     >>> unmet({"commands": ["git"], "environment": "TOKEN"}, Surroundings(lambda name: "/bin/git", {}))
     ('the environment variable TOKEN is not set',)
     """
     here = here or Surroundings()
+    # `bins` and `env` are the keys that skills for OpenClaw use.
     commands = _words(requires, "commands", "bins", "binaries")
     variables = _words(requires, "environment", "env")
     platforms = [name.lower() for name in _words(requires, "platform", "platforms", "os")]
     platforms = [_PLATFORM_NAMES.get(name, name) for name in platforms]
-    reasons = [f"the command {name} is not installed" for name in commands if here.find_command(name) is None]
-    reasons += [f"the environment variable {name} is not set" for name in variables if not here.environment.get(name)]
+    reasons = [f"the command {name} is not installed" for name in commands if not _found(here.find_command, name)]
+    reasons += [
+        f"the environment variable {name} is not set" for name in variables if not _found(here.environment.get, name)
+    ]
     for package in _words(requires, "packages"):
         reasons += _unmet_package(package, here)
     if platforms and here.platform not in platforms:
-        reasons.append(f"it runs on {', '.join(platforms)}, and this is {here.platform}")
+        reasons.append(f"it runs on {', '.join(platforms)}, but this platform is {here.platform}")
     reasons += _unmet_runtime(requires.get("runtime"), here.runtime)
     return tuple(reasons)
+
+
+def _found(look_up: Callable[[str], str | None], name: str) -> bool:
+    try:
+        return bool(look_up(name))
+    except ValueError:  # a NUL or a lone surrogate: there cannot be such a command or variable
+        return False
 
 
 def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
@@ -81,14 +89,15 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
     try:
         requirement = Requirement(stated)
     except InvalidRequirement:
-        return [f"it requires the package {stated!r}, which is no requirement that can be read"]
+        return [f"it requires the package {stated!r}, which is not a valid requirement"]
+    # PEP 508: a requirement with a marker applies only where the marker is true.
     if requirement.marker is not None and not requirement.marker.evaluate():
         return []
     version = here.package_version(requirement.name)
     if version is None:
         return [f"the Python package {requirement.name} is not installed"]
     if not requirement.specifier.contains(version, prereleases=True):
-        return [f"the Python package {requirement.name} is {version}, and it needs {requirement.specifier}"]
+        return [f"the Python package {requirement.name} is {version}, but {requirement.specifier} is required"]
     return []
 
 
@@ -101,8 +110,8 @@ def _unmet_runtime(stated: Any, runtime: str | None) -> Iterable[str]:
         if satisfies(runtime, stated):
             return []
     except ValueError:
-        return [f"it requires the runtime {stated!r}, which is no range of versions"]
-    return [f"it requires the runtime {stated}, and this is {runtime}"]
+        return [f"it requires the runtime {stated!r}, which is not a valid version range"]
+    return [f"it requires the runtime {stated}, but this is {runtime}"]
 
 
 def _words(requires: Mapping[str, Any], *keys: str) -> list[str]:

@@ -1,10 +1,143 @@
-"""How the files of skills are opened: bytes, for reading, never waiting for whoever should write into a FIFO."""
+"""Opens the files of skills: relative to a descriptor of their directory, never through a symbolic link.
+
+A skill can be changed while it is read. Whatever replaces one of its files, or a directory in between, no byte from
+outside its directory is returned, nothing waits for the writer of a FIFO, and nothing larger than the limit is read.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
-__all__ = ["READ_FLAGS"]
+__all__ = [
+    "NO_FOLLOW",
+    "READ_FLAGS",
+    "FileTooLargeError",
+    "Identity",
+    "identity_of",
+    "open_inside",
+    "open_regular",
+    "read_inside",
+    "read_regular",
+]
 
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""For `os.open`; whoever follows no link adds its own."""
+"""For `os.open`. O_NONBLOCK: opening a FIFO returns at once, even if it has no writer."""
+
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+Identity = tuple[int, int]
+"""Device and inode of a directory."""
+
+# O_PATH needs no read permission on a directory in between; macOS does not have it.
+_DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_HAS_DIRECTORY_DESCRIPTORS = os.open in os.supports_dir_fd
+
+
+class FileTooLargeError(OSError):
+    """The file is larger than the caller's limit; ``size`` is its size in bytes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(errno.EFBIG, os.strerror(errno.EFBIG))
+        self.size = size
+
+
+def open_inside(directory: str, path: str, *, identity: Identity | None = None) -> int:
+    """Return a descriptor of the regular file *path*, relative to *directory*, with ``/`` between its parts.
+
+    *directory* itself may be a link, as installers create them; no part of *path* may be one. With *identity* the
+    directory must still be the same as when `identity_of` was called.
+
+    Raises:
+        OSError: it does not exist, is not a regular file, is reached through a link, or the directory was replaced.
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or ".." in parts:
+        raise OSError(errno.EINVAL, "it is outside the skill's directory")
+    if not _HAS_DIRECTORY_DESCRIPTORS:
+        return _open_by_path(directory, parts)
+    # One part at a time, as `openat2` does with RESOLVE_NO_SYMLINKS, which only Linux has: a parent that is replaced
+    # by a link after a check by path (`realpath`) would be followed.
+    here = os.open(directory, _DIRECTORY)
+    try:
+        if identity is not None and _identity(os.fstat(here)) != identity:
+            raise OSError(errno.ESTALE, "the skill's directory was replaced")
+        for part in parts[:-1]:
+            below = os.open(part, _DIRECTORY | NO_FOLLOW, dir_fd=here)
+            os.close(here)
+            here = below
+        return _regular(os.open(parts[-1], READ_FLAGS | NO_FOLLOW, dir_fd=here))
+    finally:
+        os.close(here)
+
+
+def read_inside(directory: str, path: str, limit: int, *, identity: Identity | None = None) -> bytes:
+    """Return the bytes of the file *path* in *directory*, opened by `open_inside`.
+
+    Raises:
+        FileTooLargeError: it has more than *limit* bytes; it is not read.
+        OSError: it cannot be opened or read.
+    """
+    return _read(open_inside(directory, path, identity=identity), limit)
+
+
+def read_regular(path: str, limit: int, *, cut: bool = False) -> bytes:
+    """Return the bytes of the regular file *path*, which is not a link; with *cut* at most the first *limit*.
+
+    Raises:
+        FileTooLargeError: it has more than *limit* bytes and is not *cut*.
+        OSError: it cannot be opened or read, or is not a regular file.
+    """
+    return _read(open_regular(path), limit, cut=cut)
+
+
+def open_regular(path: str) -> int:
+    """Return a descriptor of the regular file *path*, which is not a link.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    return _regular(os.open(path, READ_FLAGS | NO_FOLLOW))
+
+
+def identity_of(directory: str) -> Identity:
+    """Return what identifies *directory* while it exists."""
+    return _identity(os.stat(directory))  # noqa: PTH116
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
+
+
+def _regular(descriptor: int) -> int:
+    """Return *descriptor* if it is that of a regular file, else close it."""
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a regular file")
+
+
+def _read(descriptor: int, limit: int, *, cut: bool = False) -> bytes:
+    with open(descriptor, "rb", buffering=0) as file:
+        size = os.fstat(descriptor).st_size
+        if cut:
+            return file.read(limit) or b""
+        if size > limit:
+            raise FileTooLargeError(size)
+        data = file.read(size + 1) or b""  # `read(limit)` would allocate the whole limit for every small file
+        if len(data) > size:  # it grows while it is read
+            data += file.read(limit - size) or b""
+    if len(data) > limit:
+        raise FileTooLargeError(len(data))
+    return data
+
+
+def _open_by_path(directory: str, parts: list[str]) -> int:
+    """Open without directory descriptors (Windows): check the real path, then that the opened file is that one."""
+    inside = os.path.realpath(directory)
+    wanted = os.path.join(inside, *parts)  # noqa: PTH118
+    target = os.path.realpath(wanted, strict=True)
+    if os.path.normcase(target) != os.path.normcase(wanted):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return _regular(os.open(target, READ_FLAGS))

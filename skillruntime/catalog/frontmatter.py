@@ -1,7 +1,7 @@
-"""SKILL.md bytes -> the frontmatter's fields, the body, and what there is to say about both. Pure.
+"""SKILL.md bytes -> the frontmatter's fields, the body, and diagnostics. Pure.
 
-A law: any bytes give an answer, never an exception. Fields keep the text that was written; nobody's quote, backslash
-or continuation line is lost on the way.
+Law: any bytes give a result, never an exception. Fields keep the text as written: no quote, backslash or continuation
+line is lost.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from skillruntime.catalog.frontmatter_repair import repair_block
 from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "read_frontmatter"]
+__all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatter"]
 
 MAX_FRONTMATTER = 64 * 1024
-"""Bytes within which the closing ``---`` must come; the longest of 34,434 real ones is far below."""
+"""Bytes within which the closing ``---`` must come; the longest of 34,434 real frontmatters is far shorter."""
 
+# YAML 1.2.2, section 5.1 (c-printable), without DEL, which libyaml rejects too.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+# Real files begin with empty lines, an HTML comment (a licence), a Markdown heading, or a code fence. Bounded, so
+# that a thematic break (---) further down in an ordinary document is not taken for frontmatter.
 _PREAMBLE = re.compile(
     r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)", re.DOTALL
 )
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
+# YAML 1.2.2, section 9.1.2: `...` ends a document too.
 _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$", re.MULTILINE)
 
 
@@ -31,9 +35,9 @@ _CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$", re.MULTILINE)
 class Frontmatter:
     """The fields of one SKILL.md, and its body.
 
-    ``fields`` is ``None`` where there is no frontmatter that can be read; ``diagnostics`` then say why. ``document``
-    is the YAML as it was parsed, with its places; ``None`` where it had to be repaired. ``text`` is the YAML itself;
-    it begins on ``first_line`` of the file, and the body on ``body_line``.
+    ``fields`` is ``None`` if there is no readable frontmatter; then ``diagnostics`` have the reason. ``document`` is
+    the parsed YAML with its positions, ``None`` if it had to be repaired. ``text`` is the YAML source; it begins on
+    ``first_line`` of the file, and the body on ``body_line``.
     """
 
     fields: dict[str, Any] | None
@@ -47,9 +51,9 @@ class Frontmatter:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A file cut at its two lines of dashes; ``block`` is ``None`` where they are not there.
+    """A file split at its two lines of dashes; ``block`` is ``None`` if they are missing.
 
-    ``tail`` is all that stands behind the closing dashes, from the end of their line on; it begins on ``tail_line``.
+    ``tail`` is everything after the closing dashes, from the end of their line; it begins on ``tail_line``.
     """
 
     block: str | None
@@ -70,14 +74,18 @@ class Cut:
 
 
 def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Frontmatter:
-    """Return what *data*, the bytes of the SKILL.md at *path*, says.
+    """Return the fields and the body of *data*, the bytes of the SKILL.md at *path*.
 
-    *is_whole* is ``False`` where *data* is only the beginning of the file: then the body is too.
+    *is_whole* is ``False`` if *data* is only the beginning of the file; then the body is incomplete too.
 
     >>> read_frontmatter(b"---\\nname: pdf\\ndescription: Use when: a PDF comes\\n---\\n# PDF").fields
     {'name': 'pdf', 'description': 'Use when: a PDF comes'}
     """
-    parts = cut(data, path, is_whole=is_whole)
+    return parse_cut(cut(data, path, is_whole=is_whole), path)
+
+
+def parse_cut(parts: Cut, path: str) -> Frontmatter:
+    """Return the fields and the body of a file that `cut` has split into *parts*."""
     if parts.block is None:
         return Frontmatter(None, parts.body, parts.diagnostics, first_line=parts.first_line)
     found = list(parts.diagnostics)
@@ -86,13 +94,15 @@ def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = Tr
     document: YamlDocument | None = None
     fields: dict[str, Any] | None
     try:
+        # YAML first: only if it fails are the fields read one by one.
         document = read_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
             kind = "empty" if document.value is None else "a list" if isinstance(document.value, list) else "a text"
             found.append(_finding("frontmatter-not-mapping", path, f"the frontmatter is {kind}, not a mapping"))
+        # YAML forbids duplicate keys (section 3.2.1.3); PyYAML and most parsers use the last one.
         for key, line, column in document.duplicates:
-            message = f"the key {key!r} stands twice; the last one counts"
+            message = f"the key {key!r} appears twice; the last value is used"
             found.append(_warning("duplicate-key", path, message, line + above, column))
         found.extend(_cut_by_comments(document, block, path, above))
     except YamlFault as fault:
@@ -100,21 +110,24 @@ def read_frontmatter(data: bytes, path: str = "SKILL.md", *, is_whole: bool = Tr
         fields = repaired.fields or None
         place = (fault.line + above if fault.line else None, fault.column)
         if fields is None:
-            found.append(_finding("yaml-invalid", path, f"the frontmatter is no YAML: {fault}", *place))
+            found.append(_finding("yaml-invalid", path, f"the frontmatter is not valid YAML: {fault}", *place))
         else:
-            message = f"the frontmatter is no YAML: {fault}; read as {_listed(repaired.mended, repaired.dropped)}"
+            message = (
+                f"the frontmatter is not valid YAML: {fault}; read as {_listed(repaired.as_text, repaired.dropped)}"
+            )
             found.append(_warning("yaml-repaired", path, message, *place, hint="put the value in quotes"))
     return Frontmatter(fields, parts.body, tuple(found), document, block, parts.first_line, parts.body_line)
 
 
 def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
-    """Decode *data* and cut it where ``---`` stands as a line of its own, first and second."""
+    """Decode *data* and split it at the first two lines that are ``---``."""
     found: list[Diagnostic] = []
     text = _decode(data, path, is_whole, found)
     end = text.find("\n---\n", 3, MAX_FRONTMATTER) if text.startswith("---\n") and "\r" not in text else -1
     if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n...")):
-        # What nearly every file is, without the care that the others need.
+        # The usual case, without the checks that the others need.
         return Cut(text[4 : end + 1], text[end + 4 :], 2, tuple(found), text.count("\n", 0, end + 4) + 1)
+    # YAML 1.2.2, section 5.4: a lone CR, as in files of old Macs, is a line break too.
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     first_line = 1
@@ -123,17 +136,17 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         if not preamble:
             found.append(_no_frontmatter(text, path))
             return Cut(None, text, 1, tuple(found))
-        message = "the frontmatter does not stand at the very start; what comes before it is skipped"
+        message = "the frontmatter does not start on the first line; the text before it is skipped"
         found.append(_warning("text-before-frontmatter", path, message, 1, hint="remove the lines above ---"))
         first_line += preamble.group().count("\n")
         text = text[preamble.end() :]
     start = text.index("\n") + 1 if "\n" in text else len(text)
     closing = _CLOSING.search(text, start)
     if closing is None or len(text[:start].encode()) + closing.start() - start > MAX_FRONTMATTER:
-        message = "the frontmatter is never closed"
+        message = "the frontmatter is not closed"
         if not is_whole or len(data) > MAX_FRONTMATTER:
             message += f" within {MAX_FRONTMATTER // 1024} KiB"
-        hint = "end it with a line that holds nothing but ---"
+        hint = "end it with a line that contains only ---"
         found.append(_finding("frontmatter-unclosed", path, message, first_line, hint=hint))
         return Cut(None, text[start:], first_line, tuple(found))
     if closing.group(1) == "...":
@@ -144,7 +157,8 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
 
 
 def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> str:
-    """Return the text of *data*: UTF-8, or UTF-16 where a byte-order mark says so."""
+    """Return the text of *data*: UTF-8, or UTF-16 if it starts with that byte-order mark."""
+    # Windows editors save UTF-16 with a byte-order mark.
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
             found.append(_warning("not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1))
@@ -155,10 +169,11 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
     try:
         return data.decode()
     except UnicodeDecodeError as error:
+        # The read ended inside a character, which has at most four bytes in UTF-8.
         if not is_whole and error.start >= len(data) - 3:
             return data[: error.start].decode()
         line = data.count(b"\n", 0, error.start) + 1
-        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}; shown as \N{REPLACEMENT CHARACTER}"
+        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}; replaced by \N{REPLACEMENT CHARACTER}"
         found.append(_warning("not-utf-8", path, message, line, hint="save the file as UTF-8"))
         return data.decode(errors="replace")
 
@@ -169,13 +184,13 @@ def _without_controls(block: str, path: str, first_line: int, found: list[Diagno
     if forbidden is None:
         return block
     line = first_line + block.count("\n", 0, forbidden.start())
-    message = f"the character U+{ord(forbidden.group()):04X} is not allowed in the frontmatter; it is left out"
+    message = f"the character U+{ord(forbidden.group()):04X} is not allowed in the frontmatter; removed"
     found.append(_warning("control-character", path, message, line))
     return _CONTROL.sub("", block)
 
 
 def _cut_by_comments(document: YamlDocument, block: str, path: str, above: int) -> list[Diagnostic]:
-    """Tell of the texts that end where `` #`` begins a comment, which few authors mean."""
+    """Report values that end because `` #`` begins a comment, which authors rarely intend."""
     lines = block.split("\n")
     found: list[Diagnostic] = []
     for key in ("name", "description"):
@@ -192,20 +207,22 @@ def _cut_by_comments(document: YamlDocument, block: str, path: str, above: int) 
 
 def _no_frontmatter(text: str, path: str) -> Diagnostic:
     first = text.lstrip().split("\n", 1)[0].strip()
-    hint = "begin the file with a line --- and then name: and description:"
+    hint = "start the file with a line ---, followed by name: and description:"
     if not first:
         return _finding("frontmatter-missing", path, "the file is empty", 1, hint=hint)
+    # Hugo and Zola write TOML frontmatter between +++ lines.
     if first == "+++":
         return _finding("frontmatter-missing", path, "the frontmatter is TOML, not YAML", 1, hint=hint)
+    # YAML requires exactly three dashes at the left margin (section 9.1.2).
     if re.fullmatch(r"-{4,}", first) or (first == "---" and text.startswith((" ", "\t"))):
-        message = f"the first line must be exactly --- and is {text.split(chr(10), 1)[0].rstrip()!r}"
+        message = f"the first line must be exactly ---, got {text.split(chr(10), 1)[0].rstrip()!r}"
         return _finding("frontmatter-missing", path, message, 1)
     return _finding("frontmatter-missing", path, "there is no frontmatter", 1, hint=hint)
 
 
-def _listed(mended: tuple[str, ...], dropped: tuple[str, ...]) -> str:
-    text = f"plain text: {', '.join(mended)}" if mended else "far as it goes"
-    return text + (f"; left out: {', '.join(dropped)}" if dropped else "")
+def _listed(as_text: tuple[str, ...], dropped: tuple[str, ...]) -> str:
+    text = f"plain text: {', '.join(as_text)}" if as_text else "far as possible"
+    return text + (f"; ignored: {', '.join(dropped)}" if dropped else "")
 
 
 def _finding(

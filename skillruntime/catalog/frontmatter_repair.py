@@ -1,7 +1,7 @@
-"""Reads frontmatter that is no YAML, field by field: what is YAML stays as it is, the rest is the text that was meant.
+"""Reads frontmatter that is not valid YAML field by field: valid fields as YAML, the others as plain text.
 
-The usual fault is a colon in an unquoted sentence (``description: Use when: ...``). The field is then taken as text:
-its quotes, backslashes and continuation lines intact. A fault in one field never costs another.
+The usual error is a colon in an unquoted sentence (``description: Use when: ...``). Such a field is read as text, with
+its quotes, backslashes and continuation lines. An error in one field does not affect the others.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.catalog.summary import plain_text
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 
 __all__ = ["Repaired", "repair_block", "split_fields"]
@@ -20,23 +21,27 @@ _COMMENT = re.compile(r"\s*#")
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The fields, and the names of those that were taken as text or had to be left out."""
+    """The fields, and the names of those that were read as plain text or had to be dropped."""
 
     fields: dict[str, Any]
-    mended: tuple[str, ...]
+    as_text: tuple[str, ...]
     dropped: tuple[str, ...]
 
 
 def repair_block(block: str) -> Repaired:
-    """Return the fields of *block*, each read on its own.
+    """Return the fields of *block*, each parsed separately.
 
     >>> repair_block("name: pdf\\ndescription: Say \\"hi\\" when: C:\\\\Users\\n  comes up").fields
     {'name': 'pdf', 'description': 'Say "hi" when: C:\\\\Users comes up'}
     """
     fields: dict[str, Any] = {}
-    mended: list[str] = []
+    as_text: list[str] = []
     dropped: list[str] = []
     for key, lines in split_fields(block):
+        plain = plain_text(lines[0].partition(":")[2].lstrip(" "), lines[1:])
+        if plain is not None:  # nearly every field; parsing each as YAML takes three times as long
+            fields[key] = plain
+            continue
         try:
             value = read_yaml("\n".join(lines)).value
         except YamlFault:
@@ -49,12 +54,12 @@ def repair_block(block: str) -> Repaired:
             dropped.append(key)
         else:
             fields[key] = text
-            mended.append(key)
-    return Repaired(fields, tuple(mended), tuple(dropped))
+            as_text.append(key)
+    return Repaired(fields, tuple(as_text), tuple(dropped))
 
 
 def split_fields(block: str) -> list[tuple[str, list[str]]]:
-    """Return the top-level keys of *block*, each with its own lines: the key's, and all below it that belong to it."""
+    """Return the top-level keys of *block*, each with its lines: the line of the key and those that continue it."""
     fields: list[tuple[str, list[str]]] = []
     for line in block.split("\n"):
         start = _FIELD.match(line)
@@ -66,15 +71,17 @@ def split_fields(block: str) -> list[tuple[str, list[str]]]:
 
 
 def _as_text(lines: list[str]) -> str | None:
-    """Return the value of one field as the sentence that was meant; ``None`` where it holds a structure.
+    """Return the value of one field as plain text; ``None`` if it is a list or a mapping.
 
-    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break.
+    Lines are joined as YAML folds a plain scalar: one break is a space, an empty line is a break (section 7.3.3).
     """
     start = _FIELD.match(lines[0])
     first = (start.group(2) or "").strip() if start else ""
     rest = [line.strip() for line in lines[1:]]
+    # A block scalar header (YAML 1.2.2, section 8.1.1): its lines are valid even if the rest of the block is not.
     if re.fullmatch(r"[|>][+-]?\d?[+-]?", first):
         return "\n".join(rest).strip() if first[0] == "|" else _folded(rest)
+    # The lines below are list items or keys: a structure, which cannot be read as text.
     if not first and any(re.match(r"(- |[\w.-]+:(\s|$))", line) for line in rest):
         return None
     return _unquoted(_folded([first, *rest])) or None
@@ -91,14 +98,17 @@ def _folded(lines: list[str]) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Take off the quotes that were meant to hold the whole value; one that was never closed goes too."""
+    """Remove the quotes around the whole value, and an opening quote that is never closed."""
     quote = text[:1]
     if quote not in ("'", '"'):
         return text
+    # `"He said "hi""`: the author quoted the whole value and forgot to escape the inner quotes.
     if len(text) > 1 and text.endswith(quote):
         inside = text[1:-1]
+    # `"never closed`: without its partner the quote has no meaning.
     elif quote not in text[1:]:
         inside = text[1:]
     else:
         return text
+    # A single quote is escaped by doubling it (YAML 1.2.2, section 7.3.2).
     return inside.replace('\\"', '"') if quote == '"' else inside.replace("''", "'")

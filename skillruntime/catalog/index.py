@@ -1,40 +1,45 @@
-"""The index on disk that makes a warm start cheap: what every root held when it was last read, with its stamps.
+"""The index on disk that makes a warm start fast: the snapshot of every root, with the stamps of its files.
 
-One file in the user's cache directory. It is only ever replaced whole, so any number of processes may read and write
-it at once: the last one wins, and what it did not know is read anew. What is damaged, foreign or of another version
-counts as absent. Reading it runs nothing: numbers and text, checked by a sum.
+It is one file in the user's cache directory, always replaced as a whole, so any number of processes may read and write
+it at the same time: the last writer wins, and whatever it did not include is read again. An index that is damaged, that
+belongs to another user or that has another version is ignored. It contains only numbers and text, with a checksum.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
+from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["index_path", "load_index", "save_index"]
 
 MAX_ROOTS = 64
-"""Roots that are remembered; the ones not seen for longest are forgotten first."""
+"""How many roots the index keeps; those not read for the longest time are dropped first."""
 
+# Larger than any real index (50,000 skills take 20 MB); protects against a wrong file at this path.
 MAX_BYTES = 256 * 1024 * 1024
 
+# The number is the version of the format; raise it with every change of `_encode`.
 _MAGIC = b"skillruntime index 4\n"
 _BLOCK = 256
+# ASCII unit and record separators; `_without_marks` removes them from messages.
 _FIELD, _RECORD = "\x1f", "\x1e"
 _Section = tuple[str, int, memoryview]
-"""The root's path, the sum and the bytes of what it held."""
+"""The root's path, the checksum, and the encoded snapshot."""
 
 
 def index_path() -> str | None:
-    """Return where the index lies; ``None`` where ``SKILLRUNTIME_CACHE`` is ``off`` or there is no home.
+    """Return the path of the index; ``None`` if ``SKILLRUNTIME_CACHE`` is ``off`` or there is no home directory.
 
-    ``SKILLRUNTIME_CACHE`` names the directory; by default it is the platform's own for caches.
+    ``SKILLRUNTIME_CACHE`` is the directory; by default it is the platform's cache directory.
     """
     stated = os.environ.get("SKILLRUNTIME_CACHE")
     if stated is not None:
@@ -51,7 +56,7 @@ def index_path() -> str | None:
 
 
 def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
-    """Return what the index at *path* knows of *roots*."""
+    """Return the snapshots of *roots* that the index at *path* contains."""
     sections = {name: (total, data) for name, total, data in _read_sections(path)}
     known: dict[Root, Snapshot] = {}
     for root in roots:
@@ -64,7 +69,7 @@ def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
 
 
 def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
-    """Write *snapshots* to the index at *path*, beside what it knows of other roots; in silence if that fails."""
+    """Write *snapshots* to the index at *path* and keep those of other roots; a failure is ignored."""
     own = {snapshot.root.path: _encode(snapshot) for snapshot in snapshots}
     kept = [section for section in _read_sections(path) if section[0] not in own]
     sections: list[tuple[str, int, bytes | memoryview]] = [
@@ -73,10 +78,12 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
     ]
     table = "\0".join(f"{len(data)}{_FIELD}{total}{_FIELD}{name}" for name, total, data in sections[-MAX_ROOTS:])
     head = table.encode("utf-8", "surrogatepass")
-    # fsync is left out on purpose: an index lost with the power is an index that is built again.
+    # No fsync: after a power failure a lost index is simply built again.
+    # Random, because two threads of one process may write at the same time.
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        # 0600: descriptions of private skills are private too.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except OSError:
         return
@@ -93,11 +100,15 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
 
 
 def _read_sections(path: str) -> list[_Section]:
-    """Return the sections of the index at *path*, none where it is absent, damaged, or another user's."""
+    """Return the sections of the index at *path*; none if it is absent, damaged, or owned by another user."""
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        # Not `open(path)`: that would wait for the writer of a FIFO.
+        with open(os.open(path, READ_FLAGS), "rb", buffering=0) as file:  # noqa: PTH123
             status = os.fstat(file.fileno())
-            if status.st_size > MAX_BYTES or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
+            # An index of another user could inject descriptions: in a shared directory it is ignored.
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+                return []
+            if hasattr(os, "getuid") and status.st_uid != os.getuid():
                 return []
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
         if data[: len(_MAGIC)] != _MAGIC:
@@ -119,10 +130,10 @@ def _read_sections(path: str) -> list[_Section]:
 
 
 def _encode(snapshot: Snapshot) -> bytes:
-    """Return *snapshot* as bytes: the count and the listing, the columns of numbers, then texts.
+    """Return *snapshot* as bytes: the count and the listing, the stamps, the flags, then blocks of text.
 
-    Stamps come first, then flags. The first block of texts is what only some entries have, each with its position
-    before it: paths, versions, notes. Then come names and descriptions, some hundred entries a block.
+    The first block has the columns that only some entries fill, with their positions: paths, versions, notes. The
+    following blocks have names and descriptions of `_BLOCK` entries each.
     """
     entries = snapshot.entries
     rare = (
@@ -144,7 +155,8 @@ def _encode(snapshot: Snapshot) -> bytes:
 
 
 def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
-    """Return the snapshot of *root* that *data* holds, ``None`` where it is not what was written."""
+    """Return the snapshot of *root* in *data*, ``None`` if the data are damaged."""
+    # Adler-32 detects damage, not attacks: whoever can write this file can also write the skills.
     if zlib.adler32(data) != total:
         return None
     try:
@@ -161,13 +173,14 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         for position, path in paths.items():
             path_column[position] = path
         for position, version in versions.items():
+            # Most skills share a few versions; interned, each string exists once.
             version_column[position] = sys.intern(version)
         entries: list[Entry] = []
         for texts in blocks:
             at, size = len(entries), len(texts) // 2
             there = slice(at, at + size)
             columns = (path_column[there], texts[:size], texts[size:], version_column[there], flags[there])
-            # As Entry._make, in one step of C: this runs for every skill at every start.
+            # Like Entry._make, but in C: this runs for every skill at every start.
             entries += map(tuple.__new__, repeat(Entry), zip(*columns, repeat(root), strict=False))
         parsed = {position: _parse_notes(text) for position, text in notes.items()}
     except (ValueError, TypeError, IndexError, StopIteration):
@@ -178,7 +191,7 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
 
 
 def _blocks(data: memoryview) -> Iterator[list[str]]:
-    """Yield the blocks of texts, one at a time: what is held but for a moment stays small."""
+    """Yield the blocks of text one at a time, so that little is in memory at once."""
     while data:
         size = int.from_bytes(data[:4], "little")
         yield str(data[4 : 4 + size], "utf-8", "surrogatepass").split("\0")
@@ -186,7 +199,7 @@ def _blocks(data: memoryview) -> Iterator[list[str]]:
 
 
 def _rare(texts: list[str], at: int) -> tuple[dict[int, str], int]:
-    """Return the column that begins at *at*, by position, and where the next one does."""
+    """Return the column that begins at *at*, by position, and the start of the next column."""
     count = int(texts[at])
     middle, end = at + 1 + count, at + 1 + 2 * count
     return dict(zip(map(int, texts[at + 1 : middle]), texts[middle:end], strict=True)), end

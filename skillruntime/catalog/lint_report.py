@@ -1,4 +1,4 @@
-"""What linting found, written for people, programs, GitHub and code scanners. Pure."""
+"""Diagnostics as text, JSON, GitHub annotations and SARIF. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _SARIF = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE:
 
 
 def to_text(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
-    """Return one line a finding: ``path:line:column: severity: message; hint [rule]``."""
+    """Return one line for each finding: ``path:line:column: severity: message; hint [rule]``."""
     return "\n".join(str(each).replace(f"{root.rstrip('/')}/", "", 1) if root else str(each) for each in diagnostics)
 
 
 def to_json(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
-    """Return a JSON array of findings; paths are relative to *root* where they lie below it."""
+    """Return a JSON array of findings; paths below *root* are relative to it."""
     documents = [{**each.to_dict(), "path": _relative(each.path, root)} for each in diagnostics]
     return json.dumps(documents, ensure_ascii=False, indent=2)
 
 
 def to_github(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
-    """Return workflow commands that GitHub shows beside the lines of a pull request.
+    """Return workflow commands that GitHub shows next to the lines of a pull request.
 
     >>> to_github([Diagnostic("name-form", Severity.ERROR, "pdf/SKILL.md", "100% wrong", 2, 7)])
     '::error file=pdf/SKILL.md,line=2,col=7,title=name-form::100%25 wrong'
@@ -36,7 +36,7 @@ def to_github(diagnostics: Iterable[Diagnostic], root: str = "") -> str:
 
 
 def to_sarif(diagnostics: Sequence[Diagnostic], root: str = "", *, version: str = "0") -> str:
-    """Return a SARIF 2.1.0 log with one run, as code scanners take it; *version* is this library's."""
+    """Return a SARIF 2.1.0 log with one run, for code scanners; *version* is this library's."""
     rules = sorted({each.rule for each in diagnostics} | set(RULES))
     run = {
         "tool": {
@@ -69,7 +69,8 @@ def _github_line(diagnostic: Diagnostic, root: str) -> str:
 
 
 def _escaped(text: str, *, field: bool = False) -> str:
-    """Escape *text* as workflow commands ask for it."""
+    """Escape *text* for a workflow command (actions/toolkit, packages/core/src/command.ts)."""
+    # The percent sign first: the other codes contain it.
     pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")] + ([(":", "%3A"), (",", "%2C")] if field else [])
     for character, code in pairs:
         text = text.replace(character, code)
@@ -114,4 +115,5 @@ def _uri(path: str) -> str:
     uri = quote(path.replace("\\", "/"), errors="surrogatepass")
     if uri.startswith("/"):
         return f"file://{uri}"
+    # A Windows path begins with a drive letter.
     return f"file:///{uri}" if path[1:2] == ":" else uri

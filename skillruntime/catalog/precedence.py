@@ -1,13 +1,13 @@
-"""Which skill a name stands for, where several have it: versions side by side, and collisions. Pure, but for links.
+"""Which skill a name refers to if several have it: versions side by side, and collisions. Pure, except for links.
 
-The rule, among all skills of one name, taken in the order of their roots, and within one root of their paths:
+The rule for all skills of one name, in the order of their roots and then of their paths:
 
-- Different versions stand side by side. The newest has the plain name, a release before any prerelease; an older one
-  is ``digest@1.2.0``. A newer one from an untrusted root does not take the name from a trusted one.
-- Of equal versions the first counts; where the version of the one that has the name, or its own, is not known, a later
-  one is a collision as well. The loser gets a qualified name, ``user:digest``, and one diagnostic.
+- Different versions are available side by side. The newest has the plain name, a release before any prerelease; an
+  older one is ``digest@1.2.0``. A newer one from an untrusted root does not replace a trusted one.
+- If versions are equal, the first skill wins; if the version of either skill is unknown, a later one is a collision
+  too. The other skill gets a qualified name, ``user:digest``, and one diagnostic.
 
-The version is the one in the frontmatter, for nothing else is read at discovery.
+The version is the one in the frontmatter, because discovery reads nothing else.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Names", "by_name", "newest", "settle", "version_of"]
 
 @dataclass(slots=True)
 class Names:
-    """What each name stands for.
+    """Which entry each name refers to.
 
-    ``counting`` goes by plain name, ``beside`` by ``name@version``, ``shadowed`` by qualified name. ``rivals`` holds,
-    for a plain name that several have, all of them in their order, each by the name under which it is found.
+    ``counting`` maps plain names, ``beside`` maps ``name@version``, ``shadowed`` maps qualified names. ``rivals`` maps
+    a plain name that several skills have to all of them in order, each with the name under which it is available.
     """
 
     counting: dict[str, Entry] = field(default_factory=dict)
@@ -42,10 +42,11 @@ class Names:
 
 
 def by_name(snapshots: Sequence[Snapshot]) -> Names:
-    """Return what the names in *snapshots* stand for, and one diagnostic for each skill that lost its own."""
+    """Return which entry each name in *snapshots* refers to, and a diagnostic for each skill that lost its name."""
     first: dict[str, Entry] = {}
     rivals: dict[str, list[Entry]] = {}
     for snapshot in snapshots:
+        # Reversed, so that the first of two entries with one name stays in the dictionary.
         own = {entry.name: entry for entry in reversed(snapshot.entries)}
         own.pop("", None)
         if not first:
@@ -54,7 +55,7 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
             for name, entry in own.items():
                 if first.setdefault(name, entry) is not entry:
                     rivals.setdefault(name, [first[name]]).append(entry)
-        if len(own) < len(snapshot.entries):  # one root has a name twice, or files that are no skills
+        if len(own) < len(snapshot.entries):  # one root has a name twice, or a file without a skill
             for entry in snapshot.entries:
                 if entry.name and own[entry.name] is not entry:
                     rivals.setdefault(entry.name, [first[entry.name]]).append(entry)
@@ -68,12 +69,13 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
 def settle(
     name: str, entries: Sequence[Entry], reserved: Container[str] = ()
 ) -> tuple[Entry, dict[str, Entry], list[Entry]]:
-    """Return of *entries*, which all want *name*: the one that has it, the versions beside it by name, and the rest.
+    """Return the entry that gets *name*, the other versions by their names, and the entries that lose.
 
-    No version is given a *reserved* name.
+    All *entries* have *name*. No version gets a *reserved* name.
     """
     versions = [version_of(entry.version) for entry in entries]
     chosen = newest((version, entry.root.trusted) for version, entry in zip(versions, entries, strict=True))
+    # Versions are compared without build metadata (SemVer 2.0.0, section 10).
     taken = {versions[chosen]}
     beside: dict[str, Entry] = {}
     losers: list[Entry] = []
@@ -90,16 +92,18 @@ def settle(
 
 
 def newest(candidates: Iterable[tuple[Version | None, bool]], *, releases_first: bool = True) -> int:
-    """Return which of *candidates*, each a version and whether it is trusted, counts: the position; the first is 0."""
+    """Return the position of the candidate that wins; each is a version and whether it is trusted."""
     best, holder = 0, None
     for position, candidate in enumerate(candidates):
         if holder is None:
             holder = candidate
             continue
         (old, old_trusted), (new, new_trusted) = holder, candidate
+        # An untrusted skill must not replace a trusted one by stating a higher version.
         if old is None or new is None or (old_trusted and not new_trusted):
             continue
         is_newer = new > old
+        # SemVer 2.0.0, section 9: a prerelease may not satisfy its users, so it never becomes the default.
         if releases_first and old.is_prerelease is not new.is_prerelease:
             is_newer = old.is_prerelease
         if is_newer:
@@ -108,10 +112,10 @@ def newest(candidates: Iterable[tuple[Version | None, bool]], *, releases_first:
 
 
 def version_of(stated: str | None) -> Version | None:
-    """Return the version that *stated* is, read as leniently as everywhere; nothing where it is none."""
+    """Return *stated* as a version, read leniently; ``None`` if it is not a version."""
     if stated is None:
         return None
-    from skillruntime.contract.versions import read_version  # only where two skills have one name
+    from skillruntime.contract.versions import read_version  # imported only if two skills have the same name
 
     try:
         return read_version(stated).version
@@ -122,10 +126,10 @@ def version_of(stated: str | None) -> Version | None:
 def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
     first = names.counting
     losing: list[tuple[Entry, Entry]] = []
-    files: dict[str, list[str]] = {}  # of each name, in its order
+    files: dict[str, list[str]] = {}  # by name, in order of precedence
     for name, found in rivals.items():
         entries = list(_distinct(found))
-        winner, beside, losers = settle(name, entries, reserved=first)  # a skill may really be called a@1.0.0
+        winner, beside, losers = settle(name, entries, reserved=first)  # a skill may really be named a@1.0.0
         first[name] = winner
         names.beside.update(beside)
         losing += [(loser, _holder(loser, winner, beside)) for loser in losers]
@@ -133,7 +137,7 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
     for loser, holder in sorted(losing, key=lambda pair: pair[0].file):
         qualified = _qualified(loser, first, names.shadowed)
         names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
-        message = f"the name {loser.name!r} is taken by {holder.file}; this one is {qualified!r}"
+        message = f"the name {loser.name!r} is already used by {holder.file}; this skill is available as {qualified!r}"
         names.collisions.append(Diagnostic("name-collision", Severity.WARNING, loser.file, message))
     known = {entry.file: entry for entry in (*names.beside.values(), *names.shadowed.values())}
     for name, own_files in files.items():
@@ -143,14 +147,14 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
 
 
 def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
-    """Return the skill that has what *loser* would have had."""
+    """Return the skill that has the name that *loser* would have had."""
     version = version_of(loser.version)
     same = (entry for entry in beside.values() if version is not None and version_of(entry.version) == version)
     return winner if version_of(winner.version) is None else next(same, winner)
 
 
 def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield *entries* without those that lead to a file by a second way."""
+    """Yield *entries* without those whose file is reached a second time, through a link."""
     seen: set[str] = set()
     for entry in entries:
         target = os.path.realpath(entry.file)
@@ -160,10 +164,11 @@ def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def _qualified(entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]) -> str:
-    """Return a name for a skill whose own is taken: its root's scope, or the directory it lies in, before it."""
+    """Return a qualified name: prefixed with the scope of the root, or with the parent directory."""
     directory = os.path.dirname(entry.file)  # noqa: PTH120
     above = os.path.basename(os.path.dirname(directory)) or "skills"  # noqa: PTH119, PTH120
     base = f"{entry.root.scope or above}:{entry.name}"
+    # The directory name comes from the file system and can contain control characters.
     if not base.isprintable():
         base = f"other:{entry.name}"
     name, number = base, 2

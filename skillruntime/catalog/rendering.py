@@ -1,6 +1,7 @@
-"""Metadata -> the text that tells a model which skills there are, inside a token budget, and a report. Pure.
+"""Metadata -> the list of skills for a model, within a token budget, and a report. Pure.
 
-Laws: never above the budget; the same skills give the same bytes; no metadata can close a tag or open a section.
+Laws: the text never exceeds the budget; the same skills give the same bytes; no metadata can close a tag or open a
+section.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.visible_text import visible_line
 
 __all__ = ["STYLES", "Rendered", "estimate_tokens", "render"]
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The ``text``, its ``tokens`` beside the ``budget`` (``None``: there was none), and what became of each skill.
+    """The ``text``, its ``tokens``, the ``budget`` (``None`` if there was none), and how each skill is listed.
 
-    ``included`` are told of in full, ``shortened`` up to the end of a sentence, ``name_only`` by name, ``omitted`` not
-    at all; each holds names, in their order. ``estimated`` says that the tokens were estimated, not counted.
+    ``included`` skills are listed in full, ``shortened`` ones with their first sentence, ``name_only`` ones by name,
+    ``omitted`` ones not at all; each is a sorted tuple of names. ``estimated``: the tokens are an estimate.
     """
 
     text: str
@@ -35,9 +37,9 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """One form of the catalog: what stands before, between and after the skills, and how one of them is written.
+    """One form of the list: the text before, between and after the skills, and how one skill is written.
 
-    ``verbatim`` descriptions keep their lines; ``none`` is the text where there is no skill.
+    ``verbatim`` descriptions keep their line breaks; ``none`` is the text of an empty list.
     """
 
     before: str
@@ -50,34 +52,27 @@ class Style:
 
 
 _ESSENTIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_INVISIBLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]+"
-)
+# A full stop must be followed by a space, so that "v1.5" does not end a sentence; Chinese has no spaces.
 _SENTENCE = re.compile(r"[.!?](?=\s)|[。!?]")
 _MORE = "{} more skills are not listed; find them with search_skills."
 
 
-def _line(text: str) -> str:
-    """Return *text* on one line, without characters that cannot be seen."""
-    return " ".join(_INVISIBLE.sub(" ", text).split())
-
-
 def _without_tags(text: str) -> str:
     """Return *text* on one line in which no tag can begin or end."""
-    text = _line(text)
+    text = visible_line(text)
+    # Only "<" opens a tag; escaping ">" and "&" as well would cost tokens in every description.
     return text.replace("<", "&lt;") if "<" in text else text
 
 
 def _xml(text: str) -> str:
-    text = _line(text)
+    text = visible_line(text)
     for character, entity in _ESSENTIAL.items():
         text = text.replace(character, entity)
     return text
 
 
 def _html(text: str) -> str:
-    """Return *text* as Python's ``html.escape`` gives it, which the reference uses."""
+    """Return *text* escaped like Python's ``html.escape``, which skills-ref uses; its import costs a start 2 ms."""
     for character, entity in (*_ESSENTIAL.items(), ('"', "&quot;"), ("'", "&#x27;")):
         text = text.replace(character, entity)
     return text
@@ -100,7 +95,8 @@ def _xml_entry(name: str, description: str, path: str) -> str:
 
 
 def _json_entry(name: str, description: str, path: str) -> str:
-    document = {"name": _line(name), **({"description": _line(description)} if description else {})}
+    document = {"name": visible_line(name), **({"description": visible_line(description)} if description else {})}
+    # The JSON list can be embedded in HTML or XML, where "</" would close a tag.
     return json.dumps(document, ensure_ascii=False).replace("<", "\\u003c")
 
 
@@ -131,13 +127,14 @@ STYLES = {
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens *text* has, on the high side: for want of a counter.
+    """Return an estimate of the tokens in *text*, rather too high than too low.
 
-    One for every three ASCII characters, one and a half for any other.
+    One token for every three ASCII characters, one and a half for any other character.
 
     >>> estimate_tokens("Read PDF files")
     5
     """
+    # Real English descriptions have 5.2 characters per token of o200k_base; 3 leaves a margin for names and code.
     others = sum(map(len, re.findall(r"[^\x00-\x7f]+", text)))
     return -(-(len(text) - others) // 3) + -(-others * 3 // 2)
 
@@ -150,21 +147,22 @@ def render(
     pins: Sequence[str] = (),
     count: Callable[[str], int] | None = None,
 ) -> Rendered:
-    """Return the text that tells of *skills* in at most *budget_tokens*, and what became of each.
+    """Return the list of *skills* in at most *budget_tokens*, and how each is listed.
 
-    Where not all fit in full: first every name is told, *pins* before the others; then each gets the first sentence of
-    its description, then all of it, as far as the budget reaches. The text says how many are not in it.
+    If not all fit in full, the budget goes first to *pins*, then to the name of every skill, then to the first sentence
+    of each description, then to full descriptions. The text says how many skills are missing.
 
     Raises:
-        ValueError: there is no such style, or the budget is below nothing.
+        ValueError: the style is unknown, or the budget is negative.
     """
     form = STYLES.get(style)
     if form is None:
-        raise ValueError(f"there is no style {style!r}; use one of {', '.join(STYLES)}")
+        raise ValueError(f"unknown style {style!r}; use one of {', '.join(STYLES)}")
     if budget_tokens is not None and budget_tokens < 0:
-        raise ValueError(f"a budget of {budget_tokens} tokens is below nothing")
+        raise ValueError(f"the budget must not be negative (got {budget_tokens})")
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
+    # The usual case: everything fits, and no entry has to be measured on its own.
     everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
     tokens = counted(everything)
     if budget_tokens is None or tokens <= budget_tokens:
@@ -182,7 +180,7 @@ _OMITTED, _NAME, _SHORT, _FULL = range(4)
 
 @dataclass(slots=True)
 class _Layout:
-    """Which skill is told of at which level."""
+    """At which level each skill is listed."""
 
     form: Style
     skills: list[SkillMetadata]
@@ -192,13 +190,13 @@ class _Layout:
         """Return one skill as it is written at *level*."""
         skill = self.skills[position]
         form = self.form
-        text = skill.description if form.verbatim else _line(skill.description)
+        text = skill.description if form.verbatim else visible_line(skill.description)
         if level == _SHORT:
             text = first_sentence(text)
         return form.write(skill.name, text if level > _NAME else "", skill.path)
 
     def text(self) -> str:
-        """Return the whole text; empty where not one skill is told of."""
+        """Return the whole text."""
         entries = [self.entry(position, level) for position, level in enumerate(self.levels) if level]
         omitted = len(self.levels) - len(entries)
         if omitted:
@@ -214,7 +212,12 @@ class _Layout:
 def _fit(
     form: Style, skills: list[SkillMetadata], budget: int, pins: frozenset[str], count: Callable[[str], int]
 ) -> _Layout:
-    """Return the layout that tells the most within *budget*: by the sum of its parts first, then as it really is."""
+    """Return the fullest layout within *budget*.
+
+    It is planned with the sum of the entries' tokens, then checked with the whole text, because tokens merge across
+    entries; if that exceeds the budget, it is planned again with a smaller allowance.
+    """
+    # Skills after the pins are in alphabetical order, so the text does not depend on the file system.
     order = sorted(range(len(skills)), key=lambda position: (skills[position].name not in pins, position))
     pinned = [position for position in order if skills[position].name in pins]
     allowance = budget
@@ -230,17 +233,21 @@ def _fit(
 
     while True:
         layout = _Layout(form, skills, [_OMITTED] * len(skills))
+        # The line about missing skills is reserved from the start, with the largest number that it can contain.
         left = allowance - count(form.before) - count(form.between + form.more(len(skills)) + form.after)
         for level, positions in ((_FULL, pinned), (_NAME, order), (_SHORT, order), (_FULL, order)):
             for position in positions:
                 if layout.levels[position] >= level:
                     continue
                 step = cost(position, level) - cost(position, layout.levels[position])
+                # A longer entry can fail while a later, shorter one still fits; names are the exception, see below.
                 if step <= left:
                     layout.levels[position] = level
                     left -= step
                 elif level == _NAME:
+                    # Names are given in order: a list with gaps would hide that the budget ended here.
                     break
+        # A description of one sentence is not shortened: report it as included.
         for position, own in enumerate(layout.levels):
             if own == _SHORT and layout.entry(position, _SHORT) == layout.entry(position, _FULL):
                 layout.levels[position] = _FULL
@@ -249,6 +256,7 @@ def _fit(
             return layout
         if not any(layout.levels):
             return _Layout(_NOTHING, skills, layout.levels)
+        # At least one token less each time, so the loop ends.
         allowance -= max(excess, 1)
 
 
@@ -256,7 +264,7 @@ _NOTHING = Style("", "", "", _compact_entry, lambda n: "")
 
 
 def first_sentence(text: str) -> str:
-    """Return *text* up to the end of its first sentence, in English or Chinese; whole where there is but one.
+    """Return the first sentence of *text*, in English or Chinese.
 
     >>> first_sentence("Read PDF files, v1.5 too. Use when a PDF comes.")
     'Read PDF files, v1.5 too.'

@@ -1,30 +1,44 @@
-"""Reads a skill's own files, and nothing else.
+"""Lists and reads the files of a skill.
 
-A law: whatever the path and whatever links the skill contains, no byte from outside its directory is ever given.
+Law: for any path, and any links in the skill, no byte from outside its directory is ever returned.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 from dataclasses import dataclass
 
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
+from skillruntime.catalog.visible_text import is_visible, visible_text
 from skillruntime.errors import ResourceNotFoundError
 
-__all__ = ["MAX_RESOURCES", "MAX_RESOURCE_BYTES", "Resource", "list_resources", "read_bytes", "read_text"]
+__all__ = [
+    "CONTRACT_FILES",
+    "MAX_RESOURCES",
+    "MAX_RESOURCE_BYTES",
+    "Resource",
+    "list_files",
+    "list_resources",
+    "media_type",
+    "read_bytes",
+    "read_text",
+]
 
 MAX_RESOURCES = 2_000
-"""Files that are listed for one skill."""
+"""How many files of one skill are listed."""
 
 MAX_RESOURCE_BYTES = 10 * 1024 * 1024
-"""Bytes of one file that can be read; a script may open larger ones itself."""
+"""How many bytes of one file can be read; a script may open larger files itself."""
 
-_OWN = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
+CONTRACT_FILES = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
+"""The files and the directory that say how a skill is called; read by `contract_files`, not listed as resources."""
+
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
 _MAX_DEPTH = 8
 _MEDIA_TYPES = {
     ".md": "text/markdown",
+    ".markdown": "text/markdown",
     ".txt": "text/plain",
     ".py": "text/x-python",
     ".sh": "application/x-sh",
@@ -40,6 +54,11 @@ _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
     ".html": "text/html",
+    ".htm": "text/html",
+    ".log": "text/plain",
+    ".ini": "text/plain",
+    ".sql": "application/sql",
+    ".ipynb": "application/x-ipynb+json",
     ".css": "text/css",
     ".svg": "image/svg+xml",
     ".png": "image/png",
@@ -47,8 +66,19 @@ _MEDIA_TYPES = {
     ".jpeg": "image/jpeg",
     ".gif": "image/gif",
     ".webp": "image/webp",
+    ".ico": "image/vnd.microsoft.icon",
+    ".bmp": "image/bmp",
+    ".tiff": "image/tiff",
+    ".mp3": "audio/mpeg",
+    ".wav": "audio/wav",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".woff2": "font/woff2",
     ".pdf": "application/pdf",
     ".zip": "application/zip",
+    ".gz": "application/gzip",
+    ".tar": "application/x-tar",
+    ".sqlite": "application/vnd.sqlite3",
     ".parquet": "application/vnd.apache.parquet",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -66,14 +96,18 @@ class Resource:
 
 
 def list_resources(directory: str) -> list[Resource]:
-    """Return the regular files below *directory*, by path, but for SKILL.md, contracts and version control.
+    """Return the files that a skill's instructions may refer to: as `list_files`, but without its contracts."""
+    return [each for each in list_files(directory) if each.path.partition("/")[0] not in CONTRACT_FILES]
 
-    Links are listed where they lead to a file inside. At most `MAX_RESOURCES` are listed.
+
+def list_files(directory: str) -> list[Resource]:
+    """Return the regular files below *directory*, by path, except SKILL.md and the files of version control.
+
+    At most `MAX_RESOURCES` files are listed. Symbolic links, and names with hidden characters or line ends, are not.
     """
-    inside = os.path.realpath(directory)
     found: list[Resource] = []
-    level = [("", inside)]
-    for depth in range(_MAX_DEPTH):
+    level = [("", directory)]
+    for _ in range(_MAX_DEPTH):
         deeper: list[tuple[str, str]] = []
         for prefix, path in level:
             try:
@@ -82,106 +116,100 @@ def list_resources(directory: str) -> list[Resource]:
                 continue
             for child in children:
                 name = child.name
-                if name in _SKIPPED or (not prefix and (name in _OWN or name.lower() == "skill.md")):
+                if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
                     continue
-                relative = prefix + name
+                if not is_visible(name) or "\n" in name or "\t" in name:
+                    continue  # a listing for a model has one file on each line
                 try:
                     if child.is_dir(follow_symlinks=False):
-                        deeper.append((relative + "/", child.path))
-                    elif child.is_file() and (not child.is_symlink() or _is_inside(inside, child.path)):
-                        found.append(Resource(relative, child.stat().st_size, media_type(name)))
+                        deeper.append((f"{prefix}{name}/", child.path))
+                    elif child.is_file(follow_symlinks=False):  # a link is not listed, because it is not read either
+                        size = child.stat(follow_symlinks=False).st_size
+                        found.append(Resource(prefix + name, size, media_type(name)))
                 except OSError:
                     continue
         level = deeper
-        if not level or len(found) >= MAX_RESOURCES or depth == _MAX_DEPTH:
+        if not level or len(found) >= MAX_RESOURCES:
             break
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
 
 
-def read_text(directory: str, path: str) -> str:
+def read_text(directory: str, path: str, *, identity: tuple[int, int] | None = None) -> str:
     """Return the text of the file *path* in *directory*.
 
     Raises:
-        ResourceNotFoundError: there is no such file inside, or it is no UTF-8 text.
+        ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
     """
-    data = read_bytes(directory, path)
+    data = read_bytes(directory, path, identity=identity)
     try:
+        # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:
-            return data.decode("utf-8-sig")
+            return visible_text(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         pass
     raise ResourceNotFoundError(
-        f"{path!r} is no text ({media_type(path)}, {len(data):,} bytes)",
-        suggested_action="Give its path to a tool that can read such files",
+        f"{path!r} is not a text file ({media_type(path)}, {len(data):,} bytes)",
+        suggested_action="Pass its path to a tool that can read such files",
         recoverable=False,
     )
 
 
-def read_bytes(directory: str, path: str, limit: int = MAX_RESOURCE_BYTES) -> bytes:
+def read_bytes(
+    directory: str, path: str, limit: int = MAX_RESOURCE_BYTES, *, identity: tuple[int, int] | None = None
+) -> bytes:
     """Return the bytes of the file *path* in *directory*, at most *limit* of them.
 
+    With *identity* (see `identity_of`) the directory must still be the same one.
+
     Raises:
-        ResourceNotFoundError: there is no such regular file inside, or it is larger.
+        ResourceNotFoundError: there is no such regular file in the skill, or it is larger than *limit*.
     """
-    target = resolve_inside(directory, path)
     try:
-        descriptor = os.open(target, READ_FLAGS | getattr(os, "O_NOFOLLOW", 0))
-    except OSError as error:
-        raise _not_found(directory, path, error.strerror or "it cannot be opened") from None
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _not_found(directory, path, "it is no regular file")
-        data = file.read(min(status.st_size, limit) + 1)  # as much as is asked for is allocated
-    if len(data) > limit:
+        return read_inside(directory, _relative(directory, path), limit, identity=identity)
+    except FileTooLargeError as error:
         raise ResourceNotFoundError(
-            f"{path!r} has {status.st_size:,} bytes; at most {limit:,} can be read",
-            suggested_action="Give its path to a tool that can read such files",
+            f"{path!r} has {error.size:,} bytes; at most {limit:,} can be read",
+            suggested_action="Pass its path to a tool that can read such files",
             recoverable=False,
-        )
-    return data
+        ) from None
+    except FileNotFoundError:
+        raise _not_found(directory, path, "there is no such file") from None
+    except OSError as error:
+        # ELOOP is what a link gives under O_NOFOLLOW, ENOTDIR what a link to a directory gives.
+        is_link = error.errno in (errno.ELOOP, errno.ENOTDIR)
+        reason = "it is not reached without a symbolic link" if is_link else error.strerror or "it cannot be opened"
+        raise _not_found(directory, path, reason) from None
+    except ValueError:
+        raise _not_found(directory, path, "this is not a valid path") from None
 
 
-def resolve_inside(directory: str, path: str) -> str:
-    """Return the real path of the file *path* in *directory*.
-
-    Raises:
-        ResourceNotFoundError: it is not there, or not inside.
-    """
+def _relative(directory: str, path: str) -> str:
+    """Return *path* with ``/`` between its parts, if it is a relative path without ``..``."""
     if not isinstance(path, str) or not path or "\0" in path:
-        raise _not_found(directory, str(path).replace("\0", "\\0"), "this is no path")
+        raise _not_found(directory, str(path).replace("\0", "\\0"), "this is not a valid path")
+    # Models write either separator; on Windows both are valid.
     asked = path.replace("\\", "/") if os.sep == "\\" else path
     if asked.startswith(("/", "~")) or os.path.isabs(path) or os.path.splitdrive(path)[0]:  # noqa: PTH117
         raise _not_found(directory, path, "paths are relative to the skill's directory")
     if ".." in asked.split("/"):
-        raise _not_found(directory, path, "it lies outside the skill's directory")
-    try:
-        inside = os.path.realpath(directory)
-        target = os.path.realpath(os.path.join(inside, asked), strict=True)  # noqa: PTH118
-    except (OSError, ValueError, RuntimeError):
-        raise _not_found(directory, path, "there is no such file") from None
-    if not target.startswith(inside.rstrip(os.sep) + os.sep):
-        raise _not_found(directory, path, "it lies outside the skill's directory")
-    if os.path.isdir(target):  # noqa: PTH112
-        raise _not_found(directory, path, "it is a directory")
-    return target
+        raise _not_found(directory, path, "it is outside the skill's directory")
+    return asked
 
 
 def media_type(path: str) -> str:
-    """Return the media type that the suffix of *path* stands for; unknown ones are plain bytes.
+    """Return the media type for the suffix of *path*; ``application/octet-stream`` if it is unknown.
 
-    >>> media_type("references/forms.md")
-    'text/markdown'
+    A table of our own: Python's `mimetypes` also reads the system's files, so its answers differ between machines,
+    and up to 3.13 it knows neither YAML nor JSON Lines nor Parquet.
+
+    >>> media_type("references/forms.md"), media_type("out/rows.jsonl")
+    ('text/markdown', 'application/jsonl')
     """
     return _MEDIA_TYPES.get(os.path.splitext(path)[1].lower(), "application/octet-stream")  # noqa: PTH122
 
 
-def _is_inside(inside: str, path: str) -> bool:
-    return os.path.realpath(path).startswith(inside.rstrip(os.sep) + os.sep)
-
-
 def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
-    from difflib import get_close_matches  # only on this road, which no start takes
+    from difflib import get_close_matches  # imported only for this error
 
     names = [resource.path for resource in list_resources(directory)]
     shown = path if len(path) <= 120 else path[:119] + "…"
@@ -189,5 +217,5 @@ def _not_found(directory: str, path: str, reason: str) -> ResourceNotFoundError:
     if not close:
         last = shown.rsplit("/", 1)[-1].lower()
         close = [name for name in names if name.rsplit("/", 1)[-1].lower() == last][:3] or names[:3]
-    action = f"Read one of: {', '.join(close)}" if close else "This skill has no files to read"
+    action = f"Read one of: {', '.join(close)}" if close else "This skill has no other files"
     return ResourceNotFoundError(f"No file {shown!r} in the skill: {reason}", suggested_action=action)

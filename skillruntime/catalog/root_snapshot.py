@@ -1,4 +1,4 @@
-"""What one root held when it was last read: an entry for every SKILL.md, and the stamp that tells of a change."""
+"""The contents of one root when it was last read: an entry for every SKILL.md, with a stamp to detect changes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Stamp = tuple[int, int, int]
 """Size in bytes, modification time in nanoseconds, inode."""
 
 Listing = tuple[int, int]
-"""Of a root's directory: when its state last changed, in nanoseconds, and its inode."""
+"""Status change time of a root's directory in nanoseconds, and its inode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A directory to look for skills in: where it is, whether its skills' scripts may run, and what to call it.
+    """A directory of skills: its path, whether its skills' scripts may run without approval, and its scope.
 
-    *scope* stands before the name of a skill that another root's skill of the same name hides: ``user:pdf``.
+    *scope* is the prefix for a skill that is hidden by another root's skill of the same name: ``user:pdf``.
     """
 
     path: str
@@ -32,9 +32,9 @@ class Root:
 
 
 class Entry(NamedTuple):
-    """One SKILL.md. ``name`` is empty where there is no skill in it; ``path`` is ``None`` where it is the usual one.
+    """One SKILL.md. ``name`` is empty if it has no valid skill; ``path`` is ``None`` if it is ``root/name/SKILL.md``.
 
-    Ten thousand of these are held at once: hence a tuple, and hence no path where root and name tell it.
+    A tuple, and usually without a path, because ten thousand of these are in memory at once.
     """
 
     path: str | None
@@ -52,11 +52,11 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All entries of one root, with their stamps side by side, and what there was to say.
+    """All entries of one root, their stamps, and the diagnostics.
 
-    ``stamps`` holds three signed 64-bit integers an entry. ``notes`` go by the position of the entry; ``problems``
-    are those of directories, found anew at every reading. ``listing`` tells whether the root still has the same
-    children; ``None`` where that does not tell whether there are other skills, because some lie deeper.
+    ``stamps`` has three signed 64-bit integers for each entry. ``notes`` maps positions of entries to diagnostics;
+    ``problems`` are those of directories, determined again at every reading. ``listing`` detects whether the root has
+    other children; it is ``None`` if that is not enough to detect other skills, because some are nested deeper.
     """
 
     root: Root
@@ -67,16 +67,17 @@ class Snapshot:
     listing: Listing | None = None
 
     def is_stored_as(self, other: Snapshot) -> bool:
-        """Whether the index that holds *other* need not be written for this one."""
+        """Whether an index that contains *other* is up to date for this snapshot."""
         return self.entries is other.entries and self.listing == other.listing
 
+    # `refresh` returns the same catalog in this case, so that prompts stay cached.
     def says_the_same_as(self, other: Snapshot) -> bool:
-        """Whether nobody could tell the two apart: only the stamps may differ."""
+        """Whether both have the same entries and diagnostics; only the stamps may differ."""
         if (self.problems, self.notes) != (other.problems, other.notes):
             return False
         return self.entries is other.entries or self.entries == other.entries
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Return all there is to say about this root, by file."""
+        """Return all diagnostics of this root, sorted by file."""
         found = [*self.problems, *(each for notes in self.notes.values() for each in notes)]
         return sorted(found, key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule))

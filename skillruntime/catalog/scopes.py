@@ -1,4 +1,4 @@
-"""Where skills usually lie: the roots of a project and of a user, in the order in which they count."""
+"""The usual directories of skills of a project and of a user, in order of precedence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skillruntime.catalog.root_snapshot import Root
 __all__ = ["PLACES", "standard_roots"]
 
 PLACES = (".agents/skills", ".claude/skills")
-"""Where clients keep skills, below a project or a home; the first counts before the second."""
+"""Directories of skills in a project or a home directory; the first has precedence."""
 
 
 def standard_roots(
@@ -21,12 +21,12 @@ def standard_roots(
     admit: Callable[[str], bool] = lambda directory: True,
     trust_user: bool = False,
 ) -> list[Root]:
-    """Return the roots that exist, those first whose skills count before others of the same name.
+    """Return the roots that exist, in order of precedence.
 
-    First *extra* ones, then those of the project (of *start* and of every directory above it up to the repository's),
-    then the user's. *admit* is asked once for the project's directory: a repository that was only just cloned may put
-    words into a model's mouth, so a host does well to ask the person first; where it says no, the project's roots are
-    left out. Scripts of a project's skills are never trusted here; with *trust_user* those of the user's own are.
+    First the *extra* ones, then the project's (of *start* and of every parent up to the repository), then the user's.
+    *admit* is called once with the project's directory: the skills of a freshly cloned repository can contain prompt
+    injections, so a host should ask the user first; if it returns false, the project's roots are left out. Scripts of
+    a project are never trusted here; with *trust_user* those of the user's own skills are.
     """
     own_home = _absolute("~" if home is None else home)
     roots = [Root(_absolute(path), scope="extra") for path in extra]
@@ -44,17 +44,20 @@ def standard_roots(
         for place in PLACES
         if os.path.isdir(f"{own_home}/{place}")  # noqa: PTH112
     ]
+    # The same directory can be an extra root and the project's; the first occurrence wins.
     return list({root.path: root for root in reversed(roots)}.values())[::-1]
 
 
 def _project_directories(start: str, home: str) -> list[str]:
-    """Return *start* and what is above it up to the repository's directory; only *start* outside a repository."""
+    """Return *start* and its parents up to the repository's directory; only *start* if there is no repository."""
     directories = [start]
     while True:
         directory = directories[-1]
+        # `lexists`: in a worktree or a submodule .git is a file.
         if os.path.lexists(f"{directory}/.git"):
             break
         above = os.path.dirname(directory)  # noqa: PTH120
+        # Outside a repository, parents such as /tmp may belong to other users.
         if above == directory or directory == home:
             directories = [start]
             break

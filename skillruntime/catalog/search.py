@@ -6,7 +6,6 @@ Korean are found: a run of their characters becomes its pairs.
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 import threading
@@ -15,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.skill import SkillMetadata
 
 __all__ = ["Hit", "SearchIndex"]
@@ -95,7 +94,8 @@ class SearchIndex:
         with self._lock:
             match = self._match([f'"{word}"' for word in words[:_MAX_QUERY_WORDS]], limit)
             rows = self._database.execute(_RANK, (match, limit)).fetchall()
-        found = ((self._shown[number], round(-score, 4)) for number, score in rows)
+        # Four digits, not four decimals: in a small catalog BM25 gives a word that half of the skills contain 0.000001.
+        found = ((self._shown[number], float(f"{-score:.4g}")) for number, score in rows)
         return [Hit(name, description, score) for (name, description), score in found]
 
     def _match(self, words: list[str], limit: int) -> str:
@@ -149,15 +149,9 @@ def _row(skill: SkillMetadata, bodies: bool) -> tuple[str, str, str, str, str]:
 def _beginning(path: str) -> bytes:
     """Return the first bytes of the file, none where it cannot be read: that is told elsewhere."""
     try:
-        descriptor = os.open(path, READ_FLAGS)  # a file object would take as long again
-    except OSError:
+        return read_regular(path, _BYTES_READ, cut=True)
+    except (OSError, ValueError):
         return b""
-    try:
-        return os.read(descriptor, _BYTES_READ)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
 
 
 _TAGS = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)

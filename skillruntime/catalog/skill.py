@@ -1,21 +1,21 @@
-"""A skill at its three stages: what is known at start, what activation adds, and its files on demand.
+"""A skill at its three stages: metadata, instructions, resources.
 
-What the second and the third stage need is imported there, not at the top: it would cost every start as much as all
-that a start does need.
+The modules for the second and the third stage are imported inside functions: at the top they would double the time of
+every start.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
-import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.catalog.file_opening import FileTooLargeError, Identity, identity_of, read_inside, read_regular
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -25,19 +25,22 @@ if TYPE_CHECKING:
     from skillruntime.catalog.contract_files import ContractFiles
     from skillruntime.catalog.frontmatter import Frontmatter
     from skillruntime.catalog.resources import Resource
+    from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
     from skillruntime.contract.contract import Contract
 
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
 
+_log = logging.getLogger("skillruntime.catalog")
+
 MAX_SKILL_BYTES = 4 * 1024 * 1024
-"""Bytes of a SKILL.md that can be activated: some eight hundred times what the format advises."""
+"""The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillMetadata:
-    """What is read at start of one skill; the rest of its frontmatter is read when it is asked for.
+    """The metadata of one skill, read at discovery; `read_frontmatter` reads the other fields.
 
-    ``path`` is that of the SKILL.md; ``version`` what its frontmatter says. ``scope`` is that of the root.
+    ``path`` is the path of the SKILL.md, ``version`` the one in its frontmatter, ``scope`` the one of its root.
     """
 
     name: str
@@ -52,72 +55,56 @@ class SkillMetadata:
     @property
     def directory(self) -> Path:
         """The directory of the skill."""
-        from pathlib import Path  # as all that a bare discovery does not need: importing it takes a third of a start
+        from pathlib import Path  # importing pathlib takes a third of a start
 
         return Path(self.path).parent
 
-    @property
-    def frontmatter(self) -> Mapping[str, Any]:
-        """All fields, as text: read from the file now; empty where it is gone or cannot be read any more."""
-        return MappingProxyType(_frontmatter(self.path).fields or {})
+    def read_frontmatter(self) -> SkillFrontmatter:
+        """Return all fields of the frontmatter, read from the file now; empty if it is gone or no longer readable."""
+        from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
 
-    @property
-    def license(self) -> str | None:
-        """The licence's name, or that of a file that holds it."""
-        return _text(self.frontmatter.get("license"))
-
-    @property
-    def compatibility(self) -> str | None:
-        """What the skill needs around it, in its author's words."""
-        return _text(self.frontmatter.get("compatibility"))
-
-    @property
-    def allowed_tools(self) -> tuple[str, ...]:
-        """The tools that the skill asks to have pre-approved: ``("Bash(git:*)", "Read")``."""
-        return split_tools(self.frontmatter.get("allowed-tools", self.frontmatter.get("allowed_tools")))
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """The free map of the frontmatter; a value that is no text is given as JSON."""
-        return MappingProxyType(_text_map(self.frontmatter.get("metadata")))
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Keywords, from ``tags`` or ``metadata.tags``, a list or words with commas between."""
-        return split_tags(self.frontmatter)
+        return SkillFrontmatter(_frontmatter(self.path).fields)
 
 
 class Skill:
-    """An activated skill: its instructions are read, its contracts and files are not until they are asked for."""
+    """An activated skill: its instructions are in memory; its contracts and files are read on demand."""
 
-    __slots__ = ("_contracts", "_derive", "_parsed", "_text", "body", "metadata")
+    __slots__ = ("_contracts", "_data", "_derive", "_hidden", "_identity", "_parsed", "body", "metadata")
 
-    def __init__(self, metadata: SkillMetadata, data: bytes, *, derive: bool = True) -> None:
+    def __init__(
+        self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
+    ) -> None:
         from skillruntime.catalog.frontmatter import cut
+        from skillruntime.catalog.visible_text import hidden_characters, visible_text
 
         self.metadata = metadata
-        self.body = cut(data, metadata.path).body
-        self._text = data
+        written = cut(data, metadata.path).body
+        self.body = visible_text(written)
+        self._hidden = {} if self.body is written else hidden_characters(written)
+        self._data = data
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
+        # The files of an activated skill are read from this directory only, whatever replaces it later.
+        self._identity = identity
 
     @classmethod
     def read(cls, metadata: SkillMetadata, *, derive: bool = True) -> Skill:
-        """Read the SKILL.md that *metadata* came from; with *derive*, scripts without a contract get theirs derived.
+        """Read the SKILL.md at ``metadata.path``; with *derive*, contracts of scripts are derived if there are none.
 
         Raises:
-            SkillNotFoundError: the file is gone.
+            SkillNotFoundError: the file no longer exists.
             InvalidSkillError: it cannot be read, or is larger than `MAX_SKILL_BYTES`.
         """
-        return cls(metadata, _read_file(metadata), derive=derive)
+        data, identity = _read_file(metadata)
+        return cls(metadata, data, derive=derive, identity=identity)
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
 
     @property
     def name(self) -> str:
-        """The name under which the catalog knows it."""
+        """The name in the catalog."""
         return self.metadata.name
 
     @property
@@ -127,34 +114,35 @@ class Skill:
 
     @property
     def directory(self) -> Path:
-        """The directory that holds it."""
+        """The directory of the skill."""
         return self.metadata.directory
 
     @property
     def trusted(self) -> bool:
-        """Whether its scripts may run without asking."""
+        """Whether its scripts may run without approval."""
         return self.metadata.trusted
 
     @property
-    def frontmatter(self) -> Mapping[str, Any]:
-        """All fields of the frontmatter, as text."""
-        return MappingProxyType(self._frontmatter.fields or {})
+    def frontmatter(self) -> SkillFrontmatter:
+        """All fields of the frontmatter, as they were when the skill was activated."""
+        from skillruntime.catalog.skill_frontmatter import SkillFrontmatter
+
+        return SkillFrontmatter(self._frontmatter.fields)
 
     @property
     def _frontmatter(self) -> Frontmatter:
         if self._parsed is None:
             from skillruntime.catalog.frontmatter import read_frontmatter
 
-            self._parsed = read_frontmatter(self._text, self.metadata.path)
-            self._text = b""
+            self._parsed = read_frontmatter(self._data, self.metadata.path)
         return self._parsed
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
         """The contracts by callable name: ``pdf`` for contract.json, ``pdf/extract`` for contracts/extract.json.
 
-        Read at the first access. A broken file is left out: see ``diagnostics``, and `contract`. Where the author wrote
-        none, each script whose command line can be read is a tool of its own, by the name of its file.
+        They are read at the first access. An invalid file is left out: see ``diagnostics`` and `contract`. If there is
+        no contract, each script whose interface can be derived is a tool, named after its file.
         """
         return MappingProxyType(self._read_contracts().contracts)
 
@@ -162,18 +150,19 @@ class Skill:
         """Return the contract of the callable *name*, ``skill`` or ``skill/tool``.
 
         Raises:
-            InvalidSkillError: its file is broken.
-            SkillNotFoundError: there is none of this name.
+            InvalidSkillError: its file is invalid.
+            SkillNotFoundError: there is no contract of this name.
         """
         files = self._read_contracts()
         if name in files.contracts:
             return files.contracts[name]
+        # The error of the invalid file, not "no such callable": the author needs the reason.
         if name in files.broken:
             raise files.broken[name]
         callables = sorted(files.contracts)
         if not callables:
             raise SkillNotFoundError(
-                f"The skill {self.name!r} has no contract: it is instructions to read, not a tool to call",
+                f"The skill {self.name!r} has no contract: it has instructions to follow, but nothing to call",
                 suggested_action=f"Load the skill {self.name!r} and follow its instructions",
             )
         raise SkillNotFoundError(
@@ -189,33 +178,49 @@ class Skill:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What there is to say about its frontmatter, its contracts and its versions."""
+        """The diagnostics of its frontmatter, its contracts and its versions."""
         from skillruntime.catalog.lenient_fields import field_diagnostics
 
         found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
+        if self._hidden:
+            from skillruntime.catalog.visible_text import listed_kinds
+
+            message = f"the instructions have {listed_kinds(self._hidden)}; removed"
+            found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))
         found += self._read_contracts().diagnostics
         versions = self._versions()
         if len({version for _, version in versions}) > 1:
             stated = ", ".join(f"{version} ({where})" for where, version in versions)
-            message = f"the versions disagree: {stated}; the first one counts"
+            message = f"the versions disagree: {stated}; the first one is used"
             found.append(Diagnostic("version-disagreement", Severity.WARNING, self.metadata.path, message))
         return tuple(found)
 
+    def digest(self) -> str:
+        """Return 16 hexadecimal digits that identify this edition of the skill.
+
+        They change with the bytes of SKILL.md, of the contracts and of the scripts; nothing is parsed for them.
+        """
+        from skillruntime.catalog.skill_digest import digest_of_code
+
+        own = hashlib.sha256(self._data)
+        own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
+        return own.hexdigest()[:16]
+
     def resources(self) -> list[Resource]:
-        """Return the files of the skill beside SKILL.md and its contracts, by path."""
+        """Return the files of the skill by path, without SKILL.md and the contracts."""
         from skillruntime.catalog.resources import list_resources
 
-        return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120 - as everywhere here, no pathlib
+        return list_resources(os.path.dirname(self.metadata.path))  # noqa: PTH120
 
     def read_resource(self, path: str) -> str:
-        """Return the text of the file *path*, relative to the skill's directory.
+        """Return the text of the file *path*, relative to the skill's directory, without hidden characters.
 
         Raises:
-            ResourceNotFoundError: there is no such file in the skill, or it is no text.
+            ResourceNotFoundError: there is no such file in the skill, or it is not text.
         """
         from skillruntime.catalog.resources import read_text
 
-        return read_text(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
+        return read_text(os.path.dirname(self.metadata.path), path, identity=self._identity)  # noqa: PTH120
 
     def read_resource_bytes(self, path: str) -> bytes:
         """Return the bytes of the file *path*, relative to the skill's directory.
@@ -225,7 +230,7 @@ class Skill:
         """
         from skillruntime.catalog.resources import read_bytes
 
-        return read_bytes(os.path.dirname(self.metadata.path), path)  # noqa: PTH120
+        return read_bytes(os.path.dirname(self.metadata.path), path, identity=self._identity)  # noqa: PTH120
 
     def _read_contracts(self) -> ContractFiles:
         if self._contracts is None:
@@ -241,94 +246,42 @@ class Skill:
 
         found: dict[str, Contract] = {}
         for tool, derivation in derive_scripts(self.resources(), self.read_resource_bytes).items():
-            with suppress(InvalidSkillError):
+            try:
                 found[f"{self.name}/{tool}"] = derivation.to_contract(f"{self.name}/{tool}")
+            except InvalidSkillError:
+                continue  # its interface makes no valid schema; the other scripts remain tools
+            except Exception:
+                _log.exception("no contract could be derived for the script %s/%s", self.name, tool)
         return found
 
     def _versions(self) -> list[tuple[str, str]]:
         files = self._read_contracts()
         own = files.contracts.get(self.name)
-        fields = self._frontmatter.fields or {}
-        inner = fields.get("metadata")
-        stated = (
-            ("contract", own.version if own else None),
-            ("descriptor", files.descriptor_version),
-            ("metadata.version", _text(inner.get("version")) if isinstance(inner, dict) else None),
-            ("version", _text(fields.get("version"))),
-        )
-        return [(where, version) for where, version in stated if version]
+        stated = {
+            "contract": own.version if own else None,
+            "descriptor": files.descriptor_version,
+            **self.frontmatter.versions,
+        }
+        return [(where, version) for where, version in stated.items() if version]
 
 
-def split_tools(value: Any) -> tuple[str, ...]:
-    """Return the tools of an ``allowed-tools`` field: words, words with commas between, or a list.
-
-    >>> split_tools("Bash(git add:*, git commit:*), Read Write")
-    ('Bash(git add:*, git commit:*)', 'Read', 'Write')
-    """
-    if isinstance(value, list):
-        return tuple(tool for item in value for tool in split_tools(item))
-    if not isinstance(value, str):
-        return ()
-    tools: list[str] = []
-    word = ""
-    depth = 0
-    for character in value:
-        depth += (character == "(") - (character == ")" and depth > 0)
-        if depth == 0 and (character.isspace() or character == ","):
-            tools.append(word)
-            word = ""
-        else:
-            word += character
-    return tuple(tool for tool in (*tools, word) if tool)
-
-
-def split_tags(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keywords of a skill's *fields*, in lower case."""
-    inner = fields.get("metadata")
-    value = fields.get("tags") or (inner.get("tags") if isinstance(inner, dict) else None) or fields.get("keywords")
-    words = value if isinstance(value, list) else value.strip("[]").split(",") if isinstance(value, str) else []
-    return tuple(word.strip().strip("\"'").lower() for word in words if isinstance(word, str) and word.strip())
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return (value or "").strip() or None
-    return _json(value)
-
-
-def _text_map(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        return {}
-    return {key: each if isinstance(each, str) else _json(each) for key, each in value.items()}
-
-
-def _json(value: Any) -> str:
-    import json  # rarely needed: real metadata are strings
-
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _read_file(metadata: SkillMetadata) -> bytes:
+def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:
+    """Return the bytes of the SKILL.md, and the identity of its directory."""
+    directory, name = os.path.split(metadata.path)
     try:
-        descriptor = os.open(metadata.path, READ_FLAGS)
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
-            state = os.fstat(descriptor)
-            if not stat.S_ISREG(state.st_mode):
-                raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} is no regular file any more")
-            # Asked for at once, the bound would be allocated for each skill: five times the time of the reading.
-            data = file.readall() if state.st_size <= MAX_SKILL_BYTES else None
+        identity = identity_of(directory)
+        return read_inside(directory, name, MAX_SKILL_BYTES, identity=identity), identity
+    except FileTooLargeError:
+        raise InvalidSkillError(
+            f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",
+            suggested_action="Continue without this skill",
+        ) from None
     except FileNotFoundError:
         raise SkillNotFoundError(
-            f"The skill {metadata.name!r} is not there any more", suggested_action="Go on without this skill"
+            f"The skill {metadata.name!r} no longer exists", suggested_action="Continue without this skill"
         ) from None
     except OSError as error:
         raise InvalidSkillError(f"The SKILL.md of {metadata.name!r} cannot be read: {error.strerror}") from None
-    if data is None:
-        raise InvalidSkillError(
-            f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",
-            suggested_action="Go on without this skill",
-        )
-    return data
 
 
 def _frontmatter(path: str) -> Frontmatter:
@@ -337,14 +290,14 @@ def _frontmatter(path: str) -> Frontmatter:
     try:
         state = os.stat(path)  # noqa: PTH116
         return _cached_frontmatter(path, state.st_size, state.st_mtime_ns)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # gone, replaced by a FIFO or a link, or not a valid path
         return Frontmatter(None, "")
 
 
 @lru_cache(maxsize=64)
 def _cached_frontmatter(path: str, size: int, modified: int) -> Frontmatter:
-    """Return the frontmatter of the file in the state that *size* and *modified* name."""
-    from skillruntime.catalog.frontmatter import read_frontmatter
+    """Return the frontmatter of the file; *size* and *modified* are part of the cache key."""
+    from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, read_frontmatter
 
-    with open(path, "rb") as file:  # noqa: PTH123
-        return read_frontmatter(file.read(2 * 64 * 1024), path, is_whole=size <= 2 * 64 * 1024)
+    limit = 2 * MAX_FRONTMATTER
+    return read_frontmatter(read_regular(path, limit, cut=True), path, is_whole=size <= limit)

@@ -1,8 +1,8 @@
-"""The strict reading of a SKILL.md, all faults at once: the format's rules as errors, good practice as advice. Pure.
+"""The strict check of a SKILL.md: the rules of the format as errors, good practice as advice. Pure.
 
-Law: a file has no error here if and only if the format's reference validator, skills-ref 0.1.1, finds it valid. It
-differs in three ways, on purpose: where the reference crashes (a file that is not UTF-8, a control character) there is
-an error, and a ``---`` inside a value does not end the frontmatter.
+Law: a file has no error here if and only if the reference validator, skills-ref 0.1.1, accepts it. There are three
+intended differences: a file that is not UTF-8 or contains a control character is an error (skills-ref crashes), and a
+``---`` inside a value does not end the frontmatter.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from skillruntime.catalog.frontmatter import Cut, cut
 from skillruntime.catalog.lenient_fields import FORMAT_FIELDS
+from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -23,19 +24,24 @@ __all__ = ["RULES", "Rule", "is_valid", "lint", "suggested_name"]
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
 MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
 
+# The specification asks for "what the skill does and when to use it". 86 % of
+# 706 real descriptions contain one of these words.
 _WHEN = re.compile(
     r"\b(when|whenever|if|before|after|while|trigger\w*|use (this|it|for|to|proactively)|for (use|tasks))\b"
     r"|[当若时]|用于|适用",
     re.IGNORECASE,
 )
+# Inline links and images of CommonMark (section 6.3). Reference links are rare in skills and not checked.
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)|!\[[^\]\n]*\]\(<?([^)\s>]+)>?[^)\n]*\)")
+# A fence has at most three spaces of indentation (CommonMark, section 4.5); links inside it are examples.
 _FENCE = re.compile(r"^ {0,3}(```|~~~)")
+# What YAML does not allow in a stream (YAML 1.2.2, section 5.1, c-printable).
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: how bad it is to break it, what it asks for, and whether `fix` can mend it."""
+    """One rule: its severity, its requirement, and whether `fix` can correct a violation."""
 
     severity: Severity
     asks: str
@@ -49,31 +55,32 @@ RULES = {
     "byte-order-mark": Rule(_E, "The file does not begin with a byte-order mark", True),
     "control-character": Rule(_E, "The file has no control characters but tabs and line ends", True),
     "frontmatter-missing": Rule(_E, "The file begins with frontmatter, after a line ---"),
-    "text-before-frontmatter": Rule(_E, "Nothing stands above the first ---", True),
+    "text-before-frontmatter": Rule(_E, "Nothing precedes the first ---", True),
     "frontmatter-unclosed": Rule(_E, "A line --- ends the frontmatter"),
     "closing-dots": Rule(_E, "The frontmatter ends with ---, not with ...", True),
     "yaml-invalid": Rule(_E, "The frontmatter is YAML", True),
-    "yaml-flow": Rule(_E, "The frontmatter has no [lists] or {mappings} on one line", True),
+    "yaml-flow": Rule(_E, "The frontmatter uses no [inline lists] or {inline mappings}", True),
     "yaml-anchor": Rule(_E, "The frontmatter has no anchors or aliases"),
     "yaml-tag": Rule(_E, "The frontmatter has no tags such as !!str"),
-    "yaml-indentation": Rule(_E, "Mappings beside each other are indented alike"),
-    "duplicate-key": Rule(_E, "No key stands twice"),
+    "yaml-indentation": Rule(_E, "Sibling mappings have the same indentation"),
+    "duplicate-key": Rule(_E, "No key appears twice"),
     "frontmatter-not-mapping": Rule(_E, "The frontmatter is a mapping"),
-    "unknown-field": Rule(_E, "Only fields of the format stand at the top; others go below metadata", True),
-    "name-missing": Rule(_E, "There is a name", True),
+    "unknown-field": Rule(_E, "The top level has only fields of the format; others belong under metadata", True),
+    "name-missing": Rule(_E, "The skill has a name", True),
     "name-form": Rule(_E, "The name is lowercase letters, digits and single hyphens between them", True),
     "name-length": Rule(_E, f"The name has at most {MAX_NAME} characters"),
-    "name-mismatch": Rule(_E, "The name is that of the directory", True),
-    "description-missing": Rule(_E, "There is a description"),
+    "name-mismatch": Rule(_E, "The name equals the directory name", True),
+    "description-missing": Rule(_E, "The skill has a description"),
     "description-length": Rule(_E, f"The description has at most {MAX_DESCRIPTION} characters"),
-    "compatibility-form": Rule(_E, f"compatibility is text of at most {MAX_COMPATIBILITY} characters"),
-    "metadata-form": Rule(_W, "metadata maps names to texts"),
-    "allowed-tools-form": Rule(_W, "allowed-tools is one text with spaces between the tools", True),
-    "cut-by-comment": Rule(_W, "No text is cut by a comment"),
+    "compatibility-form": Rule(_E, f"compatibility is a string of at most {MAX_COMPATIBILITY} characters"),
+    "metadata-form": Rule(_W, "metadata maps names to strings"),
+    "allowed-tools-form": Rule(_W, "allowed-tools is one string with spaces between the tools", True),
+    "hidden-characters": Rule(_W, "The text has no hidden characters"),
+    "cut-by-comment": Rule(_W, "No value is cut off by a comment"),
     "body-missing": Rule(_W, "Instructions follow the frontmatter"),
     "body-length": Rule(_A, f"The instructions have at most {MAX_BODY_LINES} lines and {MAX_BODY_TOKENS:,} tokens"),
-    "link-broken": Rule(_A, "Every link into the skill leads to a file"),
-    "link-deep": Rule(_A, "Files that are linked lie at most one directory deep"),
+    "link-broken": Rule(_A, "Every relative link resolves to a file of the skill"),
+    "link-deep": Rule(_A, "Linked files are at most one directory deep"),
     "description-when": Rule(_A, "The description says when to use the skill"),
 }
 
@@ -86,13 +93,13 @@ def lint(
     files: Collection[str] | None = None,
     count: Callable[[str], int] | None = None,
 ) -> list[Diagnostic]:
-    """Return all that is wrong with *data*, the SKILL.md at *path* of the skill in the directory named *directory*.
+    """Return all violations in *data*, the SKILL.md at *path* of the skill in the directory named *directory*.
 
     With *files*, the paths of the skill's files, links are checked; with *count* the tokens of the instructions.
 
     >>> [str(each) for each in lint(b"---\\nname: PDF\\ndescription: Use when a PDF comes\\n---\\n# PDF", "pdf")]
     ["SKILL.md:2:7: error: the name 'PDF' is not lowercase; write 'pdf' [name-form]",
-     "SKILL.md:2:7: error: the name 'PDF' is not that of the directory, 'pdf'; write 'pdf' [name-mismatch]"]
+     "SKILL.md:2:7: error: the name 'PDF' differs from the directory name 'pdf'; write 'pdf' [name-mismatch]"]
     """
     parts = cut(data, path)
     linting = _Linting(path, parts)
@@ -104,12 +111,12 @@ def lint(
 
 
 def is_valid(diagnostics: Collection[Diagnostic]) -> bool:
-    """Whether what was found leaves the skill valid by the format."""
+    """Whether there is no error among *diagnostics*."""
     return not any(each.severity is Severity.ERROR for each in diagnostics)
 
 
 class _Linting:
-    """One file being linted: where things stand in it."""
+    """The check of one file; it converts positions in the frontmatter to positions in the file."""
 
     def __init__(self, path: str, parts: Cut) -> None:
         self.path = path
@@ -117,55 +124,60 @@ class _Linting:
         self.shift = parts.first_line - 1
         self.document: YamlDocument = YamlDocument(None)
 
-    def tell(
+    def finding(
         self, rule: str, message: str, place: tuple[int, int] | None = None, hint: str | None = None
     ) -> Diagnostic:
         line, column = place or (None, None)
         return Diagnostic(rule, RULES[rule].severity, self.path, message, line, column, hint)
 
     def at(self, *keys: str) -> Mark:
-        """Return where the value below *keys* stands in the file."""
+        """Return the position of the value of *keys* in the file."""
         mark = self.document.values.get(keys) or self.document.keys.get(keys)
         return (mark[0] + self.shift, mark[1]) if mark else (self.parts.first_line, 1)
 
     def frontmatter(self, directory: str) -> Iterator[Diagnostic]:
         block = self.parts.block or ""
+        yield from self.hidden(block, self.parts.first_line)
         forbidden = _FORBIDDEN.search(block)
         if forbidden:
             line = self.parts.first_line + block.count("\n", 0, forbidden.start())
             character = f"U+{ord(forbidden.group()):04X}"
-            yield self.tell("control-character", f"the character {character} is not allowed", (line, 1), "remove it")
+            yield self.finding("control-character", f"the character {character} is not allowed", (line, 1), "remove it")
             block = _FORBIDDEN.sub("", block)
         try:
             self.document = read_yaml(block)
         except YamlFault as fault:
             place = (fault.line + self.shift, fault.column or 1) if fault.line else None
             hint = "put the value in quotes" if "mapping values" in str(fault) else None
-            yield self.tell("yaml-invalid", f"the frontmatter is no YAML: {fault}", place, hint)
+            yield self.finding("yaml-invalid", f"the frontmatter is not valid YAML: {fault}", place, hint)
             return
         yield from self.oddities(block)
+        # skills-ref loads with strictyaml and then requires a dictionary.
         fields = self.document.value
         if not isinstance(fields, dict):
-            yield self.tell("frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1))
+            yield self.finding(
+                "frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1)
+            )
             return
+        # skills-ref: validator.py, ALLOWED_FIELDS; case matters.
         for key in fields:
             if key not in FORMAT_FIELDS:
-                hint = f"move it below metadata, or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
-                yield self.tell("unknown-field", f"there is no field {key!r} in the format", self.at(key), hint)
+                hint = f"move it under metadata or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
+                yield self.finding("unknown-field", f"{key!r} is not a field of the format", self.at(key), hint)
         yield from self.name(fields, directory)
         yield from self.description(fields)
         yield from self.others(fields)
 
     def oddities(self, block: str) -> Iterator[Diagnostic]:
-        """Yield what is YAML but not the plain YAML that the reference takes."""
+        """Yield violations that are valid YAML but not in the subset that the reference accepts (strictyaml)."""
         for key, line, column in self.document.duplicates:
-            yield self.tell("duplicate-key", f"the key {key!r} stands twice", (line + self.shift, column))
+            yield self.finding("duplicate-key", f"the key {key!r} appears twice", (line + self.shift, column))
         for kind, line, column in self.document.oddities:
             message, hint = _ODDITIES[kind]
-            yield self.tell(f"yaml-{kind}", message, (line + self.shift, column), hint)
+            yield self.finding(f"yaml-{kind}", message, (line + self.shift, column), hint)
         for line, column in _uneven_mappings(self.document):
-            message = "this mapping is indented other than the one before it"
-            yield self.tell("yaml-indentation", message, (line + self.shift, column))
+            message = "this mapping is indented differently from the one before it"
+            yield self.finding("yaml-indentation", message, (line + self.shift, column))
         lines = block.split("\n")
         for key in ("name", "description"):
             if (key,) in self.document.plain:
@@ -174,82 +186,98 @@ class _Linting:
                 if comment >= 0:
                     message = f"the {key} ends before ' #', which begins a comment"
                     hint = "put the value in quotes if the rest belongs to it"
-                    yield self.tell("cut-by-comment", message, (line + self.shift, comment + 2), hint)
+                    yield self.finding("cut-by-comment", message, (line + self.shift, comment + 2), hint)
 
     def name(self, fields: dict[str, Any], directory: str) -> Iterator[Diagnostic]:
         stated = fields.get("name")
         if not isinstance(stated, str) or not stated.strip():
-            what = "there is no name" if stated in (None, "") or isinstance(stated, str) else "the name is no text"
-            yield self.tell("name-missing", what, self.at("name"), f"write name: {directory}")
+            what = "there is no name" if stated in (None, "") or isinstance(stated, str) else "`name` is not a string"
+            yield self.finding("name-missing", what, self.at("name"), f"write name: {directory}")
             return
+        # skills-ref compares names after NFKC, so full-width letters are accepted.
         name = unicodedata.normalize("NFKC", stated.strip())
         place = self.at("name")
         hint = f"write {suggested_name(name)!r}" if suggested_name(name) else None
         if len(name) > MAX_NAME:
-            yield self.tell("name-length", f"the name has {len(name)} characters; {MAX_NAME} are allowed", place)
+            yield self.finding(
+                "name-length", f"the name has {len(name)} characters; at most {MAX_NAME} are allowed", place
+            )
         if name != name.lower():
-            yield self.tell("name-form", f"the name {name!r} is not lowercase", place, hint)
+            yield self.finding("name-form", f"the name {name!r} is not lowercase", place, hint)
         if name.startswith("-") or name.endswith("-"):
-            yield self.tell("name-form", f"the name {name!r} begins or ends with a hyphen", place, hint)
+            yield self.finding("name-form", f"the name {name!r} begins or ends with a hyphen", place, hint)
         if "--" in name:
-            yield self.tell("name-form", f"the name {name!r} has two hyphens in a row", place, hint)
+            yield self.finding("name-form", f"the name {name!r} has two hyphens in a row", place, hint)
+        # `isalnum`, not [a-z0-9]: skills-ref accepts letters and digits of every script.
         if not all(character.isalnum() or character == "-" for character in name):
-            what = f"the name {name!r} has other characters than letters, digits and hyphens"
-            yield self.tell("name-form", what, place, hint)
+            what = f"the name {name!r} contains characters other than letters, digits and hyphens"
+            yield self.finding("name-form", what, place, hint)
         if unicodedata.normalize("NFKC", directory) != name:
-            message = f"the name {name!r} is not that of the directory, {directory!r}"
-            yield self.tell("name-mismatch", message, place, f"write {directory!r}")
+            message = f"the name {name!r} differs from the directory name {directory!r}"
+            yield self.finding("name-mismatch", message, place, f"write {directory!r}")
 
     def description(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         text = fields.get("description")
         place = self.at("description")
         if not isinstance(text, str) or not text.strip():
-            what = "there is no description" if not text or isinstance(text, str) else "the description is no text"
-            yield self.tell("description-missing", what, place, "say what the skill does and when to use it")
+            what = "there is no description" if not text or isinstance(text, str) else "`description` is not a string"
+            yield self.finding("description-missing", what, place, "say what the skill does and when to use it")
             return
         if len(text) > MAX_DESCRIPTION:
-            message = f"the description has {len(text)} characters; {MAX_DESCRIPTION} are allowed"
-            yield self.tell("description-length", message, place)
+            message = f"the description has {len(text)} characters; at most {MAX_DESCRIPTION} are allowed"
+            yield self.finding("description-length", message, place)
         if not _WHEN.search(text):
             hint = "add a sentence such as 'Use when the user asks for ...'"
-            yield self.tell("description-when", "the description does not say when to use the skill", place, hint)
+            yield self.finding("description-when", "the description does not say when to use the skill", place, hint)
 
     def others(self, fields: dict[str, Any]) -> Iterator[Diagnostic]:
         if "compatibility" in fields:
             text = fields["compatibility"]
             if not isinstance(text, str):
-                yield self.tell("compatibility-form", "compatibility is no text", self.at("compatibility"))
+                yield self.finding("compatibility-form", "`compatibility` is not a string", self.at("compatibility"))
             elif len(text) > MAX_COMPATIBILITY:
-                message = f"compatibility has {len(text)} characters; {MAX_COMPATIBILITY} are allowed"
-                yield self.tell("compatibility-form", message, self.at("compatibility"))
+                message = f"`compatibility` has {len(text)} characters; at most {MAX_COMPATIBILITY} are allowed"
+                yield self.finding("compatibility-form", message, self.at("compatibility"))
         metadata = fields.get("metadata", {})
         if not isinstance(metadata, dict):
-            yield self.tell("metadata-form", "metadata is no mapping", self.at("metadata"))
+            yield self.finding("metadata-form", "`metadata` is not a mapping", self.at("metadata"))
         else:
             for key, value in metadata.items():
                 if not isinstance(value, str):
-                    message = f"metadata.{key} is no text"
-                    yield self.tell("metadata-form", message, self.at("metadata", key), "write it as one text")
+                    message = f"`metadata.{key}` is not a string"
+                    yield self.finding("metadata-form", message, self.at("metadata", key), "write it as one string")
         tools = fields.get("allowed-tools", "")
         if not isinstance(tools, str):
-            message = "allowed-tools is a list; the format has one text"
-            yield self.tell("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
+            message = "`allowed-tools` is a list; the format requires one string"
+            yield self.finding("allowed-tools-form", message, self.at("allowed-tools"), "put spaces between the tools")
 
     def body(self, files: Collection[str] | None, count: Callable[[str], int] | None) -> Iterator[Diagnostic]:
         body = self.parts.body
         start = self.parts.body_line
         if self.parts.block is not None and not body:
-            yield self.tell("body-missing", "there are no instructions below the frontmatter", (start, 1))
+            yield self.finding("body-missing", "there are no instructions after the frontmatter", (start, 1))
             return
+        yield from self.hidden(body, start)
         lines = body.split("\n")
         if len(lines) > MAX_BODY_LINES:
-            message = f"the instructions have {len(lines)} lines; {MAX_BODY_LINES} are advised"
-            yield self.tell("body-length", message, (start, 1), "move details to files below references/")
+            message = f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} are recommended"
+            yield self.finding("body-length", message, (start, 1), "move details to files in references/")
+        # The specification recommends less than 5,000 tokens for the instructions.
         if count is not None and (tokens := count(body)) > MAX_BODY_TOKENS:
-            message = f"the instructions have {tokens:,} tokens; {MAX_BODY_TOKENS:,} are advised"
-            yield self.tell("body-length", message, (start, 1), "move details to files below references/")
+            message = f"the instructions have {tokens:,} tokens; at most {MAX_BODY_TOKENS:,} are recommended"
+            yield self.finding("body-length", message, (start, 1), "move details to files in references/")
         if files is not None:
             yield from self.links(lines, start, files)
+
+    def hidden(self, text: str, start: int) -> Iterator[Diagnostic]:
+        """Yield a warning for each line of *text* with hidden characters; the first is line *start* of the file."""
+        if is_visible(text):
+            return
+        for number, line in enumerate(text.split("\n"), start):
+            if found := hidden_characters(line):
+                yield self.finding(
+                    "hidden-characters", f"this line has {listed_kinds(found)}", (number, 1), "remove them"
+                )
 
     def links(self, lines: list[str], start: int, files: Collection[str]) -> Iterator[Diagnostic]:
         in_code = False
@@ -260,35 +288,40 @@ class _Linting:
                 continue
             for link in _LINK.finditer(line):
                 target = (link.group(1) or link.group(2)).split("#")[0].split("?")[0].removeprefix("./").rstrip("/")
+                # Absolute paths, URLs, and placeholders such as {file} or $FILE are not links into the skill.
                 if not target or re.match(r"[A-Za-z][\w+.-]*:|/|\{|<|\$", target):
                     continue
                 place = (start + number, link.start() + 1)
                 if target not in files and not any(each.startswith(target + "/") for each in files):
-                    yield self.tell("link-broken", f"the link leads nowhere: {target}", place)
+                    yield self.finding("link-broken", f"the link does not resolve: {target}", place)
+                # The specification: "Keep file references one level deep from SKILL.md".
                 elif target.count("/") > 1:
-                    message = f"the link leads deeper than one directory: {target}"
-                    yield self.tell("link-deep", message, place, "keep files one level below SKILL.md")
+                    message = f"the link goes more than one directory deep: {target}"
+                    yield self.finding(
+                        "link-deep", message, place, "keep linked files at most one directory below SKILL.md"
+                    )
 
 
 _ODDITIES = {
-    "flow": ("a list or mapping in [ ] or { } is not allowed here", "write it on lines of its own, or in quotes"),
+    "flow": ("inline lists [ ] and mappings { } are not allowed here", "write it in block style, or put it in quotes"),
     "anchor": ("anchors and aliases are not allowed here", "write the value out, or put it in quotes"),
     "tag": ("tags are not allowed here", "put the value in quotes"),
 }
 
 
 def suggested_name(name: str) -> str:
-    """Return *name* as the format would have it; empty where nothing is left.
+    """Return *name* in the form that the format requires; empty if no letter or digit is left.
 
     >>> suggested_name("My  PDF_Tools!")
     'my-pdf-tools'
     """
+    # `\W` keeps letters of every script; the underscore is a word character, so it is listed separately.
     words = re.split(r"[\W_]+", unicodedata.normalize("NFKC", name).lower())
     return "-".join(word for word in words if word)[:MAX_NAME].strip("-")
 
 
 def _as_ruled(diagnostic: Diagnostic) -> Diagnostic:
-    """Return a finding of the lenient reader with the severity that it has here."""
+    """Return a diagnostic of the lenient reader with the severity of the strict rule."""
     rule = RULES[diagnostic.rule]
     return Diagnostic(
         diagnostic.rule,
@@ -302,7 +335,7 @@ def _as_ruled(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _uneven_mappings(document: YamlDocument) -> list[Mark]:
-    """Return where a mapping below the top stands at another column than its first sibling (strictyaml forbids it)."""
+    """Return the positions of nested mappings whose column differs from their first sibling (strictyaml forbids it)."""
     if not isinstance(document.value, dict):
         return []
     marks = [document.values[key,] for key, value in document.value.items() if isinstance(value, dict)]

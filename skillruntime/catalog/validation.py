@@ -1,4 +1,4 @@
-"""Lints skills where they lie: finds the files, reads them, and gives one `Validation` for each."""
+"""Finds the skills below a directory, checks each, and returns one `Validation` for each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from skillruntime.catalog.autofix import fix
+from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.resources import list_resources
 from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -19,14 +20,14 @@ _MAX_DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What there is to say about one skill's directory; ``path`` is that of its SKILL.md, or where it should be."""
+    """The diagnostics of one skill; ``path`` is the path of its SKILL.md, or where it should be."""
 
     path: str
     diagnostics: tuple[Diagnostic, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether the skill is valid by the format."""
+        """Whether the skill is valid according to the format."""
         return is_valid(self.diagnostics)
 
 
@@ -36,10 +37,10 @@ def validate(
     count: Callable[[str], int] | None = None,
     progress: Callable[[list[str]], Iterable[str]] = iter,
 ) -> list[Validation]:
-    """Return what there is to say about the skill at *path*, or about every skill below it, by path.
+    """Return the diagnostics of the skill at *path*, or of every skill below it, sorted by path.
 
-    *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens. *progress* is given
-    the files and yields them again, one as soon as the one before it has been read.
+    *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens. *progress* receives
+    the list of files and yields them again, for a progress bar.
     """
     start = os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
@@ -47,20 +48,21 @@ def validate(
     found = [_validate_file(file, count) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
     if found:
         return found
-    what = "there is no SKILL.md in it" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112
+    what = "it contains no SKILL.md" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112
     return [Validation(start, (Diagnostic("skill-missing", Severity.ERROR, start, what),))]
 
 
 def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Mend in the SKILL.md at *path* what is mechanical, and return what was done; the file is replaced whole."""
+    """Correct the mechanical errors in the SKILL.md at *path*, and return what was done; the write is atomic."""
     file = os.fsdecode(path)
-    with open(file, "rb") as source:  # noqa: PTH123
-        data = source.read(MAX_BYTES)
+    data = read_regular(file, MAX_BYTES)
     fixed = fix(data, os.path.basename(os.path.dirname(os.path.abspath(file))))  # noqa: PTH100, PTH119, PTH120
     if fixed.done:
+        # The original must survive a crash during the write.
         temporary = f"{file}.{os.getpid()}.new"
         with open(temporary, "wb") as target:  # noqa: PTH123
             target.write(fixed.data)
+        # `os.replace` would otherwise reset the mode of the file to that of the temporary one.
         os.chmod(temporary, os.stat(file).st_mode & 0o7777)  # noqa: PTH101, PTH116
         os.replace(temporary, file)  # noqa: PTH105
     return fixed.done
@@ -69,26 +71,23 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
 def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     directory = os.path.dirname(file)  # noqa: PTH120
     try:
-        if not os.path.isfile(file):  # noqa: PTH113
-            raise OSError("it is no regular file")
-        with open(file, "rb") as source:  # noqa: PTH123
-            data = source.read(MAX_BYTES)
+        data = read_regular(file, MAX_BYTES)
     except OSError as error:
         message = f"it cannot be read: {error.strerror or error}"
         return Validation(file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),))
     files = {resource.path for resource in list_resources(directory)} | {"SKILL.md"}
     name = os.path.basename(directory)  # noqa: PTH119
     found = lint(data, name, path=file, files=files, count=count)
-    # Here, not at the top: contracts bring the schema engines, and most skills have none.
+    # Not at the top: contracts import the schema engines, and most skills have no contract.
     from skillruntime.catalog.contract_files import read_contract_files
 
     return Validation(file, (*found, *read_contract_files(directory, name).diagnostics))
 
 
 def _skill_files(directory: str, depth: int, above: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the SKILL.md files in and below *directory*; *above* are the real paths that led to it."""
+    """Yield the SKILL.md files in and below *directory*; *above* are the real paths of its parents."""
     real = os.path.realpath(directory)
-    if real in above:  # a link that leads back
+    if real in above:  # a link to one of its own parents
         return
     for name in ("SKILL.md", "skill.md"):  # the order of the reference
         if os.path.lexists(f"{directory}/{name}"):

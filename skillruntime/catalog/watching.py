@@ -1,4 +1,4 @@
-"""Follows the roots of a catalog and gives it anew whenever a skill was added, edited or removed."""
+"""Watches the roots of a catalog and yields a new catalog whenever a skill is added, edited or removed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from skillruntime.catalog.catalog import SkillCatalog
 __all__ = ["watch"]
 
 Changes = Callable[..., AsyncIterator[Any]]
-"""Called with the directories to follow; gives something each time one of them may have changed."""
+"""Called with the directories to watch; yields each time one of them may have changed."""
 
 
 async def watch(catalog: SkillCatalog, *, changes: Changes | None = None) -> AsyncIterator[SkillCatalog]:
-    """Yield *catalog* as it becomes, at each change; unchanged skills keep their very text, so prompts stay cached.
+    """Yield the new catalog after each change; entries of unchanged skills stay the same, so prompts stay cached.
 
-    *changes* tells of changes; by default it is the ``watchfiles`` library, from the extra ``watch``. A change to
-    anything that is no SKILL.md yields nothing.
+    *changes* reports changes; by default it is the ``watchfiles`` library, from the extra ``watch``. A change to a
+    file other than a SKILL.md yields nothing.
 
     Raises:
         ModuleNotFoundError: ``watchfiles`` is not installed.
     """
+    # A root that does not exist yet cannot be watched.
     directories = [root.path for root in catalog.roots if os.path.isdir(root.path)]  # noqa: PTH112
     if changes is None:
         changes = _watchfiles
@@ -38,6 +39,6 @@ def _watchfiles(*directories: str) -> AsyncIterator[Any]:
         from watchfiles import awatch
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "Following skills live needs watchfiles: pip install 'skillruntime[watch]'", name="watchfiles"
+            "Watching skills requires watchfiles: pip install 'skillruntime[watch]'", name="watchfiles"
         ) from error
     return awatch(*directories)

@@ -1,8 +1,8 @@
-"""Reads YAML as text in mappings, lists and strings: bounded, without types, and with the place of every key.
+"""Reads YAML as mappings, lists and strings: bounded, without types, and with the position of every key.
 
-A scalar is the text that was written: ``1.10`` stays ``"1.10"`` and an impossible date is no crash. Tags are ignored,
-so nothing is ever constructed. The parser is asked for one event at a time and stopped at the first bound, so a
-document nested 3,000 deep or a bomb of aliases costs no more than an honest one.
+A scalar keeps its text: ``1.10`` stays ``"1.10"``, and an invalid date does not raise. Tags are ignored, so no object
+is ever constructed. The parser yields one event at a time and is stopped at the first exceeded limit: a document nested
+3,000 levels deep, or an alias bomb, costs no more than a normal one.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 __all__ = ["MAX_DEPTH", "MAX_NODES", "Mark", "YamlDocument", "YamlFault", "read_yaml"]
 
 MAX_DEPTH = 32
-"""Levels of nesting; the deepest honest frontmatter we have met has four."""
+"""Levels of nesting; real frontmatters have at most eight."""
 
 MAX_NODES = 20_000
-"""Scalars and collections in one document, every alias counted as all that it stands for."""
+"""Scalars and collections in one document, after expanding aliases."""
 
 Mark = tuple[int, int]
 """Line and column, both from 1."""
 
 
-class YamlFault(ValueError):  # noqa: N818 - a finding that the reader of frontmatter turns into a Diagnostic
-    """The text is no YAML, or goes past a bound; ``line`` and ``column`` count from 1."""
+class YamlFault(ValueError):  # noqa: N818 - the reader of frontmatter turns it into a Diagnostic
+    """The text is not valid YAML, or exceeds a limit; ``line`` and ``column`` count from 1."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -33,9 +33,10 @@ class YamlFault(ValueError):  # noqa: N818 - a finding that the reader of frontm
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """One document: its ``value``, where each key stands, which keys came twice, and what is not plain YAML in it.
+    """One document: its ``value``, the position of each key, duplicate keys, and unusual syntax.
 
-    ``keys`` and ``values`` go by path: ``("metadata", "version")``. ``plain`` holds the paths of unquoted scalars.
+    ``keys`` and ``values`` map paths to positions: ``("metadata", "version")``. ``plain`` are the paths of unquoted
+    scalars.
     ``oddities`` are ``(kind, line, column)``; the kind is ``anchor``, ``tag`` or ``flow``.
     """
 
@@ -54,9 +55,9 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH) -> YamlDocument:
     {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
 
     Raises:
-        YamlFault: it is no YAML, nests deeper than *max_depth*, or holds more than `MAX_NODES` nodes.
+        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more than `MAX_NODES` nodes.
     """
-    import yaml  # here, not at the top: it costs as much as starting Python, and a plain catalog never needs it
+    import yaml  # importing it takes as long as starting Python, and simple frontmatter does not need it
 
     composer = _Composer(max_depth)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -65,6 +66,7 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH) -> YamlDocument:
             if composer.take(event):
                 break
     except yaml.MarkedYAMLError as error:
+        # The context mark is the start of the surrounding structure: better than no position.
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
         raise YamlFault(error.problem or error.context or "not YAML", *place) from None
@@ -77,7 +79,7 @@ def read_yaml(text: str, *, max_depth: int = MAX_DEPTH) -> YamlDocument:
 
 @dataclass(slots=True)
 class _Open:
-    """A collection whose end has not come yet."""
+    """A collection that is not complete yet."""
 
     container: dict[str, Any] | list[Any]
     anchor: str | None
@@ -87,7 +89,7 @@ class _Open:
 
 
 class _Composer:
-    """Builds the value from events, on a stack of its own."""
+    """Builds the value from events, with a stack instead of recursion."""
 
     def __init__(self, max_depth: int) -> None:
         self.max_depth = max_depth
@@ -97,7 +99,7 @@ class _Composer:
         self._nodes = 0
 
     def take(self, event: Any) -> bool:
-        """Take one event, and return whether the document ends with it."""
+        """Process one event, and return whether it ends the document."""
         match type(event).__name__:
             case "ScalarEvent":
                 self._note_oddities(event)
@@ -133,6 +135,7 @@ class _Composer:
         closed = self._open.pop()
         if closed.anchor:
             self._anchors[closed.anchor] = (closed.container, self._nodes - closed.first_node + 1)
+        # Merge keys are YAML 1.1 (yaml.org/type/merge); existing keys have precedence.
         if isinstance(closed.container, dict) and isinstance(closed.container.get("<<"), dict):
             merged = closed.container.pop("<<")
             for key, value in merged.items():
@@ -140,9 +143,11 @@ class _Composer:
                     self._place_merged((*closed.path, key), (*closed.path, "<<"))
 
     def _alias(self, event: Any) -> None:
+        # An alias inside its own anchor would make the value infinite.
         if event.anchor not in self._anchors:
-            raise _fault(f"the alias *{event.anchor} stands for nothing that has ended before it", event)
+            raise _fault(f"the alias *{event.anchor} refers to an anchor that is not complete at this point", event)
         value, nodes = self._anchors[event.anchor]
+        # Expanded size, so that nine levels of nine aliases cannot become 400 million nodes.
         self._count(nodes, event)
         self._place(value, event)
 
@@ -177,7 +182,7 @@ class _Composer:
             parent.key = None
 
     def _place_merged(self, path: tuple[str, ...], merge: tuple[str, ...]) -> None:
-        """Let what a merge brought in stand where the merge stands."""
+        """Give a merged key the position of its merge key."""
         for marks in (self.document.keys, self.document.values):
             if merge in marks:
                 marks.setdefault(path, marks[merge])
@@ -188,12 +193,13 @@ class _Composer:
         if event.tag:
             self.document.oddities.append(("tag", *_mark(event)))
         if getattr(event, "flow_style", False):
+            # strictyaml, which the reference validator uses, rejects flow style, anchors and tags.
             self.document.oddities.append(("flow", *_mark(event)))
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
         if self._nodes > MAX_NODES:
-            raise _fault(f"more than {MAX_NODES} nodes, aliases counted as what they stand for", event)
+            raise _fault(f"more than {MAX_NODES} nodes after expanding aliases", event)
 
 
 def _mark(event: Any) -> Mark:

@@ -12,13 +12,17 @@ import click
 
 __all__ = ["main"]
 
+# In the order of a first visit: look, check, call, write, share. The texts stand here, not in the commands, so that
+# --help imports none of them.
 _COMMANDS = {
     "list": "List the skills that are found.",
     "search": "Find skills by words.",
+    "prompt": "Print the catalog text as a model reads it.",
     "show": "Show one skill: its instructions, its parameters and its files.",
     "validate": "Check skills and their contracts, and report every problem.",
     "tokens": "Show how many tokens skills cost, and where.",
     "call": "Call a skill and print its result.",
+    "new": "Write a new skill that passes validate and its own test.",
     "init": "Write the contract files of a skill, read from its scripts and its frontmatter.",
     "diff": "Compare two versions of a contract, and say which version number the changes require.",
     "lock": "Write the digests of the installed skills to a lockfile, or check them against it.",
@@ -36,7 +40,7 @@ class _LazyGroup(click.Group):
     """A group that imports a command, from the module of its name, when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [*_COMMANDS]  # not list(): the command of that name hides it once it is imported
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -48,7 +52,7 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
+            from difflib import get_close_matches  # only for a wrong command: it takes 5 ms to import
 
             close = get_close_matches(args[0], _COMMANDS, 1)
             hint = f"Did you mean {close[0]!r}?" if close else f"The commands are: {', '.join(_COMMANDS)}."
@@ -74,8 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     With ``SKILLRUNTIME_DEBUG`` set, the traceback is shown.
     """
+    from skillruntime.cli.output import make_streams_safe
+
+    make_streams_safe()
     try:
         group(args=arguments, prog_name="skillruntime")
+    # click has handled its own exceptions; whatever else arrives here is a bug in the library.
     except Exception as error:
         if os.environ.get("SKILLRUNTIME_DEBUG"):
             raise
@@ -84,4 +92,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             err=True,
         )
         sys.exit(1)
+    # click returns where a command does not exit by itself, such as --help of a group.
     sys.exit(0)

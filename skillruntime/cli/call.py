@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import console, draw_response, exit_code, json_option, print_result
-from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import ErrorCode
+from skillruntime.cli.call_arguments import read_arguments
+from skillruntime.cli.output import console, draw_response, echo, exit_code, fail, json_option, print_result
+from skillruntime.cli.remote_source import is_remote
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.errors import AccessDeniedError, ErrorCode, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["command", "read_arguments"]
+    from skillruntime.catalog import SkillCatalog
+    from skillruntime.contract import SkillResponse
+    from skillruntime.runtime import SkillRuntime
+
+__all__ = ["command"]
+
+_APPROVAL = "Add --yes to approve this call, or --trust to trust the directories"
 
 
 @click.command("call")
@@ -45,7 +54,9 @@ __all__ = ["command", "read_arguments"]
 @click.option("--yes", is_flag=True, help="Run an untrusted skill's script without asking.")
 @catalog_options
 @json_option
+@click.pass_context
 def command(
+    context: click.Context,
     name: str,
     arguments: tuple[str, ...],
     version: str | None,
@@ -59,63 +70,84 @@ def command(
 ) -> None:
     """Call the skill NAME ("skill" or "skill/tool") with ARGUMENTS.
 
+    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json; "invoke" has more options for those.
     ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. Malformed arguments are repaired
     or refused as they are for a model.
     """
+    if is_remote(name):
+        if version is not None:
+            raise click.UsageError("--version is for local skills: a remote skill has one version, its descriptor's.")
+        from skillruntime.cli import invoke
+
+        context.invoke(invoke.command, descriptor=name, arguments=arguments, timeout=timeout, as_json=as_json)
+        return
     from skillruntime.runtime import Approval, SkillRuntime
 
     def approve(request: Approval) -> bool:
         if yes:
             return True
-        click.echo(f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}", err=True)
-        click.echo(f"This call runs {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
+        echo(f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}", err=True)
+        echo(f"This call runs {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
         return click.confirm("Run it?", default=False, err=True)
 
+    # Without a terminal the question would read the answer from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
+    sent = read_arguments(arguments)
+    # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None
     runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
-    response = runtime.call_blocking(name, read_arguments(arguments), version=version, timeout=timeout)
+    try:
+        _attach_remote(runtime, name, yes=yes)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    response = runtime.call_blocking(name, sent, version=version, timeout=timeout)
+    response = _for_people(response, catalog, name, can_ask=can_ask)
 
     def draw(out: Console) -> None:
         if response.ok and response.data is not None:
             out.print_json(json.dumps(response.data, ensure_ascii=False, default=str))
 
+    # Repairs and errors on stderr, so that "call ... > result.json" is the result.
     if not as_json:
         draw_response(console(stderr=True), response)
-        if not can_ask and any(error.code is ErrorCode.ACCESS_DENIED for error in response.errors):
-            click.echo("  On the command line: --yes approves this call, --trust trusts the directories.", err=True)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))
 
 
-def read_arguments(arguments: tuple[str, ...]) -> Any:
-    """Return the arguments as the runtime takes them: raw text, or a mapping of strings."""
-    if not arguments:
-        return {}
-    if len(arguments) == 1:
-        only = arguments[0]
-        if only == "-":
-            return sys.stdin.read()
-        if only.startswith("@"):
-            return _file(only[1:])
-        if "=" not in only.partition("{")[0]:
-            return only
-    pairs = [word.partition("=") for word in arguments]
-    if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:
-        raise click.UsageError(f"{wrong[0]!r} is neither key=value nor, alone, a JSON object")
-    collected: dict[str, Any] = {}
-    for key, _, value in pairs:
-        if key in collected:
-            before = collected[key]
-            collected[key] = [*before, value] if isinstance(before, list) else [before, value]
-        else:
-            collected[key] = value
-    return collected
+def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
+    """Make the skill *name* callable if a descriptor.json says that it runs at a remote endpoint.
+
+    Raises:
+        AccessDeniedError: its directory is untrusted, and the call was not approved.
+    """
+    metadata = runtime.catalog.get(name.partition("/")[0])
+    if metadata is None or not (metadata.directory / "descriptor.json").is_file():
+        return
+    from skillruntime.remote import AddressGuard, attach_remote_skills  # imports an HTTP client
+
+    # What the arguments hold leaves this machine, as much a matter of trust as running a script.
+    if not (metadata.trusted or yes):
+        question = (
+            f"{metadata.name!r} is in an untrusted directory and sends the arguments to a remote server. Call it?"
+        )
+        if not (sys.stdin.isatty() and click.confirm(question, default=False, err=True)):
+            raise AccessDeniedError(
+                f"The skill {metadata.name!r} is untrusted and runs at a remote server",
+                suggested_action=_APPROVAL,
+            )
+    # An untrusted descriptor must not name an address inside the user's network.
+    attach_remote_skills(runtime, guard=AddressGuard(allow_all=True) if metadata.trusted else None)
 
 
-def _file(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{path!r} cannot be read: {error}") from error
+def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, can_ask: bool) -> SkillResponse:
+    """Return *response* with what to type next, where its suggestion speaks to a model or to a host program."""
+    errors = response.errors
+    codes = [error.code for error in errors]
+    if codes == [ErrorCode.ACCESS_DENIED] and not can_ask:
+        return replace(response, errors=[replace(errors[0], suggested_action=_APPROVAL)])
+    if codes != [ErrorCode.SKILL_NOT_FOUND]:
+        return response
+    found = SkillNotFoundError(errors[0].message, details=errors[0].details)
+    named = with_next_command(found, catalog, name, "call")
+    return replace(response, errors=list(named.to_errors())) if named.suggested_action else response

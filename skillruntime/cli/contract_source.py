@@ -17,10 +17,10 @@ from skillruntime.catalog import read_contract_files
 from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["Source", "read_sources"]
+__all__ = ["Source", "read_document", "read_sources"]
 
 _OWN = ("contract.json", "contract.yaml", "contract.yml", "contracts")
-_GIT_SECONDS = 60
+_GIT_SECONDS = 60  # a network file system may be slow; a prompt for a password would wait for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
         click.UsageError: one of them is neither a path nor a revision.
         InvalidSkillError: a contract cannot be read.
     """
+    # "diff v1.0 skills/digest": the revision alone means the same path in it.
     here = new if Path(new).exists() else old
     with tempfile.TemporaryDirectory(prefix="skillruntime-diff-") as scratch:
         sides = [_located(spec, here, Path(scratch) / side) for spec, side in ((old, "old"), (new, "new"))]
@@ -48,23 +49,27 @@ def read_sources(old: str, new: str) -> tuple[Source, Source]:
 
 
 def _located(spec: str, here: str, scratch: Path) -> Path:
+    # A path wins over a revision of the same name, as in "git checkout".
     if Path(spec).exists():
         return Path(spec)
     revision, _, path = spec.partition(":")
     wanted = Path(path or here).absolute()
     start = next((parent for parent in (wanted, *wanted.parents) if parent.is_dir()), Path.cwd())
     root = Path(_git(start, "rev-parse", "--show-toplevel").decode().strip() or ".")
+    # --end-of-options: a revision that starts with "-" must not become an option of git.
     commit = _git(start, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if not revision or not commit:
         raise click.UsageError(
             f"{spec!r} is neither a file, a directory nor a git revision (REVISION or REVISION:PATH)"
         )
     relative = wanted.resolve().relative_to(root.resolve()).as_posix()
+    # An archive, and not a checkout: the work tree stays as it is, and a bare repository works too.
     archive = _git(root, "archive", "--format=tar", commit.decode().strip(), "--", relative)
     if not archive:
         raise click.UsageError(f"{relative!r} is not in revision {revision!r}")
     scratch.mkdir()
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        # "data" refuses links and paths that leave the directory (PEP 706): the revision may be untrusted.
         files.extractall(scratch, filter="data")
     return scratch / relative
 
@@ -80,15 +85,17 @@ def _git(directory: Path, *arguments: str) -> bytes:
 
 def _read(path: Path) -> Source:
     if path.is_file():
-        contract = Contract.from_dict(_document(path), name=path.stem)
+        contract = Contract.from_dict(read_document(path), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
         return Source({contract.name: contract}, versions, {contract.name: str(path)}, is_file=True)
+    # A skill, or a directory of skills; deeper nesting is left to several calls.
     skills = (
         [path] if _is_skill(path) else sorted(child for child in path.iterdir() if child.is_dir() and _is_skill(child))
     )
     source = Source({})
     for directory in skills:
         found = read_contract_files(str(directory), directory.resolve().name)
+        # A broken contract cannot be compared, and to leave it out would look like a removal.
         for name, error in found.broken.items():
             raise InvalidSkillError(f"{name}: {error}", details=error.details)
         for name, contract in found.contracts.items():
@@ -105,7 +112,12 @@ def _is_skill(directory: Path) -> bool:
     return any((directory / name).exists() for name in (*_OWN, "SKILL.md"))
 
 
-def _document(path: Path) -> Any:
+def read_document(path: Path) -> Any:
+    """Return the JSON value in the contract file at *path*, which may be YAML.
+
+    Raises:
+        InvalidSkillError: it cannot be read.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".json":

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "play"]
 
 SKILL = "daily-news-digest"
+# Module -> extra that installs it. They are looked for, not imported: an ImportError would hide the second one.
 _NEEDED = {"langchain": "agents", "feedparser": "skills"}
 
 
@@ -101,11 +102,13 @@ def command(as_json: bool) -> None:
     out = None if as_json else console()
     if out is not None:
         _draw_opening(out, catalog, tokens, milliseconds)
+    # Drawn as each scene ends, so that a person sees the agent at work and not a pause of two seconds.
     steps: list[Step] = []
     for number, step in enumerate(play(catalog), start=1):
         steps.append(step)
         if out is not None:
             _draw_step(out, number, step)
+    # The demo is a test of the installation too: an unexpected outcome is exit code 1.
     is_as_expected = [step.outcome for step in steps] == [scene.outcome for scene in SCENES]
     if out is not None:
         _draw_end(out, steps, is_as_expected=is_as_expected)
@@ -129,12 +132,14 @@ def play(catalog: SkillCatalog) -> Iterator[Step]:
         _write_feed(Path(workspace))
         runtime = SkillRuntime(catalog)
         toolkit = SkillToolkit(runtime, session=runtime.session(workspace=workspace))
+        # The last reply calls no tool: that ends the loop of create_agent.
         model = ScriptedChatModel(replies=[*replies, AIMessage("Here is your digest.")])
         agent = create_agent(model, toolkit.get_tools(), system_prompt=toolkit.system_prompt())
         question: Any = {
             "messages": [HumanMessage("What is new about AI regulation, quantum computing and harbour seals?")]
         }
         scenes = iter(SCENES)
+        # "updates" yields after each node, so a scene is shown when its tool has answered.
         for update in agent.stream(question, stream_mode="updates"):
             for message in update.get("tools", {}).get("messages", []):
                 if isinstance(message, ToolMessage):
@@ -144,6 +149,7 @@ def play(catalog: SkillCatalog) -> Iterator[Step]:
 def _step(scene: Scene, message: Any) -> Step:
     envelope = message.artifact.to_dict()
     metadata = envelope.get("metadata", {})
+    # Without "data" the skill never ran: the contract refused the call.
     if envelope["status"] == "failed":
         outcome = "refused" if "data" not in envelope else "failed"
     elif scene.tool == "load_skill":
@@ -156,6 +162,7 @@ def _step(scene: Scene, message: Any) -> Step:
 
 
 def _require_libraries(*, as_json: bool) -> None:
+    # All at once, in one command: installing one extra to learn of the next wastes a reader's patience.
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         install = f"pip install 'skillruntime[{','.join(_NEEDED[name] for name in missing)}]'"
@@ -170,6 +177,7 @@ def _require_libraries(*, as_json: bool) -> None:
 
 def _write_feed(workspace: Path) -> None:
     """Write the demo's feed, dated today, and the list of feeds that names it into the workspace."""
+    # The skill leaves out articles older than a day, so the feed must be from now.
     now = datetime.now(UTC)
     names = ("two", "three", "four", "five")
     dates = {f"{name}_hours_ago": format_datetime(now - timedelta(hours=2 + n)) for n, name in enumerate(names)}
@@ -182,6 +190,7 @@ def _tokens(catalog: SkillCatalog) -> dict[str, Any]:
     """Return the tokens of the catalog, of each entry, and of all instructions together."""
     from skillruntime.tokens import count
 
+    # What a model reads is counted, not the sum of its parts: tokens merge across their borders.
     prompt = catalog.to_prompt()
     total = count(prompt)
     entries = {
@@ -263,6 +272,6 @@ def _draw_end(out: Console, steps: list[Step], *, is_as_expected: bool) -> None:
             f"[bold red]The run did not go as expected:[/] {outcomes} {short(steps[-1].envelope) if steps else ''}\n"
         )
     out.print("[dim]Next:[/]")
-    out.print("  skillruntime show pdf-processing")
-    out.print('  skillruntime call daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
+    out.print("  skillruntime show pdf-processing --bundled")
+    out.print('  skillruntime call --bundled daily-news-digest \'{"topics": ["AI"], "max_articles_per_topic": "3"}\'')
     out.print("  skillruntime list --skills DIRECTORY\n")

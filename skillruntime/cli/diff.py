@@ -11,7 +11,7 @@ import click
 
 from skillruntime.cli.contract_source import Source, read_sources
 from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result, short
-from skillruntime.compatibility import NO_WITNESS, Bump, Change, Suggestion, Verdict, compare, suggest_migration
+from skillruntime.compatibility import NO_COUNTEREXAMPLE, Bump, Change, Suggestion, Verdict, compare, suggest_migration
 from skillruntime.contract import read_version
 from skillruntime.errors import SkillRuntimeError
 
@@ -77,6 +77,7 @@ def command(old: str, new: str, suggest: bool, github: bool, as_json: bool) -> N
         fail(error, as_json=as_json)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    # Exit 1 means "the version is too low", not "something changed": a build may contain breaking changes on purpose.
     ok = all(each.ok for each in compared)
     if github:
         for each in compared:
@@ -89,6 +90,7 @@ def command(old: str, new: str, suggest: bool, github: bool, as_json: bool) -> N
 
 
 def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
+    # Two files are compared whatever their names; skills are paired by name, so that a removed one is found.
     if (old.is_file and new.is_file) or (len(old.contracts) == len(new.contracts) == 1 and old.is_file != new.is_file):
         pairs = list(zip(old.contracts, new.contracts, strict=True))
     else:
@@ -97,11 +99,13 @@ def _compare(old: Source, new: Source, *, suggest: bool) -> list[_Compared]:
     for before, after in pairs:
         versions = (old.versions.get(before), new.versions.get(after))
         file = new.files.get(after) or old.files.get(before, "")
+        # A callable that is gone breaks its callers (MAJOR); a new one is an addition (MINOR).
         if before not in old.contracts or after not in new.contracts:
             found.append(_Compared(after, file, *versions, _whole(before in old.contracts)))
             continue
         left, right = old.contracts[before], new.contracts[after]
         verdict = compare(left, right)
+        # Only breaking changes need a migration.
         suggestion = suggest_migration(left, right, verdict) if suggest and verdict.bump is Bump.MAJOR else None
         found.append(_Compared(after, file, *versions, verdict, suggestion))
     return found
@@ -127,15 +131,16 @@ def _draw(console: Console, compared: list[_Compared]) -> None:
             console.print(
                 f"  [{_COLOURS[change.bump]}]{change.bump!s:5}[/] {where}: {escape(change.why)} [dim]({change.rule})[/]"
             )
+            # The two differ where convention is milder than logic: docs/versions.md, "Which part of the version rises".
             if change.set_theory is not change.bump:
                 console.print(f"        [dim]by set theory {change.set_theory}[/]")
-            if change.witness is not NO_WITNESS:
+            if change.counterexample is not NO_COUNTEREXAMPLE:
                 says = (
                     "may be returned now, excluded before"
                     if change.side == "output"
                     else "accepted before, refused now"
                 )
-                console.print(f"        {says}: {escape(short(change.witness, 200))}")
+                console.print(f"        {says}: {escape(short(change.counterexample, 200))}")
         if each.suggestion is not None:
             console.print("  [green]migration[/]")
             console.print(escape(json.dumps(each.suggestion.document, ensure_ascii=False, indent=2)))
@@ -155,11 +160,16 @@ def _annotations(each: _Compared) -> list[str]:
     """Return the workflow commands that GitHub shows as annotations of the file."""
     lines = []
     for change in each.verdict.changes:
+        # A reviewer need not see a patch.
         if change.bump < Bump.MINOR:
             continue
         level = "error" if not each.ok and change.bump is each.verdict.bump else "notice"
-        witness = "" if change.witness is NO_WITNESS else f" Counterexample: {short(change.witness, 200)}"
-        text = _escaped(f"{change.side} {change.path}: {change.why}.{witness}")
+        counterexample = (
+            ""
+            if change.counterexample is NO_COUNTEREXAMPLE
+            else f" Counterexample: {short(change.counterexample, 200)}"
+        )
+        text = _escaped(f"{change.side} {change.path}: {change.why}.{counterexample}")
         title = _escaped(f"{each.name}: {change.bump} change", more=True)
         lines.append(f"::{level} file={_escaped(each.file, more=True)},title={title}::{text}")
     if not each.ok:
@@ -168,5 +178,6 @@ def _annotations(each: _Compared) -> list[str]:
 
 
 def _escaped(text: str, *, more: bool = False) -> str:
+    # GitHub's toolkit escapes in this order: "%" first, or the escapes themselves would be escaped.
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if more else text

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli.output import draw_diagnostics, fail, json_option, print_result, to_json
-from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, SkillRuntimeError
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     from skillruntime.derive import draft_contracts
 
     try:
-        found = _find(skill, directories)
+        found = _find(skill, directories, as_json=as_json)
         documents = draft_contracts(
             list(derive_scripts(found.resources(), found.read_resource_bytes).values()), found.frontmatter
         )
@@ -49,10 +49,12 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
             ),
             as_json=as_json,
         )
+    # All or nothing: half of a skill's contracts replaced would be worse than none.
     there = [path for path in documents if (found.directory / path).exists()]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
         fail(InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint), as_json=as_json)
+    # A derived contract is a first version: the linter says what its author should add.
     advice = [each for path, document in documents.items() for each in lint_contract(document, path=path)]
     if not dry_run:
         _write(found.directory, documents, as_json=as_json)
@@ -68,17 +70,23 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
     print_result(result, draw, as_json=as_json)
 
 
-def _find(skill: str, directories: tuple[str, ...]) -> Skill:
+def _find(skill: str, directories: tuple[str, ...], *, as_json: bool) -> Skill:
     from skillruntime.catalog import discover
 
+    # A path is tried first: "init ." is what an author types inside the skill.
     path = Path(skill).expanduser()
     if (path / "SKILL.md").is_file():
+        # From the parent, for the name of a skill is that of its directory; then the one that was meant is picked.
         catalog = discover(path.resolve().parent)
         for metadata in catalog.values():
             if metadata.directory.resolve() == path.resolve():
                 return catalog.activate(metadata.name)
         raise InvalidSkillError(f"The SKILL.md in {skill!r} cannot be loaded; run skillruntime validate {skill}")
-    return open_catalog(directories).activate(skill)
+    others = open_catalog(directories)
+    try:
+        return others.activate(skill)
+    except SkillNotFoundError as error:
+        fail(with_next_command(error, others, skill, "init"), as_json=as_json)
 
 
 def _write(directory: Path, documents: dict[str, dict[str, Any]], *, as_json: bool) -> None:

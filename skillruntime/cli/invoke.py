@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from skillruntime.cli.call import read_arguments
+from skillruntime.cli.call_arguments import read_arguments
 from skillruntime.cli.login import log_in
 from skillruntime.cli.output import console, draw_response, exit_code, fail, json_option, print_result
 from skillruntime.contract import SkillResponse

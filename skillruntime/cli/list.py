@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skillruntime.cli import output
-from skillruntime.cli.output import draw_diagnostics, json_option, print_result
+from skillruntime.cli.output import draw_diagnostics, json_option, print_result, print_rows
 from skillruntime.cli.progress import with_progress
-from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 from skillruntime.cli.terminal_text import shown, without_controls
 from skillruntime.errors import SkillRuntimeError
 
@@ -86,10 +86,11 @@ def command(
     "tokens" is what a skill's entry adds to the catalog that a model reads at the start: 0 for a skill that is hidden
     from models, and for an older version beside a newer one.
 
-    More than 50 skills are drawn a line each; to a pipe they go as lines with tabs between, to be cut and searched:
-    name, version, tokens, trust, description.
+    A terminal gets a table, with a line each for more than 50 skills. To a pipe, each skill is a line with tabs: name,
+    version, tokens, trust, description.
     """
     catalog = open_catalog(directories, trust=trust)
+    # casefold, not lower: "STRASSE" finds "Straße".
     wanted = (text or "").casefold()
     chosen = catalog.select(tags=tags) if tags else catalog
     skills = [
@@ -102,17 +103,18 @@ def command(
 
     def draw(console: Console) -> None:
         if not catalog:
-            console.print("No skills found. Give a directory: skillruntime list --skills DIRECTORY")
+            output.echo(no_skills(directories), err=True)
         elif not lines:
-            console.print(f"None of the {len(catalog):,} skills matches.")
+            output.echo(f"None of the {len(catalog):,} skills matches.", err=True)
+            # "skillruntime list DIRECTORY" is what ls has taught everyone to type.
             if text and Path(text).is_dir():
-                console.print(shown(f"To list the skills in that directory: skillruntime list --skills {text}"))
+                output.echo(f"To list the skills in that directory: skillruntime list --skills {text}", err=True)
+        elif not console.is_terminal:
+            print_rows(map(_fields, lines))
         elif len(lines) <= _MOST_IN_TABLE:
             console.print(_table(lines))
-        elif console.is_terminal:
-            console.print(_lines(lines, console.width))
         else:
-            click.echo("\n".join("\t".join(_fields(line)) for line in lines))
+            console.print(_lines(lines, console.width))
         if catalog.diagnostics:
             draw_diagnostics(output.console(stderr=True), catalog.diagnostics)
 
@@ -128,16 +130,19 @@ def _listed(catalog: SkillCatalog, skill: SkillMetadata, model: str, plain: Coll
     from skillruntime.catalog import STYLES
     from skillruntime.tokens import count
 
+    # What the catalog leaves out costs nothing: hidden skills, and versions beside a newer one.
     form, tokens = STYLES["compact"], 0
     if skill.model_invocable and skill.name in plain:
         tokens = count(form.between + form.write(skill.name, skill.description, skill.path), model).tokens
     try:
         return Listed(skill, tokens, catalog.unmet(skill.name))
     except SkillRuntimeError as error:
+        # Listed all the same: a broken skill that vanished from the list could not be found and repaired.
         return Listed(skill, tokens, tuple(item.message for item in error.to_errors()))
 
 
 def _in_order(lines: list[Listed], sort: str) -> list[Listed]:
+    # Sorted twice: Python's sort is stable, so equal tokens or versions stay in the order of names.
     ordered = sorted(lines, key=lambda line: line.skill.name)
     if sort == "tokens":
         ordered.sort(key=lambda line: -line.tokens)
@@ -160,6 +165,7 @@ def _fields(line: Listed) -> tuple[str, ...]:
     """Return the fields of one line: name, version, tokens, trust, description."""
     skill = line.skill
     described = " ".join(skill.description.split())
+    # In words, in the last field: a further field would break scripts that cut five.
     if not skill.model_invocable:
         described = f"for people only: {described}"
     if line.unavailable:
@@ -178,7 +184,7 @@ def _lines(lines: list[Listed], width: int) -> Segments:
     rows = [_fields(line) for line in lines]
     head, foot = (*_COLUMNS, _LAST), (f"{len(lines):,} skills", "", f"{sum(line.tokens for line in lines):,}", "", "")
     widths = [max(cell_len(row[column]) for row in (head, *rows, foot)) for column in range(len(_COLUMNS))]
-    widths[0] = min(widths[0], width // 2)
+    widths[0] = min(widths[0], width // 2)  # one long name must not push out every description
     left = max(width - sum(widths) - 2 * len(widths), 8)
     segments: list[Segment] = []
     for row in (head, *rows, foot):

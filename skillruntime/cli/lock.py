@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from skillruntime.catalog import LOCK_FILE, check_lock, lock_skills
-from skillruntime.cli.output import EXIT_FAILED, draw_diagnostics, fail, json_option, print_result, to_json
+from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
+from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,12 +22,13 @@ __all__ = ["command"]
 
 
 @click.command("lock")
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 when skills differ from the lockfile.")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.")
 @click.option("--file", default=LOCK_FILE, show_default=True, type=click.Path(dir_okay=False, path_type=Path))
 @catalog_options
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Write the version and the digest of every skill to skills.lock.json, or check the skills against it."""
+    # Older versions too: a session may have chosen one of them by range.
     catalog = open_catalog(directories, trust=trust).every_version()
     if not check:
         try:
@@ -38,14 +39,17 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
                 InvalidSkillError(f"{error.filename or file} cannot be read or written: {error.strerror}"),
                 as_json=as_json,
             )
-        text = f"[green]Locked {len(catalog)} skills in {file}[/]"
+        number = len(catalog)
+        text = f"[green]Locked {number:,} skill{'s' * (number != 1)} in {file}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
         findings = check_lock(catalog, json.loads(file.read_text(encoding="utf-8")), path=str(file))
     except FileNotFoundError:
         hint = "Write it with skillruntime lock"
-        fail(ResourceNotFoundError(f"There is no lockfile {str(file)!r}", suggested_action=hint), as_json=as_json)
+        missing = LockfileNotFoundError(f"There is no lockfile {str(file)!r}", suggested_action=hint)
+        # Not 1: a build must be able to tell skills that differ from a lockfile that was never committed.
+        fail(missing, as_json=as_json, code=EXIT_USAGE)
     except (OSError, ValueError, RecursionError) as error:
         fail(
             InvalidSkillError(
@@ -57,7 +61,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
         if not findings:
-            console.print(f"[green]{len(catalog)} skills match {file}[/]")
+            console.print(f"[green]No skill differs from {file}[/]")
 
     found = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
     print_result(found, draw, as_json=as_json)
@@ -66,6 +70,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
 
 def _write(file: Path, text: str) -> None:
     """Write the file at once, or leave it as it was."""
+    # A rename in one directory is atomic (POSIX rename); the process id keeps two runs apart.
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         scratch.write_text(text, encoding="utf-8")

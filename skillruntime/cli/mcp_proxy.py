@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from skillruntime.adapters.mcp_proxy.client_files import Edited
+    from skillruntime.adapters.mcp_proxy.log import Write
+    from skillruntime.adapters.mcp_proxy.options import Options
 
 __all__ = ["command"]
 
@@ -32,6 +43,14 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
+@click.option("--http", "port", metavar="HOST:PORT", help="Serve HTTP on this local port instead of stdio.")
+@click.option("--path", default="/mcp", show_default=True, help="The path of the port, for a server on stdio.")
+@click.option("--no-token", is_flag=True, help="Let every program of this machine use the port.")
+@click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A web page's origin that may use the port.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME=env:VAR", help="Send the value of VAR to the URL in a header."
+)
+@click.option("--bearer-env", metavar="VAR", help="Send the value of VAR to the URL as a bearer token.")
 @click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), default="safe", show_default=True)
 @click.option("--check-output", type=click.Choice(["off", "report", "refuse"]), default="off", show_default=True)
 @click.option("--tool-options", type=click.Path(path_type=Path), help="A JSON file of options that differ by tool.")
@@ -40,6 +59,12 @@ def command() -> None:
 @click.option("--log-values", is_flag=True, help="Write arguments to the log too.")
 def run(
     server: tuple[str, ...],
+    port: str | None,
+    path: str,
+    no_token: bool,
+    allow_origin: tuple[str, ...],
+    headers: tuple[str, ...],
+    bearer_env: str | None,
     policy: str,
     check_output: str,
     tool_options: Path | None,
@@ -50,18 +75,152 @@ def run(
     """Run the proxy in front of SERVER: a URL, or `--` and the command that starts it."""
     from skillruntime.adapters.mcp_proxy.log import open_log
     from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
+
+    if not server:
+        raise click.UsageError("Name a server: a URL, or -- and the command that starts it.")
+    try:
+        tools = read_tool_options(tool_options) if tool_options else {}
+        sent = [_header(each) for each in headers]
+        if bearer_env is not None:
+            sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}')[1]}"))
+        log = open_log(log_path)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    options = Options(policy, check_output, fold, log_values, tools)
+    is_url = server[0].startswith(("http://", "https://"))
+    if is_url and len(server) > 1:
+        raise click.UsageError(f"After the URL stands {server[1]!r}; a server is one URL, or -- and a command.")
+    if sent and not is_url:
+        raise click.UsageError("--header goes to a URL; a server on stdio has none.")
+    if port is not None:
+        _serve(server, port, path, no_token, allow_origin, sent, options, log)
+    elif is_url:
+        sys.exit(_relay_url(server[0], sent, options, log))
+    else:
+        sys.exit(_relay_command(server, options, log))
+
+
+@command.command("report")
+@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write an HTML page to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+def report(log: Path, page: Path | None, as_json: bool) -> None:
+    """Show what was repaired and refused, by tool, argument, rule and client: which schemas mislead models."""
+    from skillruntime.adapters.mcp_proxy.report import OUTCOMES, read_report, to_html
+    from skillruntime.cli.output import print_result
+
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        found = read_report(lines)
+    if page is not None:
+        page.write_text(to_html(found), encoding="utf-8")
+
+    def draw(console: Console) -> None:
+        from rich.markup import escape
+        from rich.table import Table
+
+        for title, counts in (("tool", found.tools), ("client", found.clients)):
+            table = Table(title, *OUTCOMES, box=None)
+            for column in table.columns[1:]:
+                column.justify = "right"
+            for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
+                table.add_row(escape(name), *(str(each[outcome] or "") for outcome in OUTCOMES))
+            console.print(table)
+            console.print()
+        places = Table("tool", "argument", "rule or error", "calls", box=None)
+        places.columns[3].justify = "right"
+        for (tool, path, rule), count in found.places.most_common(20):
+            places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), str(count))
+        console.print(places)
+
+    print_result(found.to_dict(), draw, as_json=as_json)
+
+
+@command.command("wrap", context_settings={"ignore_unknown_options": True})
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[PROXY OPTIONS...]")
+@click.option("--executable", default="skillruntime", show_default=True, help="How the client starts this program.")
+def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
+    """Print the configuration FILE of a client with each server behind the proxy; FILE stays as it is.
+
+    Takes the files of Claude Code, Cursor, VS Code (JSON, with comments) and Codex (TOML).
+    """
+    from skillruntime.adapters.mcp_proxy.client_files import wrapped
+
+    _print_edited(file, lambda text, toml: wrapped(text, options, executable=executable, toml=toml))
+
+
+@command.command("unwrap")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def unwrap(file: Path) -> None:
+    """Print the configuration FILE of a client as it was before `wrap`; FILE stays as it is."""
+    from skillruntime.adapters.mcp_proxy.client_files import unwrapped
+
+    _print_edited(file, lambda text, toml: unwrapped(text, toml=toml))
+
+
+def _print_edited(file: Path, edit: Callable[[str, bool], Edited]) -> None:
+    from skillruntime.adapters.mcp_proxy.client_files import ClientFileError
+
+    try:
+        # bytes, for a text file would lose its CRLF line endings
+        edited = edit(file.read_bytes().decode(), file.suffix == ".toml")
+    except (ClientFileError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{file}: {error}") from None
+    for note in edited.notes:
+        click.echo(note, err=True)
+    sys.stdout.buffer.write(edited.text.encode())
+
+
+def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int:
     from skillruntime.adapters.mcp_proxy.session import Session
     from skillruntime.adapters.mcp_proxy.stdio import run_stdio
 
     try:
-        tools = read_tool_options(tool_options) if tool_options else {}
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    options = Options(policy, check_output, fold, log_values, tools)
-    if not server:
-        raise click.UsageError("Name a server: a URL, or -- and the command that starts it.")
-    try:
-        status = run_stdio(server, Session(options, log=open_log(log_path)))
+        return run_stdio(server, Session(options, log=log))
     except OSError as error:
         raise click.ClickException(f"{server[0]} cannot be started: {error}") from None
-    sys.exit(status)
+
+
+def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: Write) -> int:
+    from skillruntime.adapters.mcp_proxy.remote import start_remote
+    from skillruntime.adapters.mcp_proxy.session import Session
+    from skillruntime.adapters.mcp_proxy.stdio import relay
+
+    session = Session(options, log=log)
+    server_in, server_out = start_remote(url, headers, session.tools)
+    signals = relay(session, 0, 1, server_in, server_out, lambda: True)
+    return 128 + signals[0] if signals else 0
+
+
+def _serve(
+    server: tuple[str, ...],
+    port: str,
+    path: str,
+    no_token: bool,
+    origins: tuple[str, ...],
+    headers: list[tuple[str, str]],
+    options: Options,
+    log: Write,
+) -> None:
+    from skillruntime.adapters.mcp_proxy.http_server import Port, serve
+    from skillruntime.errors import SkillRuntimeError
+
+    host, _, number = port.rpartition(":")
+    if not number.isdigit() or not host:
+        raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")
+    where = Port(host.strip("[]"), int(number), "/" + path.strip("/"), origins, not no_token)
+    try:
+        serve(server, where, options=options, log=log, headers=headers)
+    except SkillRuntimeError as error:
+        raise click.ClickException(f"{error}: {error.suggested_action}") from None
+
+
+def _header(text: str) -> tuple[str, str]:
+    """Return the header that ``NAME=env:VAR`` describes; a value itself would be seen in the list of processes."""
+    name, _, source = text.partition("=")
+    if not name or not source.startswith("env:"):
+        raise ValueError(f"--header {name}: write it as NAME=env:VAR, the name of an environment variable")
+    value = os.environ.get(source.removeprefix("env:"))
+    if value is None:
+        raise ValueError(f"--header {name}: the environment has no {source.removeprefix('env:')}")
+    return name, value

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from skillruntime.cli.terminal_text import ESCAPED_IN_JSON, without_controls
 from skillruntime.contract import SkillResponse
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import ErrorCode, SkillRuntimeError
@@ -20,20 +21,26 @@ __all__ = [
     "EXIT_FAILED",
     "EXIT_OK",
     "EXIT_TRY_AGAIN",
+    "EXIT_USAGE",
     "draw_response",
+    "echo",
     "exit_code",
     "fail",
     "json_option",
+    "make_streams_safe",
     "print_result",
+    "print_rows",
     "to_json",
     "writable",
 ]
 
-EXIT_OK, EXIT_FAILED, EXIT_TRY_AGAIN = 0, 1, 3
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_TRY_AGAIN = 0, 1, 2, 3
 
+# An error with one of these codes that also calls itself recoverable may be gone when the same call is made again.
+# TOOL_NOT_AVAILABLE is recoverable only for a server that cannot be reached; a missing command or package is not.
 _MAY_PASS = {
     *(ErrorCode.TOOL_TIMEOUT, ErrorCode.EXECUTION_TIMEOUT, ErrorCode.RATE_LIMIT_EXCEEDED),
-    *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR),
+    *(ErrorCode.FETCH_FAILED, ErrorCode.SEARCH_API_ERROR, ErrorCode.TOOL_NOT_AVAILABLE),
 }
 _MOST_ERRORS = 5  # drawn for a person; --json has them all
 
@@ -42,10 +49,25 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def print_result(document: Any, draw: Callable[[Console], None], *, as_json: bool) -> None:
     """Print *document* as JSON, or let *draw* show it to a person."""
+    # Never both: a program that asked for JSON gets one document and nothing else.
     if as_json:
         click.echo(to_json(document))
     else:
         draw(console())
+
+
+def print_rows(rows: Iterable[Sequence[object]]) -> None:
+    """Print *rows* for another program: a line each, its fields separated by tabs, on stdout."""
+    # cut, awk and sort count tabs and lines: neither may be inside a field.
+    lines = ["\t".join(without_controls(" ".join(str(field).split())) for field in row) for row in rows]
+    if lines:
+        click.echo(writable("\n".join(lines)))
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print *text*: as it is to a pipe or a file, without control characters to a terminal."""
+    stream = sys.stderr if err else sys.stdout
+    click.echo(without_controls(text) if stream.isatty() else text, err=err)
 
 
 def to_json(document: Any) -> str:
@@ -54,7 +76,11 @@ def to_json(document: Any) -> str:
     >>> to_json({"path": "\udcff"})
     '{\n  "path": "\\udcff"\n}'
     """
-    return writable(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    # Under an ASCII or Latin-1 locale only the escapes of JSON itself keep the document readable for a program.
+    plain = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    text = json.dumps(document, ensure_ascii=plain, indent=2, default=str)
+    # json.dumps leaves U+0080 to U+009F as they are, and U+009B starts a terminal's control sequence.
+    return writable(ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def writable(text: str) -> str:
@@ -62,14 +88,21 @@ def writable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def fail(error: SkillRuntimeError, *, as_json: bool) -> NoReturn:
-    """Print *error* as the envelope and exit with its code."""
+def make_streams_safe() -> None:
+    """Let stdout and stderr write an escape for a character that the locale's encoding lacks, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def fail(error: SkillRuntimeError, *, as_json: bool, code: int | None = None) -> NoReturn:
+    """Print *error* as the envelope and exit with *code*, by default that of the error."""
     response = SkillResponse.failed(*error.to_errors())
     if as_json:
         click.echo(to_json(response.to_dict()))
     else:
         draw_response(console(stderr=True), response)
-    sys.exit(exit_code(response))
+    sys.exit(exit_code(response) if code is None else code)
 
 
 def exit_code(response: SkillResponse) -> int:
@@ -86,10 +119,15 @@ def exit_code(response: SkillResponse) -> int:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console to draw on."""
+    """Return the console to draw on; no control character of a text reaches the terminal through it."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    from skillruntime.cli.terminal_filter import WithoutControls  # rich takes 40 ms: --json does without
+
+    # Wrapped lines would have to be joined again by whatever reads the pipe.
+    drawn = Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    drawn.push_render_hook(WithoutControls())
+    return drawn
 
 
 def draw_response(console: Console, response: SkillResponse) -> None:
@@ -101,7 +139,8 @@ def draw_response(console: Console, response: SkillResponse) -> None:
     name = escape(str(metadata.get("skill", "")))
     version = f" [dim]{escape(str(metadata['version']))}[/]" if "version" in metadata else ""
     took = f" [dim]{metadata['duration_ms']} ms[/]" if "duration_ms" in metadata else ""
-    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}")
+    sandbox = f" [dim]sandbox: {escape(str(metadata['sandbox']))}[/]" if "sandbox" in metadata else ""
+    console.print(f"[bold {colour}]{response.status}[/] {name}{version}{took}{sandbox}".rstrip())
     for line in notes(metadata):
         console.print(f"  [cyan]{escape(line)}[/]")
     errors = response.errors
@@ -118,6 +157,7 @@ def notes(metadata: dict[str, Any]) -> Iterable[str]:
     if "migrated_from" in metadata:
         yield f"migrated from {metadata['migrated_from']}"
     for repair in metadata.get("repairs", []):
+        # A repair of the text itself, such as a trailing comma, has no place among the arguments.
         where = repair["path"] or "the text"
         yield f"repaired {where}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
     for warning in metadata.get("warnings", []):
@@ -142,4 +182,5 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
 
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
     for diagnostic in diagnostics:
+        # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
         console.print(f"[{colours[diagnostic.severity.value]}]{escape(str(diagnostic))}[/]")

@@ -30,6 +30,7 @@ def with_progress(
 
     It is drawn on *out*, by default stderr, if that is a terminal.
     """
+    # A bar needs the total; what is listed here are names, not the skills themselves.
     listed = list(items)
     started = clock()
     done = 0
@@ -41,6 +42,7 @@ def with_progress(
     if done == len(listed):
         return
     out = out or console(stderr=True)
+    # In a log a bar would be a thousand lines.
     if not out.is_terminal:
         yield from listed[done:]
         return

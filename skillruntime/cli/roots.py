@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,15 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import skillruntime
+from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
     from skillruntime.catalog import SkillCatalog
 
-__all__ = ["bundled_skills", "catalog_options", "open_catalog"]
+__all__ = ["bundled_skills", "catalog_options", "no_skills", "open_catalog", "with_next_command"]
 
 PLACES = ("./skills", "./.agents/skills", "./.claude/skills", "~/.agents/skills", "~/.claude/skills")
 """Where agents keep skills, the project's own first."""
 
+_BUNDLED = "skillruntime.bundled"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -27,42 +30,97 @@ def bundled_skills() -> Path | None:
     beside = package.parent / "skills"
     if (inside := package / "bundled").is_dir():
         return inside
+    # Any package has siblings in site-packages; only a checkout has the project file there.
     return beside if beside.is_dir() and (package.parent / "pyproject.toml").is_file() else None
 
 
 def catalog_options(command: _Command) -> _Command:
-    """Give *command* the options that say where skills are: ``directories`` and ``trust``."""
-    places = ", ".join(PLACES)
+    """Give *command* the options that say where skills are: ``directories`` and ``trust``, and ``--bundled``."""
     directory = click.option(
         "-s",
         "--skills",
         "directories",
         multiple=True,
         metavar="DIRECTORY",
-        help=f"Where to look for skills; may be repeated. By default: {places}, and the bundled skills.",
+        help=f"Where to look for skills; repeatable. Default: {', '.join(PLACES)}.",
+    )
+    bundled = click.option(
+        "--bundled",
+        is_flag=True,
+        # Kept in the context, so that the commands need not pass it on: only open_catalog reads it.
+        expose_value=False,
+        callback=_remember_bundled,
+        help="Add the skills that come with skillruntime.",
     )
     trust = click.option("--trust", is_flag=True, help="Trust these directories: run their scripts without asking.")
-    return directory(trust(command))
+    return directory(bundled(trust(command)))
 
 
 def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillCatalog:
-    """Return the catalog of *directories*, or of the usual places; the bundled skills are trusted always.
+    """Return the catalog of *directories*, or of the usual places; with ``--bundled``, of the bundled skills too.
 
     Raises:
-        click.UsageError: a directory that was given is not there.
+        click.UsageError: a directory that was given does not exist.
     """
     from skillruntime.catalog import Root, discover
 
-    bundled = bundled_skills()
     for directory in directories:
+        # A mistyped directory must not look like an empty one. The usual places may be missing.
         if not Path(directory).expanduser().is_dir():
-            raise click.UsageError(f"there is no directory {directory!r}")
+            raise click.UsageError(f"There is no directory {directory!r}. --skills takes a directory of skills.")
     places = [Path(place).expanduser() for place in directories or PLACES]
-    found = [place for place in places if place.is_dir() and not _is_same(place, bundled)]
-    roots = [Root(str(place), trust, "") for place in found]
-    if bundled is not None and (not directories or len(found) < len(places)):
+    bundled = bundled_skills()
+    roots = [
+        # In a checkout ./skills is the bundled directory: whichever way it is found, it is trusted.
+        Root(str(bundled), True, "bundled") if _is_same(place, bundled) else Root(str(place), trust, "")
+        for place in places
+        if place.is_dir()
+    ]
+    context = click.get_current_context(silent=True)
+    wants_bundled = context is not None and context.meta.get(_BUNDLED, False)
+    if wants_bundled and bundled is not None and not any(root.scope == "bundled" for root in roots):
         roots.append(Root(str(bundled), True, "bundled"))
     return discover(*roots)
+
+
+def no_skills(directories: tuple[str, ...]) -> str:
+    """Return what to print when no skill was found."""
+    return f"No skills found in {', '.join(directories or PLACES)}. {_WHERE_ELSE}"
+
+
+def with_next_command(error: SkillNotFoundError, catalog: SkillCatalog, name: str, command: str) -> SkillNotFoundError:
+    """Return *error* with the command line to type next, instead of a suggestion for a model."""
+    if error.details:  # a version that does not exist: the error lists those that do
+        return error
+    skill = name.partition("/")[0]
+    close = catalog.suggest(skill, 1)
+    if skill in catalog:
+        callables = sorted(catalog.activate(skill).contracts)
+        first = f"Use one of: {', '.join(callables)}. " if callables else "It has only instructions. "
+        action = f"{first}Run: {_typed('show', skill)}"
+    elif close:
+        action = f"Did you mean {close[0]!r}? Run: {_typed(command, close[0])}"
+    elif catalog:
+        action = f"To see the skills, run: {_typed('list')}"
+    else:
+        action = f"No skills were found. {_WHERE_ELSE}"
+    return SkillNotFoundError(str(error), suggested_action=action)
+
+
+_WHERE_ELSE = "Use --skills DIRECTORY, or --bundled for the skills that come with skillruntime."
+
+
+def _typed(*words: str) -> str:
+    """Return a command line that looks for skills in the places that the present one names."""
+    context = click.get_current_context()
+    directories = context.params.get("directories", ())
+    options = [option for directory in directories for option in ("--skills", directory)]
+    options += ["--bundled"] if context.meta.get(_BUNDLED) else []
+    return shlex.join(["skillruntime", *words, *options])
+
+
+def _remember_bundled(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    context.meta[_BUNDLED] = value
 
 
 def _is_same(place: Path, other: Path | None) -> bool:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from skillruntime.cli.output import to_json
 
 __all__ = ["command"]
 
 
 @click.command("schema")
-@click.argument("document", type=click.Choice(["descriptor"]))
-def command(document: str) -> None:
-    """Print the JSON Schema of DOCUMENT: the descriptor of a remote skill."""
-    from skillruntime.remote import DESCRIPTOR_SCHEMA
+@click.argument("document", type=click.Choice(["contract", "descriptor"]))
+@click.option("--json", "as_json", is_flag=True, help="Changes nothing: the schema is JSON already.")
+def command(document: str, as_json: bool) -> None:
+    """Print the JSON Schema of DOCUMENT: contract.json, or the descriptor of a remote skill.
 
-    click.echo(json.dumps(DESCRIPTOR_SCHEMA, ensure_ascii=False, indent=2))
+    Editors complete a contract's fields with it: save it as contract.schema.json and name it in "$schema".
+    """
+    if document == "contract":
+        from skillruntime.contract import CONTRACT_SCHEMA as schema  # noqa: N811 - one name for either
+    else:
+        from skillruntime.remote import DESCRIPTOR_SCHEMA as schema  # noqa: N811
+
+    click.echo(to_json(schema))

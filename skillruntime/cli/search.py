@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillruntime.cli.output import json_option, print_result
-from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.output import json_option, print_result, print_rows
+from skillruntime.cli.roots import catalog_options, no_skills, open_catalog
 from skillruntime.cli.terminal_text import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["command"]
+
+_LEAST_SHARE = 0.005
 
 
 @click.command("search")
@@ -24,25 +26,39 @@ __all__ = ["command"]
 def command(query: tuple[str, ...], limit: int, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Find the skills that match QUERY best: by their names, descriptions, tags and instructions.
 
-    The best match comes first. Skills that are hidden from models are left out.
+    The best match comes first. Skills that are hidden from models are left out. To a pipe, each result is a line with
+    tabs: name, score, description.
     """
     catalog = open_catalog(directories, trust=trust)
     words = " ".join(query)
-    hits = catalog.search(words, limit)
+    found = catalog.search(words, limit)
+    # Scores compare only within one query, so a person sees them as a share of the best; what rounds to 0 % is noise.
+    hits = [hit for hit in found if hit.score >= found[0].score * _LEAST_SHARE]
 
     def draw(console: Console) -> None:
         from rich.table import Table
 
         if not hits:
-            console.print(f"None of the {len(catalog):,} skills matches; try other words, or skillruntime list")
-            return
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        table.add_column("skill", no_wrap=True)
-        table.add_column("score", no_wrap=True, justify="right")
-        table.add_column("description")
-        for hit in hits:
-            table.add_row(f"[bold]{shown(hit.name)}[/]", f"{hit.score:.2f}", shown(" ".join(hit.description.split())))
-        console.print(table)
+            _say_nothing_found(len(catalog), directories)
+        elif not console.is_terminal:
+            print_rows((hit.name, f"{hit.score:.4g}", hit.description) for hit in hits)
+        else:
+            table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+            table.add_column("skill", no_wrap=True)
+            table.add_column("match", no_wrap=True, justify="right")
+            table.add_column("description")
+            for hit in hits:
+                described = shown(" ".join(hit.description.split()))
+                table.add_row(f"[bold]{shown(hit.name)}[/]", f"{hit.score / found[0].score:.0%}", described)
+            console.print(table)
 
-    found = [{"name": hit.name, "description": hit.description, "score": hit.score} for hit in hits]
-    print_result({"query": words, "skills": found}, draw, as_json=as_json)
+    listed = [{"name": hit.name, "description": hit.description, "score": hit.score} for hit in hits]
+    print_result({"query": words, "skills": listed}, draw, as_json=as_json)
+
+
+def _say_nothing_found(skills: int, directories: tuple[str, ...]) -> None:
+    # On stderr: a pipe that counts lines counts results.
+    if not skills:
+        click.echo(no_skills(directories), err=True)
+    else:
+        click.echo(f"None of the {skills:,} skills matches; try other words, or skillruntime list", err=True)

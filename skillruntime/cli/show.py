@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.cli.output import console, draw_diagnostics, fail, json_option, print_result, short
-from skillruntime.cli.roots import catalog_options, open_catalog
+from skillruntime.cli.output import console, draw_diagnostics, echo, fail, json_option, print_result, print_rows, short
+from skillruntime.cli.remote_source import address_of, is_remote, read_descriptor
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
 from skillruntime.cli.terminal_text import shown, without_controls
-from skillruntime.errors import SkillRuntimeError
+from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from skillruntime.catalog import Skill
     from skillruntime.contract import Contract
+    from skillruntime.remote import SkillDescriptor
 
 __all__ = ["command"]
+
+_HEADINGS = ("parameter", "type", "default", "description")
 
 
 @click.command("show")
@@ -29,20 +33,27 @@ __all__ = ["command"]
 def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Show the skill NAME ("skill" or "skill/tool"): its parameters, files and instructions.
 
-    A terminal shows the instructions rendered, a pipe gets their Markdown.
+    NAME may also be the URL of a remote skill's descriptor, or a descriptor.json. A terminal shows the instructions
+    rendered; a pipe gets their Markdown, and the parameters as lines with tabs.
     """
+    if is_remote(name):
+        _show_remote(name, as_json=as_json)
+        return
     skill_name, _, tool = name.partition("/")
+    catalog = open_catalog(directories, trust=trust)
     try:
-        catalog = open_catalog(directories, trust=trust)
         skill = catalog.activate(skill_name)
-        contracts = {f"{skill.name}/{tool}": skill.contract(f"{skill.name}/{tool}")} if tool else dict(skill.contracts)
+        contracts = {f"{skill.name}/{tool}": skill.contract(f"{skill.name}/{tool}")} if tool else _contracts(skill)
         unavailable = catalog.unmet(skill_name)
+    except SkillNotFoundError as error:
+        fail(with_next_command(error, catalog, name, "show"), as_json=as_json)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     if body and not as_json:
-        click.echo(skill.body)
+        echo(skill.body)
         return
 
+    # skill/tool shows that tool alone: its parameters are what a caller came for.
     def draw(out: Console) -> None:
         _draw_head(out, skill, unavailable)
         for callable_name, contract in contracts.items():
@@ -56,6 +67,41 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
     print_result(_described(skill, contracts, unavailable), draw, as_json=as_json)
     if not as_json:
         draw_diagnostics(console(stderr=True), skill.diagnostics)
+
+
+def _show_remote(source: str, *, as_json: bool) -> None:
+    try:
+        descriptor = read_descriptor(source)
+        contract = descriptor.to_contract()
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+    document = {
+        "name": descriptor.id,
+        "description": descriptor.description,
+        "version": descriptor.version,
+        "path": address_of(source) if "://" in source else source,
+        "callable": {descriptor.id: contract.to_dict()},
+        "descriptor": descriptor.to_dict(),
+    }
+
+    def draw(out: Console) -> None:
+        out.print(f"[bold]{shown(descriptor.id)}[/] {shown(descriptor.version)}  [magenta]remote[/]")
+        out.print(shown(descriptor.description))
+        out.print(f"[dim]{shown(document['path'])}[/]")
+        _draw_contract(out, descriptor.id, contract)
+
+    print_result(document, draw, as_json=as_json)
+
+
+def _contracts(skill: Skill) -> dict[str, Contract]:
+    """Return the contracts of *skill*; of a remote skill without its own, the one that its descriptor states."""
+    # With both, the contract describes the skill and the descriptor only where it runs.
+    contracts = dict(skill.contracts)
+    file = skill.directory / "descriptor.json"
+    if contracts or not file.is_file():
+        return contracts
+    descriptor: SkillDescriptor = read_descriptor(str(file))
+    return {skill.name: descriptor.to_contract(skill.name)}
 
 
 def _described(skill: Skill, contracts: Mapping[str, Contract], unavailable: tuple[str, ...]) -> dict[str, Any]:
@@ -77,7 +123,8 @@ def _described(skill: Skill, contracts: Mapping[str, Contract], unavailable: tup
 
 def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None:
     trust = "[green]trusted[/]" if skill.trusted else "[yellow]untrusted: its scripts run only with approval[/]"
-    out.print(f"[bold]{shown(skill.name)}[/] {shown(skill.version or '')}  {trust}")
+    version = f" {shown(skill.version)}" if skill.version else ""
+    out.print(f"[bold]{shown(skill.name)}[/]{version}  {trust}")
     for reason in unavailable:
         out.print(f"[red]unavailable: {shown(reason)}[/]")
     out.print(shown(skill.description))
@@ -87,17 +134,22 @@ def _draw_head(out: Console, skill: Skill, unavailable: tuple[str, ...]) -> None
 def _draw_contract(out: Console, name: str, contract: Contract) -> None:
     from rich.table import Table
 
-    out.print(f"\n[bold cyan]{shown(name)}[/] [dim]{shown(contract.version or '')}[/]")
+    out.print(f"\n[bold cyan]{shown(name)}[/] [dim]{shown(contract.version or '')}[/]".rstrip())
     _draw_origin(out, contract.to_dict().get("derived"))
     if contract.description:
         out.print(shown(contract.description))
-    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
-    for heading in ("parameter", "type", "default", "description"):
-        table.add_column(heading, no_wrap=heading == "parameter")
     rows = list(_parameters(contract))
-    for row in rows:
-        table.add_row(*map(shown, row))
-    out.print(table if rows else "  [dim]no parameters are declared[/]")
+    if not rows:
+        out.print("  [dim]no parameters are declared[/]")
+    elif not out.is_terminal:
+        print_rows(rows)
+    else:
+        table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+        for heading in _HEADINGS:
+            table.add_column(heading, no_wrap=heading == "parameter")
+        for row in rows:
+            table.add_row(*map(shown, row))
+        out.print(table)
     if contract.migrations:
         sources = ", ".join(str(migration.source) for migration in contract.migrations)
         out.print(f"  [dim]also accepts arguments written for {shown(sources)}[/]")
@@ -117,6 +169,7 @@ def _draw_origin(out: Console, derived: Any) -> None:
 
 
 def _draw_files(out: Console, skill: Skill) -> None:
+    # Names and sizes only: reading every file would make show as slow as loading the skill's data.
     resources = skill.resources()
     if resources:
         out.print("\n[dim]files[/]")
@@ -136,6 +189,7 @@ def _draw_body(out: Console, body: str) -> None:
     from rich.rule import Rule
 
     out.print(Rule("instructions", style="dim"))
+    # With hyperlinks a link shows its text alone, and an untrusted text could show one address and open another.
     out.print(Markdown(without_controls(body), hyperlinks=False))
 
 
@@ -156,12 +210,14 @@ def _parameters(contract: Contract) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _type(schema: Mapping[str, Any], document: Any) -> str:
+    # The values say more than the type that they have in common.
     if "enum" in schema:
         return " | ".join(short(value, 24) for value in schema["enum"])
     stated = schema.get("type", "any")
     text = " or ".join(stated) if isinstance(stated, list) else str(stated)
     if stated == "array" and isinstance(schema.get("items"), Mapping):
         text = f"list of {_type(_resolved(schema['items'], document), document)}"
+    # As Rust and Ruby write ranges: "1..10", "1..", "..10".
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None or high is not None:
         text += f" {'' if low is None else low}..{'' if high is None else high}"
@@ -169,8 +225,8 @@ def _type(schema: Mapping[str, Any], document: Any) -> str:
 
 
 def _resolved(schema: Any, document: Any) -> Mapping[str, Any]:
-    """*schema*, or what its local reference points at."""
-    for _ in range(8):
+    """Return *schema*, or the schema that its local reference points at."""
+    for _ in range(8):  # a reference to a reference is rare, one to itself is endless
         if not isinstance(schema, Mapping):
             return {}
         reference = schema.get("$ref")
@@ -178,5 +234,7 @@ def _resolved(schema: Any, document: Any) -> Mapping[str, Any]:
             return schema
         schema = document
         for part in reference[2:].split("/"):
-            schema = schema.get(part) if isinstance(schema, Mapping) else None
+            # RFC 6901, 4: ~1 is decoded before ~0.
+            key = part.replace("~1", "/").replace("~0", "~")
+            schema = schema.get(key) if isinstance(schema, Mapping) else None
     return {}

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shown", "without_controls"]
+__all__ = ["CONTROLS", "ESCAPED_IN_JSON", "shown", "without_controls"]
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0 without tab and line feed, DEL, C1 (U+009B starts a control sequence as ESC [ does), the marks that reorder a
+# line (Unicode TR 36, "bidirectional text spoofing"), and surrogates, which cannot be written at all.
+_BIDIRECTIONAL = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+CONTROLS = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDIRECTIONAL}\ud800-\udfff]")
+"""What a terminal obeys instead of showing it."""
+
+ESCAPED_IN_JSON = re.compile(f"[\x7f-\x9f{_BIDIRECTIONAL}]")
+"""What ``json.dumps`` writes as it is, and a terminal obeys."""
 
 
 def without_controls(text: str) -> str:
@@ -15,7 +22,7 @@ def without_controls(text: str) -> str:
     >>> without_controls("red: \x1b[31m!\r\n")
     'red: [31m!\n'
     """
-    return _CONTROLS.sub("", text)
+    return CONTROLS.sub("", text)
 
 
 def shown(text: object) -> str:

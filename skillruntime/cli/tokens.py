@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -11,9 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from skillruntime.catalog import discover
-from skillruntime.cli.output import EXIT_FAILED, json_option, print_result
+from skillruntime.cli import output
+from skillruntime.cli.output import EXIT_FAILED, echo, fail, json_option, print_result, print_rows
 from skillruntime.cli.progress import with_progress
-from skillruntime.tokens import Advice, SkillCost, TokenReport, measure
+from skillruntime.cli.prompt import STYLES
+from skillruntime.cli.terminal_text import shown
+from skillruntime.errors import ToolExecutionError
+from skillruntime.tokens import Advice, SkillCost, TokenReport, measure, to_html
 
 __all__ = ["command"]
 
@@ -24,7 +28,7 @@ _SORTS = ("body", "metadata", "resource", "schema", "name")
 @click.command("tokens")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--model", default="gpt-4o", show_default=True, help="The model whose tokens are counted.")
-@click.option("--style", default="compact", show_default=True, help="The catalog's style.")
+@click.option("--style", default="compact", show_default=True, type=click.Choice(STYLES), help="The catalog's form.")
 @click.option(
     "--activations",
     default=(1, 3, 10),
@@ -39,6 +43,12 @@ _SORTS = ("body", "metadata", "resource", "schema", "name")
 @click.option("--max-catalog-tokens", type=click.IntRange(0), help="Fail when the catalog has more tokens.")
 @click.option("--max-body-tokens", type=click.IntRange(0), help="Fail when a body has more tokens.")
 @click.option("--advise", is_flag=True, help="List possible savings, the largest first.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write the report as a web page.",
+)
 @json_option
 def command(
     paths: tuple[Path, ...],
@@ -50,31 +60,44 @@ def command(
     max_catalog_tokens: int | None,
     max_body_tokens: int | None,
     advise: bool,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Show what the skills under PATH cost in tokens: in the catalog, when activated, file by file.
 
-    Counts offline. Exits with 1 when a limit is exceeded.
+    Counts offline. Exits with 1 when a limit is exceeded. To a pipe, each skill is a line with tabs: name, entry, body,
+    files, tools; the sums go to stderr.
     """
     report = measure(
-        discover(*paths),
+        discover(*paths, missing_ok=True),
         model=model,
         style=style,
         with_advice=advise,
         progress=lambda names: with_progress(names, "counting tokens"),
     )
+    # Limits are checked on what was counted, whatever is drawn: --all and --sort do not change the exit code.
     exceeded = _exceeded(report, max_catalog_tokens, max_body_tokens)
     document = {**report.to_dict(), "exceeded": exceeded}
     document["totals"]["session"] = {str(number): report.session(number) for number in activations}
+    if html is not None:
+        _write_page(html, report, activations, paths, as_json=as_json)
 
     def draw(console: Console) -> None:
-        _show(report, console, activations, sort, everything)
+        skills = _in_order(report, sort)
+        # A pipe gets every skill and nothing else, so that its lines can be counted; the rest is for people.
+        people = console if console.is_terminal else output.console(stderr=True)
+        if console.is_terminal:
+            _show_table(report, console, skills if everything else skills[:_SHOWN])
+        else:
+            print_rows((each.name, each.metadata, each.body, each.resource, each.schema) for each in skills)
+        _show_sums(report, people, activations)
         if advise:
-            _show_advice(report, console, everything)
+            _show_advice(report, people, everything)
 
     print_result(document, draw, as_json=as_json)
+    # After the report, on stderr: a build's log ends with the reason why it failed.
     for message in exceeded:
-        click.echo(f"error: {message}", err=True)
+        echo(f"error: {message}", err=True)
     if exceeded:
         sys.exit(EXIT_FAILED)
 
@@ -92,50 +115,74 @@ def _exceeded(report: TokenReport, max_catalog: int | None, max_body: int | None
     return found
 
 
-def _show(report: TokenReport, console: Console, activations: Iterable[int], sort: str, everything: bool) -> None:
+def _write_page(
+    file: Path, report: TokenReport, activations: Sequence[int], paths: Sequence[Path], *, as_json: bool
+) -> None:
+    # The paths as they were typed: an absolute path would tell a reader of the page about the author's machine.
+    title = f"Tokens of the skills in {', '.join(str(path) for path in paths)}"
+    try:
+        file.write_text(to_html(report, activations=activations, title=title), encoding="utf-8")
+    except OSError as error:
+        fail(ToolExecutionError(f"{file} cannot be written: {error.strerror}"), as_json=as_json)
+    echo(f"wrote {file}", err=True)
+
+
+def _in_order(report: TokenReport, sort: str) -> list[SkillCost]:
     skills = sorted(report.skills, key=lambda skill: skill.name)
     if sort != "name":
         skills.sort(key=lambda skill: -getattr(skill, sort))
-    shown = skills if everything else skills[:_SHOWN]
+    return skills
+
+
+def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCost]) -> None:
+    total = len(report.skills)
+    # No borders: the columns can be copied and pasted.
     table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold", footer_style="bold")
-    table.add_column("skill", footer=f"{len(skills):,} skills", no_wrap=True, overflow="ellipsis", min_width=18)
+    table.add_column("skill", footer=f"{total:,} skills", no_wrap=True, overflow="ellipsis", min_width=18)
     for title, tier in (("entry", "metadata"), ("body", "body")):
         table.add_column(title, justify="right", footer=f"{report.total(tier):,}")
     table.add_column("largest section", overflow="ellipsis", max_width=32, no_wrap=True)
     table.add_column("files", justify="right", footer=f"{report.total('resource'):,}", no_wrap=True)
     table.add_column("tools", justify="right", footer=f"{report.total('schema'):,}", no_wrap=True)
-    for skill in shown:
+    for skill in skills:
         table.add_row(
-            skill.name,
+            shown(skill.name),
             f"{skill.metadata:,}",
             f"{skill.body:,}",
-            _largest(skill),
+            shown(_largest(skill)),
             _figure(skill.resource, len(skill.resources)),
             _figure(skill.schema, len(skill.schemas)),
         )
     console.print(table)
-    if len(shown) < len(skills):
-        console.print(f"... and {len(skills) - len(shown):,} more (--all)", style="dim")
+    if len(skills) < total:
+        console.print(f"... and {total - len(skills):,} more (--all)", style="dim")
     console.print()
-    above = (report.catalog - report.total("metadata")) / max(len(skills), 1)
+
+
+def _show_sums(report: TokenReport, console: Console, activations: Iterable[int]) -> None:
+    number_of_skills = len(report.skills)
+    console.print(f"{number_of_skills:,} skill{'s' * (number_of_skills != 1)}")
+    # What the catalog's form costs: names and descriptions would be sent in any form.
+    above = (report.catalog - report.total("metadata")) / max(number_of_skills, 1)
     console.print(
         f"catalog ({report.style}): [bold]{report.catalog:,}[/] tokens, {above:+.1f} a skill above name and description"
     )
-    for number in sorted({min(number, len(skills)) for number in activations}):
+    # A catalog of four has no session of ten: 10 becomes 4, once.
+    for number in sorted({min(number, number_of_skills) for number in activations}):
         cost = report.session(number)
         share = f", {cost / report.eager:.1%} of loading all" if report.eager else ""
         console.print(f"session of {number} activation{'s' * (number != 1)}: [bold]{cost:,}[/] tokens{share}")
     console.print(f"loading all names, descriptions and bodies: [bold]{report.eager:,}[/] tokens")
     sure = "exact" if report.exact else "an estimate"
-    console.print(f"All figures in tokens of {report.model}: {report.method} ({sure}).", style="dim", highlight=False)
+    console.print(f"All figures in tokens of {report.model}: {report.method} ({sure}).", style="dim", markup=False)
     for name, reason in report.unreadable:
-        console.print(f"not read: {name}: {reason}", style="yellow", highlight=False)
+        console.print(f"not read: {name}: {reason}", style="yellow", markup=False)
 
 
 def _largest(skill: SkillCost) -> str:
     if not skill.sections or not skill.body:
         return ""
-    section = skill.sections[0]
+    section = skill.sections[0]  # measure() sorts them, the largest first
     return f"{section.tokens / skill.body:4.0%} {section.title}"
 
 
@@ -151,11 +198,9 @@ def _show_advice(report: TokenReport, console: Console, everything: bool) -> Non
         return
     for one in advice if everything else advice[:_SHOWN]:
         where = f"{one.path}:{one.line}" if one.line else one.path
-        console.print(f"[bold]{one.tokens:,}[/] tokens {one.when}: {one.skill}: ", end="", highlight=False)
-        console.print(one.message, markup=False, highlight=False)
-        console.print(
-            f"    {one.hint} [{one.rule}]\n    {where}", style="dim", markup=False, highlight=False, soft_wrap=True
-        )
+        console.print(f"[bold]{one.tokens:,}[/] tokens {one.when}: {shown(one.skill)}: ", end="")
+        console.print(one.message, markup=False)
+        console.print(f"    {one.hint} [{one.rule}]\n    {where}", style="dim", markup=False, soft_wrap=True)
     if not everything and len(advice) > _SHOWN:
         console.print(f"... and {len(advice) - _SHOWN:,} more (--all)", style="dim")
     for when in sorted({one.when for one in advice}):

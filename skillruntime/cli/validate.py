@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillruntime.cli.contract_findings import CHECKED, contract_findings
 from skillruntime.cli.output import (
     EXIT_FAILED,
     console,
@@ -43,20 +44,26 @@ def command(paths: tuple[str, ...], fixing: bool, report: str | None, as_json: b
     Errors are violations of the format and broken contracts; migrations are tried on arguments of the old versions.
     Exits with 1 if there is an error; warnings and advice do not fail.
     """
+    # click has no exclusive options; without this the last form would win silently.
     if report and as_json:
         raise click.UsageError("use only one of --json, --github and --sarif")
     validations = _validations(paths)
     fixed: list[dict[str, Any]] = []
     if fixing:
         fixed = _fixed(validations, as_json=as_json)
+        # Read again: what is reported is the state after the fixes.
         validations = _validations(paths) if fixed else validations
     findings = [
         finding
         for validation in with_progress(validations, "checking contracts")
         for finding in (*validation.diagnostics, *_more(validation))
     ]
+    # What "contract-invalid" says first, the check of the document says with everything else that is wrong in it.
+    checked = {finding.path for finding in findings if finding.rule in CHECKED and finding.severity is Severity.ERROR}
+    findings = [each for each in findings if each.rule != "contract-invalid" or each.path not in checked]
     findings = list(dict.fromkeys(findings))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
+    # A directory without skills is an error of its own, and not a skill.
     number = sum(not _is_missing(validation) for validation in validations)
 
     def draw(out: Console) -> None:
@@ -89,6 +96,7 @@ def _validations(paths: Sequence[str]) -> list[Validation]:
     found = [
         each for path in paths for each in validate(path, count=lambda text: count(text).tokens, progress=progress)
     ]
+    # "validate skills skills/pdf" names a skill twice.
     return list({validation.path: validation for validation in found}.values())
 
 
@@ -102,6 +110,7 @@ def _fixed(validations: Sequence[Validation], *, as_json: bool) -> list[dict[str
 
     fixed = []
     for validation in validations:
+        # Only files with findings are touched: --fix must not rewrite what is right.
         if not validation.diagnostics or not os.path.isfile(validation.path):  # noqa: PTH113
             continue
         try:
@@ -125,12 +134,13 @@ def _more(validation: Validation) -> list[Diagnostic]:
     if not os.path.isfile(validation.path):  # noqa: PTH113
         return []
     try:
+        # Not derived: a contract that is read from a script has no author to tell.
         skill = Skill.read(SkillMetadata(name, "", validation.path), derive=False)
     except SkillRuntimeError as error:
         path = validation.path
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
     disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
-    return disagreements + _migrations(skill)
+    return disagreements + contract_findings(skill.directory) + _migrations(skill)
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:

@@ -35,7 +35,7 @@ class Judge:
     def admits(self, value: Any) -> bool:
         """Return what the fast engine says."""
         if self._fast is None:
-            import jsonschema_rs  # where its wheel is missing there is no containment to look for a witness of
+            import jsonschema_rs  # without its wheel containment is unknown, and this is never reached
 
             self._fast = jsonschema_rs.validator_for(self.schema, validate_formats=True, offline=True).is_valid
         return bool(self._fast(value))
@@ -54,6 +54,7 @@ class Judge:
     def _by_members(self, schema: Any, value: Any) -> bool:
         key = (id(schema), id(value))
         if key not in self._known:
+            # Candidates share most of their members, so each member is evaluated once by the slow engine.
             if isinstance(value, dict) and is_by_members(schema):
                 answer = _shell(schema)(value) and all(
                     self._by_members(child, value[name])
@@ -81,6 +82,7 @@ def _engine() -> tuple[Any, Any, Callable[[Any, Any], Callable[[Any], bool]]]:
     formats, registry = jsonschema.FormatChecker(), Registry()
     whole: Any = jsonschema.Draft202012Validator
     extend: Any = jsonschema.validators.extend
+    # The declared members are left out: their own results are already known.
     shell: Any = extend(whole, {"properties": lambda *_: ()})
     return whole, shell, lambda engine, schema: engine(schema, registry=registry, format_checker=formats).is_valid
 
@@ -91,6 +93,6 @@ def _reference(schema: Any) -> Callable[[Any], bool]:
 
 
 def _shell(schema: Any) -> Callable[[Any], bool]:
-    """Return the reference engine's judgement of all that *schema* says but of its declared members."""
+    """Return the reference engine's verdict by all keywords of *schema* except its declared members."""
     _, shell, made = _engine()
     return made(shell, schema)

@@ -1,7 +1,7 @@
-"""Two versions of one contract -> what changed, which part of the version that raises, and a value that proves it.
+"""Two versions of one contract -> what changed, which part of the version that raises, and a value that shows it.
 
-Three readings stand side by side. The contract chapter (31.5) rules some changes by name; the practical reading
-decides the rest: objects as closed on the giving side; set theory takes the schemas at their word and is reported.
+Three readings are reported. The contract document (31.5) rules on some changes by name; the practical reading decides
+the rest, and takes objects as closed on the giving side; set theory takes the schemas literally.
 Containment is decided by jsonschema-rs's canonical form; what it cannot decide counts as breaking.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.compatibility.counterexample import NO_WITNESS, Sides
+from skillruntime.compatibility.counterexample import NO_COUNTEREXAMPLE, Sides
 from skillruntime.compatibility.diff import Bump, Finding, covers, differences, opened
 from skillruntime.compatibility.normal_form import NotComparable, closed, normal_form
 from skillruntime.compatibility.requirement_diff import requirement_differences
@@ -20,7 +20,7 @@ from skillruntime.contract.migration.value_conversions import same_as
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.versions import Version
 
-__all__ = ["NO_WITNESS", "Bump", "Change", "Verdict", "compare"]
+__all__ = ["NO_COUNTEREXAMPLE", "Bump", "Change", "Verdict", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,11 @@ class Change:
     """One difference between two contracts.
 
     ``side`` is ``input``, ``output``, ``requires``, ``annotations`` or ``document``; ``path`` is the place in the
-    values, as a JSON Pointer in which ``*`` is each item. ``chapter`` is the chapter's rule, where it has one, and then
-    decides; ``practical`` decides else; ``set_theory`` stands beside. ``witness`` is a value that the giving side
-    admits and the taking side refuses (on ``input`` the old and the new schema, on ``output`` the new and the old),
-    verified by both engines by the reading named in ``witness_reading``; ``NO_WITNESS`` where there is none to show.
+    values, as a JSON Pointer in which ``*`` is each item. ``chapter`` is the contract document's rule, where it has
+    one, and then decides; otherwise ``practical`` decides; ``set_theory`` is reported too. ``counterexample`` is a
+    value that the giving side admits and the taking side refuses (on ``input`` the old and the new schema, on
+    ``output`` the new and the old), verified by both engines by the reading named in ``counterexample_reading``;
+    ``NO_COUNTEREXAMPLE`` where there is none to show.
     """
 
     side: str
@@ -41,13 +42,13 @@ class Change:
     practical: Bump
     set_theory: Bump
     chapter: Bump | None = None
-    witness: Any = NO_WITNESS
-    witness_reading: str = ""
+    counterexample: Any = NO_COUNTEREXAMPLE
+    counterexample_reading: str = ""
     finding: Finding | None = None
 
     @property
     def bump(self) -> Bump:
-        """What this change asks for: the chapter's ruling, or else the practical reading."""
+        """What this change asks for: the contract document's rule, or else the practical reading."""
         return self.practical if self.chapter is None else self.chapter
 
     @property
@@ -62,8 +63,8 @@ class Change:
         document["readings"] = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
         if self.chapter is not None:
             document["readings"]["chapter"] = str(self.chapter)
-        if self.witness is not NO_WITNESS:
-            document |= {"witness": self.witness, "witness_reading": self.witness_reading}
+        if self.counterexample is not NO_COUNTEREXAMPLE:
+            document |= {"witness": self.counterexample, "witness_reading": self.counterexample_reading}
         return document
 
 
@@ -75,7 +76,7 @@ class Verdict:
 
     @property
     def bump(self) -> Bump:
-        """The part that must be raised: the chapter decides where it rules, the practical reading elsewhere."""
+        """The part that must be raised: by the contract document where it has a rule, else by the practical reading."""
         return max((change.bump for change in self.changes), default=Bump.NONE)
 
     @property
@@ -95,6 +96,7 @@ class Verdict:
         """
         if self.bump is Bump.NONE:
             return old
+        # SemVer section 4 allows anything below 1.0.0; Cargo and npm both read the MINOR there as the breaking part.
         if old.major == 0:
             return old.bump("minor" if self.bump is Bump.MAJOR else "patch")
         return old.bump(str(self.bump))
@@ -104,6 +106,7 @@ class Verdict:
         if self.bump is Bump.NONE:
             return new >= old
         wanted = self.next_version(old)
+        # A prerelease of the wanted version sorts below it (SemVer section 11), and is raised far enough.
         return new >= wanted or (new.is_prerelease and new > old and Version(*new.release) >= wanted)
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,16 +116,16 @@ class Verdict:
 
 
 def compare(old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]) -> Verdict:
-    """Return how contract *new* differs from *old*, with a witness for what breaks.
+    """Return how contract *new* differs from *old*, with a counterexample for what breaks.
 
     >>> old = {"input": {"type": "object", "required": ["topic"], "properties": {"topic": {"type": "string"}}}}
     >>> new = {"input": {"type": "object", "required": ["topics"], "properties": {"topics": {"type": "string"}}}}
     >>> verdict = compare(old, new)
-    >>> str(verdict.bump), verdict.changes[0].rule, verdict.changes[0].witness
+    >>> str(verdict.bump), verdict.changes[0].rule, verdict.changes[0].counterexample
     ('major', 'parameter-renamed', {'topic': 'a'})
 
     Raises:
-        InvalidSkillError: one of the two is no contract.
+        InvalidSkillError: one of the two is not a contract.
     """
     before = old if isinstance(old, Contract) else Contract.from_dict(old)
     after = new if isinstance(new, Contract) else Contract.from_dict(new)
@@ -131,6 +134,7 @@ def compare(old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]
     changes += _schema_changes("output", *outputs)
     for side, finding in requirement_differences(before, after):
         changes.append(_change(side, finding))
+    # The sort is stable: within one bump, changes stay in the order of the document.
     changes.sort(key=lambda change: -change.bump)
     return Verdict(tuple(changes))
 
@@ -142,6 +146,7 @@ def _change(side: str, finding: Finding) -> Change:
 
 
 def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
+    # Most releases change one schema of many: equal ones need no engine.
     if old is new or same_as(old) == same_as(new):
         return
     is_output = side == "output"
@@ -150,6 +155,7 @@ def _schema_changes(side: str, old: Any, new: Any) -> Iterator[Change]:
     except NotComparable as error:
         yield _as_a_whole(side, old, new, str(error))
         return
+    # Findings say where; the readings then check each claim against the whole schemas, in both directions.
     found = differences(before, after, is_output=is_output)
     readings = _Readings(before, after, is_output)
     changes = [readings.settled(_change(side, finding)) for finding in found]
@@ -168,14 +174,15 @@ def _is_coupled(node: Any) -> bool:
 
 def _as_a_whole(side: str, old: Any, new: Any, reason: str) -> Change:
     giver, taker = (new, old) if side == "output" else (old, new)
+    # Without a normal form there are no parts to compare, so one verdict covers the whole.
     bump = Bump.MAJOR if not covers(taker, giver) else Bump.PATCH if covers(giver, taker) else Bump.MINOR
     why = f"the schemas were compared only as a whole: {reason}"
     change = Change(side, "", "schema-changed", why, bump, bump)
     if bump is Bump.MAJOR:
         finding = Finding((), "schema-changed", why, bump, bump, None, old, new)
-        witness = Sides(giver, taker, is_output=side == "output").witness_of(finding)
-        if witness is not NO_WITNESS:
-            return replace(change, witness=witness, witness_reading="both")
+        counterexample = Sides(giver, taker, is_output=side == "output").counterexample_of(finding)
+        if counterexample is not NO_COUNTEREXAMPLE:
+            return replace(change, counterexample=counterexample, counterexample_reading="both")
         change = replace(change, why=f"{why}; it cannot be proven harmless, which counts as breaking")
     return change
 
@@ -201,31 +208,36 @@ class _Readings:
         return self._read[reading]
 
     def settled(self, change: Change) -> Change:
-        """Return *change* with a witness of what it breaks, or without the claim where the whole proves it wrong."""
+        """Return *change* with a counterexample, or without its claim where the whole schemas refute that."""
         finding = change.finding
         if finding is None:
             return change
         for reading, field in _FIELDS.items():
             if getattr(change, field) is not Bump.MAJOR:
                 continue
-            if change.witness is not NO_WITNESS and self.sides(reading).shows(change.witness):
-                change = replace(change, witness_reading="both")
+            # One value may break both readings; then it is shown once.
+            if change.counterexample is not NO_COUNTEREXAMPLE and self.sides(reading).shows(change.counterexample):
+                change = replace(change, counterexample_reading="both")
                 continue
-            witness = self.sides(reading).witness_of(finding)
-            if witness is not NO_WITNESS:
+            counterexample = self.sides(reading).counterexample_of(finding)
+            if counterexample is not NO_COUNTEREXAMPLE:
                 both = reading == "practical" and change.set_theory is Bump.MAJOR
-                both = both and self.sides("set theory").shows(witness)
-                change = replace(change, witness=witness, witness_reading="both" if both else reading)
+                both = both and self.sides("set theory").shows(counterexample)
+                change = replace(
+                    change, counterexample=counterexample, counterexample_reading="both" if both else reading
+                )
+            # The whole proves the part harmless: a constraint moved to a place beside it, say.
             elif self._contained(reading) == "yes":
                 harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which harms nothing that fits"}
                 change = replace(change, **harmless)
-            elif change.witness is NO_WITNESS:
+            elif change.counterexample is NO_COUNTEREXAMPLE:
                 change = replace(change, why=f"{change.why}; it cannot be proven harmless, which counts as breaking")
         return change
 
     def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
         """Yield what only the whole schemas show, where no single change claims to break anything."""
         ruled = any(change.chapter is Bump.MINOR for change in changes)
+        # `unknown` counts as clear only where parts can be compared one by one: those comparisons found nothing.
         clear = {"yes", "unknown"} - ({"unknown"} if any(map(_is_coupled, self._sides)) else set())
         claimed = [max((getattr(each, field) for each in changes), default=Bump.NONE) for field in _FIELDS.values()]
         missing = [

@@ -13,9 +13,9 @@ from skillruntime.compatibility.normal_form import BRANCHES
 from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.migration.value_conversions import same_as
 
-__all__ = ["NO_WITNESS", "Sides"]
+__all__ = ["NO_COUNTEREXAMPLE", "Sides"]
 
-NO_WITNESS = object()
+NO_COUNTEREXAMPLE = object()
 _CANDIDATES = 40
 _OF_THE_WHOLE = 12
 MANY_MEMBERS = 50
@@ -25,7 +25,7 @@ _AS_DECLARED = {"parameter-removed", "parameter-renamed", "field-added", "field-
 
 
 class Sides:
-    """The schema of who gives and the schema of who takes, by one reading, and what shows that they do not agree."""
+    """The schemas of the giving and of the taking side, by one reading, and values that show where they disagree."""
 
     def __init__(self, giver: Any, taker: Any, *, is_output: bool) -> None:
         self.giver, self.taker = Judge(giver), Judge(taker)
@@ -34,19 +34,21 @@ class Sides:
 
     def shows(self, value: Any) -> bool:
         """Whether both engines say that the giver admits *value*, and the taker does not."""
+        # The fast engine first: most candidates fail there, and the reference engine is 100 times slower.
         if not self.giver.admits(value) or self.taker.admits(value):
             return False
         return self.giver.surely_admits(value) and not self.taker.surely_admits(value)
 
-    def witness_of(self, finding: Finding) -> Any:
-        """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_WITNESS``."""
-        witness = self._first(_candidates(finding, self.giver, self.is_output), _CANDIDATES)
-        if witness is NO_WITNESS and not self._is_many_members:
+    def counterexample_of(self, finding: Finding) -> Any:
+        """Return a value that shows what *finding* breaks, or else what the whole breaks, or ``NO_COUNTEREXAMPLE``."""
+        counterexample = self._first(_candidates(finding, self.giver, self.is_output), _CANDIDATES)
+        if counterexample is NO_COUNTEREXAMPLE and not self._is_many_members:
+            # Computed once, because every unproven finding asks for it.
             if self._of_the_whole is None:  # the same for every finding
                 rest = samples(_difference(self.giver.schema, self.taker.schema), _OF_THE_WHOLE)
                 self._of_the_whole = self._first(iter(rest), _OF_THE_WHOLE)
-            witness = self._of_the_whole
-        return witness
+            counterexample = self._of_the_whole
+        return counterexample
 
     def containment(self) -> str:
         """Return ``yes``, ``no`` or ``unknown``: whether the taker admits all that the giver does.
@@ -56,6 +58,7 @@ class Sides:
         giver, taker = self.giver.schema, self.taker.schema
         if not self._is_many_members:
             return containment(taker, giver)
+        # What relates members to one another is compared in the shells; each member then by itself.
         needed = {*giver.get("required", ()), *taker.get("required", ())}
         answers = {containment(_shell(taker, needed), _shell(giver, needed))}
         for name in {**giver["properties"], **taker["properties"]}:
@@ -75,9 +78,10 @@ class Sides:
             try:
                 if self.shows(candidate):
                     return candidate
+            # A candidate is a guess; an engine that fails on it (a huge number, say) has only ruled out that guess.
             except Exception:
                 continue
-        return NO_WITNESS
+        return NO_COUNTEREXAMPLE
 
 
 def _shell(schema: Any, names: set[str]) -> Any:
@@ -89,6 +93,7 @@ def _candidates(finding: Finding, giver: Judge, is_output: bool) -> Iterator[Any
     given, taken = (finding.new, finding.old) if is_output else (finding.old, finding.new)
     path = finding.path
     if finding.rule in _TAKEN_OUT:
+        # The member's absence is what breaks, so it is taken out of an admitted value.
         path, name = path[:-1], finding.details["name"]
         for value in giver.samples(given, 4):
             if isinstance(value, dict):
@@ -99,6 +104,7 @@ def _candidates(finding: Finding, giver: Judge, is_output: bool) -> Iterator[Any
         yield from (_placed(giver, giver.schema, path, value) for value in samples(schema, 8))
     elif finding.rule == "optional-parameter-added":
         rest = given.get("additionalProperties", True)
+        # What old callers may have sent under the new name, and the new schema refuses.
         left = _difference(rest, finding.details["schema"])
         yield from (_placed(giver, giver.schema, path, value) for value in [*samples(left, 8), *samples(True)])
     elif "undeclared" in finding.details:
@@ -124,7 +130,7 @@ def _difference(given: Any, taken: Any) -> Any:
 
 
 def _placed(judge: Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Return a small value of *schema* in which *value* stands at *path*; whether it fits is for others to say."""
+    """Return a small value of *schema* with *value* at *path*; it may not fit."""
     if not path:
         return value
     token, rest = path[0], path[1:]
@@ -139,6 +145,7 @@ def _placed(judge: Judge, schema: Any, path: tuple[str, ...], value: Any) -> Any
         for number in range(len(items), index):
             items.append(next(iter(samples(prefix[number], 1)), None))
         return [*items[:index], inner, *items[index + 1 :]]
+    # `*` is any undeclared member; this name is not likely to be declared.
     name = "another" if token == "*" else token
     members = dict(base) if isinstance(base, dict) else {}
     members[name] = _placed(judge, _member(node, token), rest, value)

@@ -1,9 +1,9 @@
-"""Where two schemas in normal form differ, and what each difference means for who gives and who takes the values.
+"""Where two schemas in normal form differ, and what each difference means for the giving and the taking side.
 
 On the input side callers give what the old schema admits, and the new one takes it; on the output side the new schema
-gives and the old one takes. A difference breaks where the taker does not admit all that is given. Two readings stand
-side by side: set theory takes the schemas at their word; the practical one has objects closed on the giving side
-(nobody sends what is not declared) and, for output, open on the taking side (readers pass over what is new to them).
+gives and the old one takes. A difference breaks where the taker does not admit all that is given. There are two
+readings: set theory takes the schemas literally; the practical one takes objects as closed on the giving side (callers
+send only what is declared) and, for output, as open on the taking side (readers ignore members that are new to them).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Bump(IntEnum):
 class Finding:
     """One difference: at which place of the values, by which rule, and what each reading asks for.
 
-    ``chapter`` is what the contract chapter (31.5) rules, where it does. ``old`` and ``new`` are the schemas there.
+    ``chapter`` is the rule of the contract document (31.5), if it has one. ``old`` and ``new`` are the schemas there.
     """
 
     path: tuple[str, ...]
@@ -57,7 +57,7 @@ def covers(taker: Any, giver: Any) -> bool:
 
 def containment(taker: Any, giver: Any) -> str:
     """Return ``yes``, ``no`` or ``unknown``: whether *taker* admits all that *giver* does."""
-    import jsonschema_rs  # the fast engine alone decides containment; without its wheel there is no comparison
+    import jsonschema_rs  # only the fast engine decides containment: without its wheel contracts are not compared
 
     try:
         taking, giving = (jsonschema_rs.canonicalize(_plain(node), validate_formats=True) for node in (taker, giver))
@@ -75,6 +75,7 @@ def opened(node: Any) -> Any:
     """Return the normal form *node* as a tolerant reader takes it: objects may hold more than is declared."""
     if isinstance(node, dict):
         shut = {keyword for keyword in ("additionalProperties", "unevaluatedProperties") if node.get(keyword) is False}
+        # Inside `not`, opening would narrow what is admitted; constants hold values and not schemas.
         return {
             keyword: value if keyword in ("const", "enum", "not") else opened(value)
             for keyword, value in node.items()
@@ -93,6 +94,7 @@ _OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "requi
 _OF_ARRAYS = {"items", "prefixItems"}
 
 
+# jsonschema-rs takes only objects and booleans; anything else was refused when the contract was read.
 def _plain(node: Any) -> Any:
     return node if isinstance(node, dict | bool) else True
 
@@ -112,6 +114,7 @@ class _Difference:
     def _judged(self, old: Any, new: Any) -> Bump:
         """Return what the change from *old* to *new* asks for by containment: major, minor or patch."""
         giver, taker = (new, old) if self.is_output else (old, new)
+        # Containment one way and not the other is an addition; both ways, another way of writing it.
         if not covers(taker, giver):
             return Bump.MAJOR
         return Bump.PATCH if covers(giver, taker) else Bump.MINOR
@@ -125,6 +128,7 @@ class _Difference:
 
     def _readings(self, old: Any, new: Any) -> tuple[Bump, Bump]:
         """Return both readings; what breaks in theory is not nothing in practice."""
+        # Set theory may call a change of an open object MAJOR where practice sees none: something changed, so MINOR.
         practical, strict = self._practically(old, new), self._judged(old, new)
         return (max(practical, Bump.MINOR) if strict is Bump.MAJOR else practical), strict
 
@@ -134,10 +138,11 @@ class _Difference:
             return
         if not isinstance(old, dict) or not isinstance(new, dict):
             yield self._whole(
-                path, "schema-changed", "what may stand here was allowed or forbidden as a whole", old, new
+                path, "schema-changed", "all values were allowed or forbidden here, and no longer are", old, new
             )
             return
         yield from self._about(path, old, new)
+        # Constraints of the old type mean nothing for the new one, so parts are not compared further.
         if not _same(old.get("type"), new.get("type")):
             why = f"the type was {show(old.get('type', 'any'))} and is {show(new.get('type', 'any'))}"
             yield self._whole(path, "type-changed", why, _bare(old), _bare(new))
@@ -145,6 +150,7 @@ class _Difference:
         handled = _ABOUT | _SCALAR
         yield from self._scalars(path, old, new)
         types = old.get("type")
+        # Without a type, an object schema still has members and an array schema items: both are compared.
         kinds = {types} if isinstance(types, str) else set(types or ("object", "array"))
         if "object" in kinds:
             handled |= _OF_OBJECTS
@@ -156,11 +162,13 @@ class _Difference:
 
     def _about(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
         sentinel = object()
+        # A default of null differs from none (JSON Schema Validation 2020-12, 9.2).
         before, after = old.get("default", sentinel), new.get("default", sentinel)
         if (before is sentinel) != (after is sentinel) or not _same(before, after):
             shown = ["none" if value is sentinel else show(value) for value in (before, after)]
             why = f"the default was {shown[0]} and is {shown[1]}: a call that leaves it out means something else"
             yield Finding(path, "default-changed", why, Bump.MINOR, Bump.PATCH, None, old, new)
+        # Only the mark's arrival counts: SemVer section 7 says nothing about taking it back.
         if new.get("deprecated") is True and old.get("deprecated") is not True:
             why = "it is marked as deprecated, which SemVer (section 7) makes a minor change"
             yield Finding(path, "deprecated", why, Bump.MINOR, Bump.PATCH, None, old, new)
@@ -175,11 +183,14 @@ class _Difference:
         if not changed:
             return
         mine, theirs = _only(old, _SCALAR), _only(new, _SCALAR)
+        # All scalar keywords are judged at once first: `minimum: 1` is `exclusiveMinimum: 0` for integers.
         overall = self._judged(mine, theirs)
         choices = [_choices(node) for node in (old, new)]
+        # 31.5 rules on enum values by name, so they are reported value by value.
         if choices[0] is not None and choices[1] is not None and {"enum", "const"} & set(changed):
             yield from self._choices(path, choices[0], choices[1], old, new, overall)
             changed = [keyword for keyword in changed if keyword not in ("enum", "const")]
+        # One keyword alone can look harmless only by its type: `minLength` for an integer.
         kind = {"type": old["type"]} if "type" in old else {}
         for keyword in changed:
             bump = overall
@@ -201,10 +212,12 @@ class _Difference:
         self, path: tuple[str, ...], before: list[Any], after: list[Any], old: Any, new: Any, overall: Bump
     ) -> Iterator[Finding]:
         was, now = {same_as(value) for value in before}, {same_as(value) for value in after}
+        # By `same_as`, 1 and 1.0 are one choice, and 1 and true are two (JSON Schema Core 2020-12, 4.2.2).
         added = [value for value in after if same_as(value) not in was]
         removed = [value for value in before if same_as(value) not in now]
         broken = min(Bump.MAJOR, overall) if overall is Bump.MAJOR else overall
         if added:
+            # A reader of outputs may not know the new value; 31.5 rules MINOR nevertheless.
             bump = broken if self.is_output else Bump.MINOR
             why = f"{', '.join(map(show, added))} may now be chosen"
             yield Finding(path, "enum-value-added", why, bump, bump, Bump.MINOR, old, new, {"values": added})
@@ -219,6 +232,7 @@ class _Difference:
     def _objects(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
         before, after = old.get("properties", {}), new.get("properties", {})
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
+        # A pattern may apply to a member that is added or removed: then only the whole objects can be compared.
         patterned = "patternProperties" in old or "patternProperties" in new
         renamed = _renamed(before, after, needed, needs)
         for name, other in renamed.items():
@@ -231,6 +245,7 @@ class _Difference:
         for name in after:
             if name not in before and name not in renamed.values():
                 yield self._added(path, name, old, new, patterned)
+        # A member that is new and required was reported as added, one that was renamed as renamed.
         for name in sorted(needs - needed):
             if name not in renamed.values() and (name in before or name not in after):
                 yield self._now_required(path, name, old, new)
@@ -250,6 +265,7 @@ class _Difference:
         required = name in old.get("required", ())
         why = f"{name!r} is called {other!r} now"
         details = {"name": name, "new_name": other}
+        # A reader of outputs was ready for an optional field to be missing.
         practical = Bump.MAJOR if required or not self.is_output else Bump.MINOR
         chapter = Bump.MAJOR if required else None
         rule = "field-renamed" if self.is_output else "parameter-renamed"
@@ -262,10 +278,11 @@ class _Difference:
         practical = Bump.MINOR if self.is_output else Bump.MAJOR
         if "additionalProperties" in new and rest is not False and not self.is_output:
             practical = strict  # it says what it does with what it does not declare
+        # Readers rely on a required field; no reading of objects as open or closed changes that.
         if self.is_output and required:
             practical = strict = Bump.MAJOR
         chapter = Bump.MAJOR if required else None
-        why = f"{name!r} is {'no longer returned' if self.is_output else 'not known any more'}"
+        why = f"{name!r} is {'no longer returned' if self.is_output else 'no longer declared'}"
         rule = "field-removed" if self.is_output else "parameter-removed"
         return Finding((*path, name), rule, why, practical, strict, chapter, old, new, {"name": name, "schema": schema})
 
@@ -274,6 +291,7 @@ class _Difference:
         required = name in new.get("required", ()) and name not in old.get("required", ())
         strict = self._judged(old, new) if patterned else self._judged(rest, schema)
         practical = Bump.MINOR
+        # An explicit `additionalProperties` says that callers may have sent this name before.
         if "additionalProperties" in old and rest is not False and not self.is_output:
             practical = max(strict, Bump.MINOR)
         details = {"name": name, "schema": schema}
@@ -291,6 +309,7 @@ class _Difference:
         return Finding((*path, name), "optional-parameter-added", why, practical, strict, Bump.MINOR, old, new, details)
 
     def _now_required(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
+        # 31.5: a change of what the output requires is MAJOR in either direction.
         bump = Bump.MINOR if self.is_output else Bump.MAJOR
         chapter = Bump.MAJOR if self.is_output else None
         why = f"{name!r} is always there now" if self.is_output else f"{name!r} may no longer be left out"
@@ -300,6 +319,7 @@ class _Difference:
         """Yield what changed about the members that are not declared by name."""
         if not _same(old.get("patternProperties", {}), new.get("patternProperties", {})):
             keys = [set(node.get("patternProperties", {})) for node in (old, new)]
+            # Under the same patterns schemas are compared one by one; otherwise the patterns' overlap is unknown.
             if keys[0] == keys[1]:
                 for pattern in sorted(keys[0]):
                     yield from self.at(
@@ -311,11 +331,13 @@ class _Difference:
         written = [("additionalProperties" in node) for node in (old, new)]
         if _same(before, after) and written[0] == written[1]:
             return
+        # Two schemas for undeclared members are compared like any other member's.
         if isinstance(before, dict) and isinstance(after, dict):
             yield from self.at((*path, "*"), before, after)
             return
         strict = self._judged(before, after)
         declared = [written[0] and before is not False, written[1] and after is not False]
+        # Where nothing was said of undeclared members, callers are taken to have sent none.
         practical = min(strict, Bump.MINOR) if self.is_output or not declared[0] else strict
         if declared[1] and not declared[0]:
             practical = max(practical, Bump.MINOR)
@@ -327,6 +349,7 @@ class _Difference:
 
     def _arrays(self, path: tuple[str, ...], old: dict[str, Any], new: dict[str, Any]) -> Iterator[Finding]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
+        # Places are compared by index; when their number changes, an item moves between `prefixItems` and `items`.
         if len(before) != len(after):
             keywords = {"type", "items", "prefixItems", "minItems", "maxItems"}
             parts = [_only(node, keywords) for node in (old, new)]
@@ -347,20 +370,24 @@ class _Difference:
             return
         found: list[Finding] = []
         for keyword in BRANCHES:
+            # A branch that became another is compared inside, so that the finding names the member and not the union.
             pairs = _pairs(old.get(keyword, ()), new.get(keyword, ()), in_order=keyword == "allOf")
             if keyword in changed and pairs:
                 inside = [finding for pair in pairs for finding in self.at(path, *pair)]
                 found += inside
                 claimed = any(finding.set_theory is Bump.MAJOR for finding in inside)
+                # `oneOf` refuses values that two branches admit, which comparing single branches does not show.
                 if keyword != "oneOf" or claimed or self._judged(old, new) < Bump.MAJOR:
                     changed.remove(keyword)
         yield from found
+        # JSON Schema Core 2020-12, 6.5: unknown keywords are annotations.
         unknown = [word for word in changed if word not in _JUDGED]
         if unknown:
             why = f"{', '.join(unknown)} changed, which says nothing of what is valid"
             yield Finding(path, "annotation-changed", why, Bump.PATCH, Bump.PATCH, None, old, new)
         judged = [word for word in changed if word in _JUDGED]
         if judged:
+            # A keyword is compared with those that it depends on: `then` without `if` has no effect.
             words = set(judged).union({"type"}, *(family for family in _FAMILIES if family & set(judged)))
             practical, strict = self._readings(*(_only(node, words) for node in (old, new)))
             if max(practical, strict) > Bump.PATCH:
@@ -384,6 +411,7 @@ _FAMILIES = ({"contains", "minContains", "maxContains"}, {"if", "then", "else"})
 
 def _pairs(old: Any, new: Any, *, in_order: bool) -> list[tuple[Any, Any]]:
     """Return the branches that changed, old and new, where it is plain which became which."""
+    # Matching branches is quadratic, and a union of more than 20 is compared well enough as a whole.
     if len(old) != len(new) or len(old) > 20:
         return []
     if in_order:
@@ -416,6 +444,7 @@ def _renamed(before: Any, after: Any, needed: set[str], needs: set[str]) -> dict
     gone = [name for name in before if name not in after]
     come = [name for name in after if name not in before]
     found: dict[str, str] = {}
+    # Each pair costs a comparison of texts: 300 renamed parameters would take seconds.
     if len(gone) * len(come) > _MOST_RENAMES:
         return found
     for name in gone:
@@ -424,6 +453,7 @@ def _renamed(before: Any, after: Any, needed: set[str], needs: set[str]) -> dict
             for other in come
             if (name in needed) == (other in needs) and _same(_stripped(before[name]), _stripped(after[other]))
         ]
+        # 0.5 keeps `topic` -> `topics` and `count` -> `max_count`, and separates `lang` from `limit`.
         near = [other for other in like if SequenceMatcher(None, name, other).ratio() >= 0.5]
         pick = like if len(like) == 1 and (len(gone) == len(come) == 1 or near) else near
         if len(pick) == 1 and pick[0] not in found.values():

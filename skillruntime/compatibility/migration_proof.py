@@ -39,13 +39,14 @@ class Proof:
 
 
 def prove_migrations(
-    contract: Contract | Mapping[str, Any], *, examples: int = 200, witnesses: Iterable[Any] = ()
+    contract: Contract | Mapping[str, Any], *, examples: int = 200, counterexamples: Iterable[Any] = ()
 ) -> Proof:
     """Return whether every migration of *contract* keeps its laws, on *examples* generated values each.
 
     The laws: a value of the old schema (``accepts``, objects closed) migrates to one that the next schema accepts, at
     the end the contract's own; a reversible migration is undone exactly; the input is not changed; the whole chain
-    gives what the contract accepts. *witnesses* are tried too: those of `compare`, say. Generation is deterministic.
+    gives what the contract accepts. *counterexamples* are tried too: those of `compare`, say. Generation is
+    deterministic.
 
     >>> proof = prove_migrations({"version": "2.0.0",
     ...     "input": {"type": "object", "properties": {"topics": {"type": "array"}}, "additionalProperties": False},
@@ -59,25 +60,25 @@ def prove_migrations(
     for migration in subject.migrations:
         if migration.accepts is None:
             continue
-        tried, failure = _tried(subject, migration, examples, list(witnesses))
+        tried, failure = _tried(subject, migration, examples, list(counterexamples))
         cases += tried
         failures += failure
     return Proof(cases, tuple(failures))
 
 
 def migration_diagnostics(contract: Contract, path: str, *, examples: int = 50) -> list[Diagnostic]:
-    """Return what a linter has to say of the migrations of the contract in the file *path*."""
+    """Return findings on the migrations of the contract in the file *path*."""
     found = []
     for failure in prove_migrations(contract, examples=examples).failures:
         shown = json.dumps(failure["input"], ensure_ascii=False)
         text = f"the migration to {failure['to']} fails for {shown[:200]}: {failure['why']}"
-        hint = "mend its steps, or narrow its 'accepts' to what old callers send"
+        hint = "correct its steps, or narrow its 'accepts' to what old callers send"
         found.append(Diagnostic("migration-fails", Severity.WARNING, path, text, hint=hint))
     return found
 
 
 def _tried(
-    contract: Contract, migration: Migration, examples: int, witnesses: list[Any]
+    contract: Contract, migration: Migration, examples: int, counterexamples: list[Any]
 ) -> tuple[int, list[dict[str, Any]]]:
     old = _with_definitions(migration.accepts, contract)
     accepts = Schema(old, where=f"migration to {migration.to}")
@@ -90,6 +91,7 @@ def _tried(
 
     def attempt(value: Any) -> None:
         nonlocal tried
+        # Closing the objects may leave values that the schema itself refuses, and arguments are always an object.
         if not isinstance(value, dict) or not accepts.is_valid(value):
             return
         tried += 1
@@ -99,8 +101,9 @@ def _tried(
             raise _BrokenLaw(why)
 
     try:
-        for witness in [*witnesses, *samples(narrow, 50)]:
-            attempt(witness)
+        # Known counterexamples first: they are small, and what a generator finds last.
+        for counterexample in [*counterexamples, *samples(narrow, 50)]:
+            attempt(counterexample)
         _generate(narrow, attempt, examples)
     except _BrokenLaw:
         pass
@@ -118,6 +121,7 @@ def _generate(schema: Any, attempt: Callable[[Any], None], examples: int) -> Non
         max_examples=examples,
         deadline=None,
         database=None,
+        # A linter's finding must not depend on chance.
         derandomize=True,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
@@ -135,6 +139,7 @@ def _broken_law(contract: Contract, migration: Migration, rest: list[Migration],
         migrated = migration.apply(value)
     except MigrationError as error:
         return str(error)
+    # A host's function gets a copy, but a bug in a step would change the caller's arguments.
     if json.dumps(value, sort_keys=True) != before:
         return "the migration changed its input"
     following = _with_definitions(rest[0].accepts, contract) if rest and rest[0].accepts is not None else None
@@ -149,6 +154,7 @@ def _broken_law(contract: Contract, migration: Migration, rest: list[Migration],
             reverted = migration.revert(migrated)
         except MigrationError as error:
             return f"it cannot be undone: {error}"
+        # By JSON equality: a unit conversion may return 7 for 7.0.
         if same_as(reverted) != same_as(value):
             return f"undone it is {json.dumps(reverted)[:200]}"
     result = migrated

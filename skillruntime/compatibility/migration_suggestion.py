@@ -1,7 +1,7 @@
 """The migration that a difference between two contracts asks for, as far as it can be inferred.
 
 Renames, wraps and unwraps, changed types, new parameters with a default, dropped parameters. What cannot be inferred is
-listed, not guessed; what is suggested has been tried on every witness of the difference.
+listed, not guessed; what is suggested has been tried on every counterexample of the difference.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Suggestion:
 def suggest_migration(
     old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any], verdict: Verdict | None = None
 ) -> Suggestion:
-    """Return the migration from contract *old* to *new*, ready to stand in *new*'s ``migrations``.
+    """Return the migration from contract *old* to *new*, ready for *new*'s ``migrations``.
 
     >>> old = {"version": "1.2.0", "input": {"type": "object", "properties": {"topics": {"type": "string"}}}}
     >>> new = {"version": "2.0.0", "input": {"type": "object", "properties": {
@@ -53,6 +53,7 @@ def suggest_migration(
     unresolved: list[Change] = []
     broken = [change for change in verdict.changes if change.side == "input" and change.is_breaking]
     names = {change.finding.path: change.finding.details.get("new_name") for change in broken if change.finding}
+    # Renames come first, so that later steps name the new places; deeper places before shallower ones.
     for change in sorted(broken, key=lambda change: (change.rule != "parameter-renamed", -change.path.count("/"))):
         step = _step(change, names)
         if step is None:
@@ -60,6 +61,7 @@ def suggest_migration(
         else:
             steps.append(step)
     low = Version.parse(before.version or "1.0.0")
+    # A contract without a version counts as 1.0.0, the first one that promises anything (SemVer section 5).
     to = verdict.next_version(low)
     if after.version:  # one that is too small must be raised first
         to = max(to, Version.parse(after.version))
@@ -76,15 +78,16 @@ def _line_of(version: Version, to: Version) -> str:
 
 
 def _failing(document: dict[str, Any], broken: list[Change], unresolved: list[Change], after: Contract) -> list[Change]:
-    """Return the changes whose witness the migration does not bring into the new shape, though it should."""
+    """Return the changes whose counterexample the migration does not bring into the new shape, though it should."""
+    # An incomplete migration fails on everything; the unresolved changes say so already.
     if unresolved:
         return []
     migration, failed = Migration.from_dict(document), []
     for change in broken:
-        if not isinstance(change.witness, dict):
+        if not isinstance(change.counterexample, dict):
             continue
         try:
-            if not after.input.is_valid(migration.apply(change.witness)):
+            if not after.input.is_valid(migration.apply(change.counterexample)):
                 failed.append(change)
         except MigrationError:
             failed.append(change)
@@ -101,6 +104,7 @@ def _step(change: Change, names: Mapping[tuple[str, ...], Any]) -> dict[str, Any
     match change.rule:
         case "parameter-renamed":
             return {"rename": {"from": pointer, "to": format_pointer((*here[:-1], finding.details["new_name"]))}}
+        # Dropping loses what the caller said, but the new version has no use for it; the step is not reversible.
         case "parameter-removed":
             return {"drop": pointer}
         case "required-parameter-added" | "now-required":
@@ -141,6 +145,7 @@ def _converted(pointer: str, old: Any, new: Any) -> dict[str, Any] | None:
     same = isinstance(items, dict) and before is not None and items.get("type") == before
     if after == "array" and before != "array" and (same or covers(items, old)):
         return {"wrap": pointer}
+    # Only an array of at most one item becomes a value without loss.
     if before == "array" and after != "array" and old.get("maxItems") == 1 and covers(new, old.get("items", True)):
         return {"unwrap": pointer}
     if before in TYPES and after in TYPES and before != after:

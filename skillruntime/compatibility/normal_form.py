@@ -1,7 +1,7 @@
 """A JSON Schema in one normal form, so that two of them can be compared keyword by keyword.
 
-References are replaced by what they lead to, older drafts are written as 2020-12, names and definitions fall away. A
-reference that leads back into itself stays, by name.
+References are replaced by their targets, older drafts are rewritten as 2020-12, identifiers and definitions are
+dropped. A reference that leads back to itself is kept.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class _NormalForm:
 
     def of(self, node: Any, followed: tuple[str, ...], *, top: bool = False) -> Any:
         self.left -= 1
+        # References that multiply would make the normal form exponentially larger than the document.
         if self.left < 0:
             raise NotComparable(f"the schema has more than {MAX_NODES} parts")
         if not isinstance(node, dict):
@@ -69,6 +70,7 @@ class _NormalForm:
         if "$ref" not in node:
             return found
         reference = node["$ref"]
+        # The reference is kept: jsonschema-rs follows it among the definitions, which are then kept too.
         if reference in followed:
             self.is_recursive = True
             return {**found, "$ref": reference} if not self.is_old else {"$ref": reference}
@@ -76,6 +78,7 @@ class _NormalForm:
         if location is None:
             raise NotComparable(f"the reference {reference!r} cannot be followed")
         target = self.of(value_at(self.document, location), (*followed, reference), top=not location)
+        # Draft 7, 8.3: `$ref` hides the keywords beside it. Since 2019-09 they apply too.
         if self.is_old or not found:
             return target
         if isinstance(target, dict) and target.keys().isdisjoint(found):
@@ -96,13 +99,16 @@ class _NormalForm:
                 found[keyword] = {name: self.of(child, followed) for name, child in value.items()}
             elif (keyword in BRANCHES or keyword in ("prefixItems", "items")) and isinstance(value, list):
                 found["prefixItems" if keyword == "items" else keyword] = [self.of(child, followed) for child in value]
+            # 3.0 is an integer (JSON Schema Core 2020-12, 4.2.3), and the canonical form wants it as one.
             elif keyword in _COUNTS and isinstance(value, float) and value.is_integer():
                 found[keyword] = int(value)
             else:
                 found[keyword] = value
+        # 2020-12 renamed: array-form `items` is `prefixItems`, and `additionalItems` is `items`.
         if isinstance(node.get("items"), list) and "additionalItems" in node:
             found["items"] = self.of(node["additionalItems"], followed)
         for name, needed in node.get("dependencies", {}).items():
+            # 2019-09 split `dependencies` into these two.
             if isinstance(needed, list):
                 found["dependentRequired"] = {**found.get("dependentRequired", {}), name: needed}
             else:
@@ -117,7 +123,7 @@ class _NormalForm:
 def closed(node: Any, *, inside: bool = False) -> Any:
     """Return the normal form *node* with objects closed that declare members and do not say what else they take.
 
-    ``additionalProperties: true``, written out, is taken at its word: such an object passes on what it gets.
+    An explicit ``additionalProperties: true`` is taken literally: such an object accepts other members.
 
     >>> closed({"properties": {"a": {}}})
     {'properties': {'a': {}}, 'additionalProperties': False}
@@ -139,6 +145,7 @@ def closed(node: Any, *, inside: bool = False) -> Any:
         elif keyword in ("items", "additionalProperties"):
             found[keyword] = closed(value)
     if not inside and _declares_members(node) and not _says_what_else(node):
+        # `additionalProperties` would refuse members that only a branch declares; `unevaluatedProperties` sees them.
         branched = any(keyword in node for keyword in (*BRANCHES, "then", "else", "dependentSchemas"))
         found["unevaluatedProperties" if branched else "additionalProperties"] = False
     return found

@@ -35,6 +35,7 @@ def narrowed_version(old: str, new: str) -> Version | None:
     '2.0.0'
     """
     before, after = VersionRange.parse(old), VersionRange.parse(new)
+    # Membership changes only at a bound, so versions at and next to each bound are enough to compare.
     edges = {Version(0, 0, 0), *before.bounds, *after.bounds}
     candidates = set(edges) | {Version(10**9, 0, 0)}
     for edge in edges:
@@ -53,6 +54,7 @@ def _requires(old: Any, new: Any) -> Iterator[Finding]:
     if before != after:
         lost, gained = sorted(before - after), sorted(after - before)
         parts = [f"{', '.join(lost)} no longer used"] * bool(lost) + [f"{', '.join(gained)} needed now"] * bool(gained)
+        # A tool that is no longer needed breaks no host in practice; 31.5 says MAJOR for every change of tools.
         breaks = Bump.MAJOR if gained else Bump.MINOR
         why = "the tools it depends on changed: " + "; ".join(parts)
         yield Finding(("tools",), "tools-changed", why, breaks, breaks, Bump.MAJOR)  # 31.5: tool dependencies
@@ -65,6 +67,7 @@ def _requires(old: Any, new: Any) -> Iterator[Finding]:
         why = f"the runtime must be {show(new.get('runtime', 'any'))}"
         why += f"; {lost_version} was enough before" if lost_version is not None else ", and more versions will do"
         yield Finding(("runtime",), "runtime-changed", why, bump, bump)
+    # Packages are installed by the host; its callers do not see them.
     rest = [name for name in {*old, *new} if name not in ("tools", "runtime") and old.get(name) != new.get(name)]
     for name in sorted(rest):
         why = f"what it needs to be installed changed ({name}); its callers see nothing of it"

@@ -1,4 +1,4 @@
-"""Values that a JSON Schema admits, a few and small: candidates for a witness, to be verified by who asks."""
+"""Values that a JSON Schema admits, a few and small: candidates for a counterexample, which the caller verifies."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def samples(schema: Any, limit: int = 12) -> list[Any]:
     [3, 4]
     """
     found: list[Any] = []
+    # Duplicates are common (bounds that coincide), so more are drawn than are asked for.
     for value in islice(_values(schema, 0), limit * 3):
+        # By type as well: in Python 1 == 1.0 == True.
         if not any(value == other and type(value) is type(other) for other in found):
             found.append(value)
         if len(found) == limit:
@@ -58,6 +60,7 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
     if schema is False or depth > _DEPTH:
         return
     if not isinstance(schema, dict):
+        # One value of each JSON type; a text first, because most parameters are texts.
         yield from ("a", 0, None, True, {}, [])
         return
     for keyword in BRANCHES:
@@ -79,6 +82,7 @@ def _values(schema: Any, depth: int) -> Iterator[Any]:
         yield from schema["enum"]
         return
     yield from schema.get("examples", ()) if isinstance(schema.get("examples"), list) else ()
+    # A default is likely to be valid, though JSON Schema does not require it (Validation 2020-12, 9.2).
     if schema.get("default") is not None:
         yield schema["default"]
     types = schema.get("type") or _guessed(schema)
@@ -146,6 +150,7 @@ def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
     if "pattern" in schema:
         yield from _matching(schema["pattern"], low, high)
     yield from _FORMATS.get(schema.get("format", ""), ())
+    # A text this long would cost more than the comparison that asks for it.
     if low > 100_000:
         return
     for text in _TEXTS:
@@ -159,6 +164,7 @@ def _strings(schema: dict[str, Any], _: int) -> Iterator[str]:
 def _integers(schema: dict[str, Any], _: int) -> Iterator[int]:
     low, high, step = _bounds(schema)
     step = step or 1
+    # Multiples of a fraction are drawn by `_numbers`; here any integer is tried.
     if step != int(step):
         step = 1
     first = None if low is None else ceil(low / step) * step
@@ -207,6 +213,7 @@ def _arrays(schema: dict[str, Any], depth: int) -> Iterator[list[Any]]:
         [low, max(low, 1), high if high is not None and high < 1000 else low + 1, len(base), low + 1]
     )
     for length in lengths:
+        # As for texts: long arrays cost more than they show.
         if length > 1000 or (high is not None and length > high):
             continue
         items = base[:length]
@@ -258,6 +265,7 @@ def _objects(schema: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
     if schema.get("additionalProperties", True) is not False:
         for value in islice(_values(schema.get("additionalProperties", True), depth + 1), 2):
             yield {**base, "another": value}
+    # One object with every member: constraints between members often need several at once.
     if depth < _DEPTH - 2 and properties:
         everything = {name: next(_values(child, depth + 1), None) for name, child in properties.items() if child}
         yield {**everything, **base}
@@ -282,6 +290,7 @@ def _matching(pattern: str, low: int, high: int | None) -> Iterator[str]:
         tree = _parser.parse(pattern)
     except (ImportError, re.error, RecursionError):
         return
+    # Repetitions are written low, low+1, ... times, until the length fits.
     for more in range(8):
         try:
             text = "".join(_written(tree, more))
@@ -306,6 +315,7 @@ def _written(tree: Any, more: int) -> Iterator[str]:
                 yield _one_of(argument, more)
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 low, high, inner = argument
+                # An open repeat has MAXREPEAT as its upper bound, which is 2**32 - 1 in CPython.
                 count = min(low + more, int(high), low + 50)
                 yield from chain.from_iterable(_written(inner, more) for _ in range(count))
             case "SUBPATTERN":

@@ -135,7 +135,7 @@ def split_calls(text: str) -> list[dict[str, Any]]:
 
     Raises:
         TruncatedInputError: the last object is cut off.
-        SkillInputError: there is no object, or something else stands between two of them.
+        SkillInputError: there is no object, or there is other text between two of them.
     """
     calls: list[dict[str, Any]] = []
     position = 0

@@ -19,6 +19,7 @@ from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
+from skillruntime.contract.document_schema import EDITOR_SCHEMA
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_plain_json
@@ -81,7 +82,7 @@ class Contract:
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
         self._defaults = Defaults.of(self.input)
-        self._depth = self.input.value_depth or MAX_DEPTH
+        self._depth = MAX_DEPTH
         properties = _declared(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         self.migrations = link(_read_migrations(document), Version.parse(self.version) if self.version else None)
@@ -172,7 +173,7 @@ class Contract:
         """
         if self.output is None:
             return
-        fault = find_fault(output, self.output.value_depth or MAX_DEPTH)
+        fault = find_fault(output, MAX_DEPTH)
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if not self.output.is_valid(output):
@@ -208,6 +209,9 @@ class Contract:
         label = f"{self.name or 'contract'}: {where}"
         if isinstance(schema, dict):
             around = {key: self._document[key] for key in ("$schema", "definitions", "$defs") if key in self._document}
+            # "$schema": "contract.schema.json" is for editors: it describes the document, not the dialect of its parts.
+            if str(around.get("$schema", "")).endswith(EDITOR_SCHEMA):
+                del around["$schema"]
             schema = {**{key: value for key, value in around.items() if key not in schema}, **schema}
             for key in ("definitions", "$defs"):
                 if key in around and isinstance(schema[key], dict):

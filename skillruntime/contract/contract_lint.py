@@ -1,4 +1,4 @@
-"""What a model will miss in a contract: the four principles of contract chapter 31.1, as rules."""
+"""What a model will miss in a contract: the four principles of the contract document, 31.1, as rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BARE_CHOICES = re.compile(rf"^\W{{0,9}}((?:{_WORD}\s*(?:,\s*(?:or\s+)?|\||\s+or
 
 
 def lint_contract(document: Mapping[str, Any], *, path: str) -> list[Diagnostic]:
-    """Return what a model will miss in the contract *document*, the file *path*: advice, and nothing that is an error.
+    """Return what a model will miss in the contract *document*, the file *path*: advice, never errors.
 
     >>> document = {"description": "Reads", "version": "1.0.0", "input": {"properties": {"f": {"type": "string"}}}}
     >>> [each.rule for each in lint_contract(document, path="contract.json")]
@@ -39,7 +39,7 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         hint = "say what it does and when to use it"
         yield advice("contract-no-description", "nothing says what the skill does", hint)
     if not document.get("version"):
-        yield advice("contract-no-version", "there is no version", 'add "version": "1.0.0"')
+        yield advice("contract-no-version", "the contract has no version", 'add "version": "1.0.0"')
     for unread in document.get("derived", {}).get("unread", []):
         hint = "write it by hand"
         yield Diagnostic(
@@ -47,7 +47,7 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         )
     schema = document.get("input")
     if not isinstance(schema, Mapping):
-        yield advice("contract-no-input", "there is no input schema", "declare the parameters under 'input'")
+        yield advice("contract-no-input", "the contract has no input schema", "declare the parameters under 'input'")
         return
     for where, level in _objects(schema):
         properties = level.get("properties") or {}
@@ -55,14 +55,14 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
         required = [name for name in level.get("required") or [] if name in own]
         # 31.1, first principle: only what is really needed is required.
         if own and not required and "oneOf" not in schema:
-            hint = "a model calls with {}: is that meant? Otherwise require what the skill cannot do without"
+            hint = "a model calls with {}: if that is not meant, require what the skill cannot do without"
             yield advice("contract-no-required", f"no parameter is required{where}", hint)
         if len(required) > MANY_REQUIRED and len(required) > 0.8 * len(own):
             hint = "give defaults to what has a usual value"
             yield advice(
                 "contract-many-required", f"{len(required)} of {len(own)} parameters are required{where}", hint
             )
-        # 31.1, fourth principle: no parameter that nobody declared.
+        # 31.1, fourth principle: no undeclared parameter.
         if own and level.get("additionalProperties", True) is not False and "oneOf" not in level:
             hint = 'add "additionalProperties": false'
             yield advice("contract-open", f"undeclared parameters are let through{where}", hint)

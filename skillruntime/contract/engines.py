@@ -1,4 +1,4 @@
-"""The two engines that judge values by a JSON Schema, behind one shape: jsonschema-rs, and jsonschema as reference.
+"""The two engines that validate values by a JSON Schema, behind one protocol: jsonschema-rs, and jsonschema.
 
 Neither ever fetches: a reference is looked up among the resources handed in, and nowhere else.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import Path, format_pointer, value_at
+from skillruntime.contract.references import Document, References
 
-__all__ = ["DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError", "Violation"]
+__all__ = ["BASE", "DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError", "Violation"]
 
 DIALECTS = {
     "https://json-schema.org/draft/2020-12": "https://json-schema.org/draft/2020-12/schema",
@@ -25,15 +26,23 @@ DIALECTS = {
     "http://json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
     "http://json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
 }
-"""How ``$schema`` is written (the contract chapter leaves out ``/schema``) -> the dialect's own URI."""
+"""How ``$schema`` is written (the contract document leaves out ``/schema``) -> the dialect's own URI."""
 
-_BASE = "urn:skillruntime:schema"
-_DRAFTS = {"draft/2020-12": "Draft202012", "draft/2019-09": "Draft201909", "draft-07": "Draft7", "draft-06": "Draft6"}
+BASE = "http://skillruntime.invalid/"
+"""The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761)."""
+
+_DRAFTS = {
+    "draft/2020-12": "Draft202012",
+    "draft/2019-09": "Draft201909",
+    "draft-07": "Draft7",
+    "draft-06": "Draft6",
+    "draft-04": "Draft4",
+}
 _PATTERN_BYTES = 1 << 20
 
 
 class UnusableSchemaError(ValueError):
-    """The document is no schema that this engine can use."""
+    """This engine cannot use the document as a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,8 @@ class Violation:
 
     ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword (``None``
     where it lies in another document), ``names`` are the properties that are missing or unexpected, ``branches`` are
-    the violations of each branch of an ``anyOf`` or ``oneOf``.
+    the violations of each branch of an ``anyOf`` or ``oneOf``: made by ``list_branches`` when they are asked for, since
+    a union of fifty branches has hundreds of them and most are never looked at.
     """
 
     keyword: str
@@ -51,7 +61,12 @@ class Violation:
     schema: Any
     value: Any
     names: tuple[str, ...] = ()
-    branches: tuple[tuple[Violation, ...], ...] = ()
+    list_branches: Callable[[], tuple[tuple[Violation, ...], ...]] | None = None
+
+    @property
+    def branches(self) -> tuple[tuple[Violation, ...], ...]:
+        """The violations of each branch; empty where several branches of a ``oneOf`` fit."""
+        return self.list_branches() if self.list_branches is not None else ()
 
     @property
     def pointer(self) -> str:
@@ -79,9 +94,16 @@ class Engine(Protocol):
         """Return one thing that is wrong with *value*, which does not fit, without looking for more."""
         ...
 
+    def alone(self, schema: Mapping[str, Any]) -> Engine:
+        """Return the engine of *schema*, which refers to nothing, in the same dialect."""
+        ...
+
 
 def _reference(location: Path) -> str:
-    return _BASE + "#" + quote(format_pointer(location), safe="/~!$&'()*+,;=:@?-._")
+    uri = BASE
+    if location and isinstance(location[0], Document):
+        uri, location = str(location[0]).partition("#")[0], location[1:]
+    return uri + "#" + quote(format_pointer(location), safe="/~!$&'()*+,;=:@?-._")
 
 
 class RustEngine:
@@ -104,6 +126,7 @@ class RustEngine:
             "validate_formats": assert_formats,
             "pattern_options": jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES),
             "offline": True,
+            "base_uri": BASE,
         }
         self._compile = jsonschema_rs.validator_for
         self._error = jsonschema_rs.ValidationError
@@ -112,11 +135,13 @@ class RustEngine:
         self._draft = getattr(jsonschema_rs, draft)
         self._resources = dict(resources)
         self._registry: Any = None
+        # ValueError and TypeError: numbers and texts that the library cannot read, such as half of a surrogate pair.
+        self._refusals = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError)
         try:
             if resources:
                 self._options["registry"] = self._open_registry()
             self._validators[()] = self._compile(document, **self._options)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        except self._refusals as error:
             raise UnusableSchemaError(_reason(error)) from None
 
     def _open_registry(self) -> Any:
@@ -124,16 +149,25 @@ class RustEngine:
             document = self._document
             if isinstance(document, dict):
                 document = {**document, "$schema": self._dialect}
-            self._registry = self._new_registry([(_BASE, document), *self._resources.items()], self._draft)
+            self._registry = self._new_registry([(BASE, document), *self._resources.items()], self._draft)
         return self._registry
 
     def _validator(self, location: Path) -> Any:
         validator = self._validators.get(location)
         if validator is None:
-            options = self._options | {"registry": self._open_registry()}
-            validator = self._compile({"$schema": self._dialect, "$ref": _reference(location)}, **options)
+            schema = {"$schema": self._dialect, "$ref": _reference(location)}
+            try:
+                options = self._options | {"registry": self._open_registry(), "base_uri": BASE + "part"}
+                validator = self._compile(schema, **options)
+            except self._refusals as error:
+                raise UnusableSchemaError(_reason(error)) from None
             self._validators[location] = validator
         return validator
+
+    def alone(self, schema: Mapping[str, Any]) -> Engine:
+        formats = bool(self._options["validate_formats"])
+        document = {"$schema": self._dialect, **schema}
+        return RustEngine(document, dialect=self._dialect, resources={}, assert_formats=formats)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         check: Callable[[Any], bool] = self._validator(location).is_valid
@@ -157,7 +191,7 @@ class RustEngine:
         kind, path = error.kind, tuple(error.instance_path)
         keyword, location = kind.name, tuple(error.schema_path)
         names: tuple[str, ...] = ()
-        branches: tuple[tuple[Violation, ...], ...] = ()
+        list_branches: Callable[[], tuple[tuple[Violation, ...], ...]] | None = None
         match keyword:
             case "required":
                 names = (kind.property,)
@@ -169,19 +203,23 @@ class RustEngine:
             case "anyOf" | "oneOf":
                 location = location[:-1]
                 context = getattr(kind, "context", ())
-                branches = tuple(tuple(self._violation(each, value) for each in branch) for branch in context)
+                if keyword == "anyOf" or all(context):
+                    list_branches = partial(self._branches, context, value)
             case "falseSchema":
                 keyword = str(location[-1]) if location else "false"
             case "contains":
                 keyword, location = str(location[-1]), location[:-1]
+            case "propertyNames" if keyword not in location:  # a reference leads back to the schema that holds it
+                return Violation(keyword, path, None, {}, _part(value, path))
             case "propertyNames":
                 location = location[: len(location) - 1 - location[::-1].index("propertyNames")]
             case _:
                 location = location[:-1]
-        if keyword == "oneOf" and any(not branch for branch in branches):
-            branches = ()
         found, schema = _lookup(self._document, location)
-        return Violation(keyword, path, found, schema, _part(value, path), names, branches)
+        return Violation(keyword, path, found, schema, _part(value, path), names, list_branches)
+
+    def _branches(self, context: Any, value: Any) -> tuple[tuple[Violation, ...], ...]:
+        return tuple(tuple(self._violation(each, value) for each in branch) for branch in context)
 
 
 class ReferenceEngine:
@@ -198,12 +236,14 @@ class ReferenceEngine:
         import jsonschema  # slow to import, and needed only where the fast engine is missing or a test asks for it
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
         from referencing import Registry, Resource
-        from referencing.exceptions import Unresolvable
-        from referencing.jsonschema import specification_with
+        from referencing.jsonschema import UnknownDialect, specification_with
 
         self._document = document
-        specification: Any = specification_with(dialect)
-        registry: Any = Registry().combine(REGISTRY).with_resource(_BASE, specification.create_resource(document))
+        try:
+            specification: Any = specification_with(dialect)
+        except UnknownDialect:
+            raise UnusableSchemaError(f"the dialect {dialect!r} needs jsonschema-rs") from None
+        registry: Any = Registry().combine(REGISTRY).with_resource(BASE, specification.create_resource(document))
         for uri, resource in resources.items():
             registry = registry.with_resource(uri, Resource.from_contents(resource, specification))
         cls: Any = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft202012Validator)
@@ -212,17 +252,17 @@ class ReferenceEngine:
         except jsonschema.SchemaError as error:
             raise UnusableSchemaError(error.message) from None
         checker: Any = jsonschema.FormatChecker() if assert_formats else None
-        self._dialect = dialect
+        self._dialect, self._assert_formats = dialect, assert_formats
         self._make: Callable[[Any], Any] = lambda schema: cls(schema, registry=registry, format_checker=checker)
-        root: Any = registry.resolver(_BASE)
-        for reference in () if resources else _references(document):
-            try:
-                root.lookup(reference)
-            except (Unresolvable, ValueError):
-                raise UnusableSchemaError(f"the reference {reference!r} leads nowhere in this document") from None
+        self._references = References(document, resources=resources, dialect=dialect, base=BASE)
+        self._starts_by_reference = isinstance(document, dict) and "$id" not in document
 
     def _validator(self, location: Path) -> Any:
-        return self._make({"$ref": _reference(location)} if location else self._document)
+        by_reference = location or self._starts_by_reference
+        return self._make({"$ref": _reference(location)} if by_reference else self._document)
+
+    def alone(self, schema: Mapping[str, Any]) -> Engine:
+        return ReferenceEngine(schema, dialect=self._dialect, resources={}, assert_formats=self._assert_formats)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         validator = self._validator(location)
@@ -248,7 +288,7 @@ class ReferenceEngine:
             keyword, steps, part = "propertyNames", steps[: steps.index("propertyNames") + 1], _part(value, path)
         elif keyword is None:  # a schema that is plain false
             keyword = str(steps[-1]) if steps else "false"
-            location = _follow(self._document, start, steps, False)
+            location = _follow(self._references, start, steps, False)
             if keyword in ("properties", "patternProperties") and location is not None:
                 yield from self._forbidden(location, path, part)
             else:
@@ -256,14 +296,14 @@ class ReferenceEngine:
             return
         elif keyword == "items" and error.schema.get("items") is False:
             beyond = range(len(error.schema.get("prefixItems", ())), len(part))
-            location = _follow(self._document, start, steps, False)
+            location = _follow(self._references, start, steps, False)
             yield from (Violation("items", (*path, index), location, False, part[index]) for index in beyond)
             return
         if keyword == "propertyNames":
-            location = (_follow(self._document, start, steps, None) or ())[:-1]
+            location = (_follow(self._references, start, steps, None) or ())[:-1]
             schema = _lookup(self._document, location)[1]
         else:
-            location, schema = _follow(self._document, start, steps[:-1], error.schema), error.schema
+            location, schema = _follow(self._references, start, steps[:-1], error.schema), error.schema
         if keyword == "minContains" and "minContains" not in schema:
             keyword = "contains"
         branches: tuple[tuple[Violation, ...], ...] = ()
@@ -275,7 +315,7 @@ class ReferenceEngine:
                 )
             branches = tuple(tuple(groups[index]) for index in sorted(groups))
         for names in _names(keyword, schema, part):
-            yield Violation(keyword, path, location, schema, part, names, branches)
+            yield Violation(keyword, path, location, schema, part, names, (lambda: branches) if branches else None)
 
     def _forbidden(self, location: Path, path: Path, part: Any) -> Iterator[Violation]:
         """Yield a violation for each member of *part* that a ``false`` schema forbids; the library names only one."""
@@ -314,30 +354,28 @@ def _lookup(document: Any, location: Path) -> tuple[Path | None, Any]:
 def _part(value: Any, path: Path) -> Any:
     try:
         return value_at(value, path)
-    except LookupError:  # the path of a property's name, or of a value that is no JSON
+    except LookupError:  # the path of a property's name, or of a value that is not JSON
         return value
 
 
-def _follow(document: Any, location: Path, steps: list[Any], holder: Any) -> Path | None:
+def _follow(references: References, location: Path, steps: list[Any], holder: Any) -> Path | None:
     """Return where the path *steps* from *location* ends, at the schema *holder* (any, if that is ``None``).
 
-    The library leaves ``$ref`` out of its paths: where a step leads nowhere, or to another schema, follow it.
+    The library leaves ``$ref`` out of its paths: where a step does not resolve, or ends at another schema, follow it.
     """
-    found, schema = _lookup(document, location)
+    found, schema = _lookup(references.document, location)
     if found is None:
         return None
     if not steps and (holder is None or schema == holder):
         return location
     if steps:
-        ending = _follow(document, (*location, steps[0]), steps[1:], holder)
+        ending = _follow(references, (*location, steps[0]), steps[1:], holder)
         if ending is not None:
             return ending
-    for keyword in ("$ref", "$dynamicRef") if isinstance(schema, dict) else ():
-        target = resolve(document, schema.get(keyword))
-        if target is not None:
-            ending = _follow(document, target, steps, holder)
-            if ending is not None:
-                return ending
+    for target in references.targets(location):
+        ending = _follow(references, target, steps, holder)
+        if ending is not None:
+            return ending
     return None
 
 
@@ -360,21 +398,3 @@ def _names(keyword: str, schema: Any, part: Any) -> Iterable[tuple[str, ...]]:
             return [tuple(name for name in extra if not any(re.search(pattern, name) for pattern in patterns))]
         case _:
             return [()]
-
-
-def _references(document: Any) -> Iterator[str]:
-    """Yield the references of *document*; none where it uses ``$id``, for then each has a base of its own."""
-    references: list[str] = []
-    pending = [document]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            if "$id" in value:
-                return
-            reference = value.get("$ref")
-            if isinstance(reference, str):
-                references.append(reference)
-            pending += [child for key, child in value.items() if key not in ("const", "enum", "examples", "default")]
-        elif isinstance(value, list):
-            pending += value
-    yield from references

@@ -1,4 +1,4 @@
-"""What is wrong with the arguments, told so that a model can mend it: one error for each offending parameter.
+"""Explain what is wrong with arguments so that a model can correct it: one error for each offending parameter.
 
 The law: an error costs a model 80 tokens at most, and never shows what may be a secret.
 """
@@ -63,10 +63,10 @@ def explain(violations: Iterable[Violation], schema: Schema | None = None) -> li
     and the next step. *schema* is the one that was violated: it says which values are secrets, and what a union or a
     reference declares.
     """
-    teller = _Teller(schema)
+    explainer = _Explainer(schema)
     found: dict[Path, SkillError] = {}
     for violation in _meant(violations):
-        for path, error in teller.errors(violation):
+        for path, error in explainer.errors(violation):
             if path not in found or _weight(error) > _weight(found[path]):
                 found[path] = error
             if len(found) >= MAX_ERRORS:
@@ -80,7 +80,7 @@ def _weight(error: SkillError) -> int:
 
 
 def _meant(violations: Iterable[Violation]) -> Iterator[Violation]:
-    """Yield the violations, with a union's replaced by those of the branch that was meant, where one stands out."""
+    """Yield the violations, with a union's replaced by those of the branch that was meant, where one is nearest."""
     for violation in violations:
         branch = _branch(violation)
         if branch:
@@ -110,8 +110,8 @@ def _asks_for_null(branch: tuple[Violation, ...], path: Path) -> bool:
     return any(each.path == path and each.keyword == "type" and each.expected == "null" for each in branch)
 
 
-class _Teller:
-    """Tells violations of one schema."""
+class _Explainer:
+    """Explains violations of one schema."""
 
     def __init__(self, schema: Schema | None) -> None:
         self.document = schema.document if schema is not None else {}
@@ -160,7 +160,7 @@ class _Teller:
         elif properties:
             action = "Leave it out; known are " + _listed(properties)
         else:
-            action = "Leave it out; there are no parameters"
+            action = "Leave it out; this takes no parameters"
         where = (*violation.path, name)
         message = f"{_name(violation.path)}{_shortened(name)!r} is not a known property"
         return _error(ErrorCode.INVALID_INPUT, message, where, None, self.quoted(where, present.get(name)), action)
@@ -228,7 +228,7 @@ def _fault(violation: Violation, is_secret: bool) -> str:
         case "const":
             return f"is not {_quoted(expected)}"
         case "format":
-            return f"is no {expected}"
+            return f"is not a valid {expected}"
         case "pattern":
             return f"does not match {_shortened(str(expected))}"
         case "anyOf" | "oneOf":
@@ -243,7 +243,7 @@ def _fault(violation: Violation, is_secret: bool) -> str:
         case "propertyNames":
             return "has a key that is not allowed"
         case "not":
-            return "is just what the schema excludes"
+            return "is a value that the schema excludes"
         case _ if keyword in _RANGE:
             return f"{_RANGE[keyword]} {expected}{_UNIT.get(keyword, '')}"
         case _:

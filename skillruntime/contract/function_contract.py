@@ -1,49 +1,43 @@
-"""A Python function -> the contract of calling it: its signature says the types, its docstring the rest."""
+"""A typed Python function as a contract: its signature gives the types, its docstring the descriptions.
+
+pydantic reads the annotations, so parameters may be models, dataclasses, TypedDicts, enums or dates: a call's JSON
+arguments arrive as such, and what the function returns becomes JSON again by the same annotations.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
-import enum
+import functools
 import inspect
-import pathlib
+import operator
 import re
+import sys
 import types
 import typing
-import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired, Union
 
-__all__ = ["document_of_function", "schema_of"]
+from pydantic import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+from pydantic import ValidationError as PydanticError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
+from typing_extensions import TypedDict
 
-_PLAIN: dict[Any, dict[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    type(None): {"type": "null"},
-    dict: {"type": "object"},
-    list: {"type": "array"},
-    tuple: {"type": "array"},
-    set: {"type": "array", "uniqueItems": True},
-    Any: {},
-    object: {},
-    inspect.Parameter.empty: {},
-    pathlib.Path: {"type": "string", "format": "path"},
-    pathlib.PurePath: {"type": "string", "format": "path"},
-    datetime.date: {"type": "string", "format": "date"},
-    datetime.datetime: {"type": "string", "format": "date-time"},
-    uuid.UUID: {"type": "string", "format": "uuid"},
-}
-_MAX_DEPTH = 8
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError, SkillOutputError
+
+__all__ = ["TypedFunction", "document_of_function", "document_of_model", "is_model", "to_skill_errors"]
+
+# What JSON arguments already are: converting them would only cost time.
+_PLAIN = (str, int, bool, Any, object, dict, list, inspect.Parameter.empty)
 
 
 def document_of_function(function: Callable[..., Any], *, name: str = "", version: str | None = None) -> dict[str, Any]:
     """Return the contract document of calling *function* with keyword arguments, for `Contract.from_function`.
 
-    Types come from the annotations, descriptions from the docstring (Google, NumPy and Sphinx forms) or from
-    ``Annotated[..., "text"]``, defaults from the signature. ``self``, ``cls``, a parameter named ``context``, ``*args``
-    and ``**keywords`` are left out. What is annotated with a type that JSON does not know accepts anything.
+    Types come from the annotations, descriptions from the docstring (Google, NumPy and Sphinx forms), from
+    ``Annotated[..., "text"]`` or from pydantic's ``Field``, defaults from the signature. ``self``, ``cls``, the call's
+    context and ``*args`` are left out. If the only parameter is a model, its fields are the arguments.
 
     >>> def search(query: str, limit: int = 5) -> list[str]:
     ...     '''Search the notes.
@@ -53,140 +47,372 @@ def document_of_function(function: Callable[..., Any], *, name: str = "", versio
     ...     '''
     >>> document_of_function(search)["input"]["properties"]
     {'query': {'type': 'string', 'description': 'Words to look for.'}, 'limit': {'type': 'integer', 'default': 5}}
+
+    Raises:
+        InvalidSkillError: an annotation has no JSON Schema.
     """
+    return TypedFunction.of(function).document(name=name, version=version)
+
+
+def document_of_model(model: Any) -> dict[str, Any]:
+    """Return the contract document whose arguments are the fields of *model*.
+
+    Raises:
+        InvalidSkillError: a field's annotation has no JSON Schema.
+    """
+    schema = _schema_of(_adapter(model, model.__name__), "validation", model.__name__)
+    return {"name": model.__name__, "description": schema.pop("description", ""), "input": schema}
+
+
+def is_model(annotation: Any) -> bool:
+    """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or a TypedDict."""
+    if not isinstance(annotation, type):
+        return False
+    return (
+        hasattr(annotation, "model_json_schema") or hasattr(annotation, "__dataclass_fields__") or _is_dict(annotation)
+    )
+
+
+def to_skill_errors(error: PydanticError, path: str = "") -> list[SkillError]:
+    """Return one error for each value that pydantic refused; *path* is the JSON Pointer of the whole value."""
+    found = []
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        where = path + "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in item["loc"])
+        text = item["msg"].removeprefix("Value error, ")  # what a validator of the model says, as it says it
+        action = "Send a value that satisfies this, and call again"
+        found.append(SkillError(ErrorCode.INVALID_INPUT, f"{text} - at {where or '/'}", True, {"path": where}, action))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFunction:
+    """A function whose signature was read once: how to call it with JSON arguments, and its result as JSON.
+
+    ``whole`` names the parameter that takes all arguments as one model; ``context`` the one that takes the call's
+    context. ``adapters`` convert the other parameters, ``output`` the result; a None needs no conversion.
+    """
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    adapters: Mapping[str, TypeAdapter[Any] | None]
+    output: TypeAdapter[Any] | None
+    whole: str | None
+    context: str | None
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> TypedFunction:
+        """Return the reading of *function*.
+
+        Raises:
+            InvalidSkillError: an annotation cannot be resolved, or pydantic cannot convert to it.
+        """
+        signature, hints = _read_signature(function)
+        context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
+        parameters = {name: each for name, each in signature.parameters.items() if _takes_argument(each, context)}
+        adapters = {
+            name: None if hints[name] in _PLAIN else _adapter(hints[name], f"parameter {name!r} of {_named(function)}")
+            for name in parameters
+        }
+        only = next(iter(parameters), None) if len(parameters) == 1 else None
+        is_whole = only is not None and is_model(hints[only]) and parameters[only].default is inspect.Parameter.empty
+        result = hints.get("return", inspect.Parameter.empty)
+        # An annotation `-> SkillResponse` says nothing about the data inside.
+        has_output = result not in _PLAIN and getattr(result, "__origin__", result) is not SkillResponse
+        output = _adapter(result, f"the result of {_named(function)}") if has_output else None
+        return cls(function, signature, adapters, output, only if is_whole else None, context)
+
+    def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
+        """Return the contract document."""
+        summary, described = _documented(inspect.getdoc(self.function) or "")
+        document: dict[str, Any] = {"name": name or _named(self.function), "description": summary}
+        if version is not None:
+            document["version"] = version
+        document["input"] = self._input(described)
+        _, hints = _read_signature(self.function)
+        result = hints.get("return", inspect.Parameter.empty)
+        if self.output is not None or result in (str, int, bool, dict, list):
+            adapter = self.output or TypeAdapter(result)
+            document["output"] = _schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
+        return document
+
+    def bind(self, arguments: dict[str, Any], context: Any) -> inspect.BoundArguments:
+        """Return the function's arguments for the JSON *arguments*, converted to its annotations.
+
+        Raises:
+            SkillInputError: a value breaks a rule that JSON Schema cannot express (a validator of a model, say).
+        """
+        values: dict[str, Any] = {}
+        errors: list[SkillError] = []
+        if self.whole is not None:
+            adapter = self.adapters[self.whole]
+            assert adapter is not None
+            values[self.whole] = _converted(adapter, arguments, "", errors)
+        else:
+            for name, value in arguments.items():
+                adapter = self.adapters.get(name)
+                values[name] = value if adapter is None else _converted(adapter, value, f"/{name}", errors)
+        if errors:
+            raise SkillInputError("Input validation failed", skill_errors=errors)
+        if self.context is not None:
+            values[self.context] = context
+        return self._bound(values)
+
+    def to_plain(self, result: Any) -> Any:
+        """Return *result* as JSON values.
+
+        Raises:
+            SkillOutputError: it has no JSON form.
+        """
+        try:
+            if self.output is not None:
+                # warnings=False: a result of another type is reported by the contract's check, with its place.
+                return self.output.dump_python(result, mode="json", by_alias=True, warnings=False)
+            return to_jsonable_python(result)
+        except (PydanticSerializationError, ValueError, TypeError) as error:
+            raise SkillOutputError(f"The function's result cannot be written as JSON: {error}") from None
+
+    def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
+        """Bind by name; `Signature.bind` cannot, because it refuses positional-only parameters by name."""
+        bound = inspect.BoundArguments(self.signature, dict[str, Any]())
+        extra = dict(values)
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                bound.arguments[name] = extra
+            elif name in extra:
+                bound.arguments[name] = extra.pop(name)
+            elif isinstance(parameter.default, FieldInfo):  # `limit: int = Field(5, ge=1)`: pydantic's own style
+                bound.arguments[name] = parameter.default.get_default(call_default_factory=True)
+        return bound
+
+    def _input(self, described: Mapping[str, str]) -> dict[str, Any]:
+        if self.whole is not None:
+            adapter = self.adapters[self.whole]
+            assert adapter is not None
+            return _schema_of(adapter, "validation", f"parameter {self.whole!r} of {_named(self.function)}")
+        _, hints = _read_signature(self.function)
+        properties: dict[str, Any] = {}
+        definitions: dict[str, Any] = {}
+        required: list[str] = []
+        for name in self.adapters:
+            parameter = self.signature.parameters[name]
+            annotation = hints[name]
+            if isinstance(parameter.default, FieldInfo):
+                annotation = Annotated[annotation, parameter.default]
+            label = f"parameter {name!r} of {_named(self.function)}"
+            schema = {} if annotation in (inspect.Parameter.empty, object) else _raw_schema(annotation, label)
+            definitions |= schema.pop("$defs", {})
+            text = _annotated_text(annotation) or described.get(name)
+            # A class brings its own docstring; what is said about this parameter is more specific.
+            if text and ("description" not in schema or isinstance(annotation, type)):
+                schema["description"] = text
+            default = _default_of(parameter)
+            if default is PydanticUndefined:
+                required.append(name)
+            elif (plain := _plain_default(default)) is not PydanticUndefined:
+                schema["default"] = plain
+            properties[name] = schema
+        takes_more = any(each.kind is each.VAR_KEYWORD for each in self.signature.parameters.values())
+        document: dict[str, Any] = {"type": "object", "properties": properties}
+        document |= {"required": required} if required else {}
+        document["additionalProperties"] = takes_more
+        return _tidy({**document, "$defs": definitions}, closed=True)
+
+
+def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    """Return the signature, and the resolved annotation of each parameter and of ``return``."""
     signature = inspect.signature(function)
-    hints = _hints(function)
-    summary, told = _documented(inspect.getdoc(function) or "")
-    properties: dict[str, Any] = {}
-    required: list[str] = []
-    for parameter in signature.parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if parameter.name in ("self", "cls", "context"):
-            continue
-        schema = schema_of(hints.get(parameter.name, parameter.empty))
-        if parameter.name in told and "description" not in schema:
-            schema["description"] = told[parameter.name]
-        if parameter.default is parameter.empty:
-            required.append(parameter.name)
-        elif (default := _to_json(parameter.default)) is not _NOTHING:
-            schema["default"] = default
-        properties[parameter.name] = schema
-    document: dict[str, Any] = {"name": name or function.__name__, "description": summary}
-    if version is not None:
-        document["version"] = version
-    takes_more = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
-    document["input"] = {"type": "object", "properties": properties} | ({"required": required} if required else {})
-    document["input"]["additionalProperties"] = takes_more
-    result = hints.get("return", inspect.Parameter.empty)
-    if schema := schema_of(result):
-        document["output"] = schema
-    return document
+    owner = function if inspect.isroutine(function) else type(function).__call__  # an object that can be called
+    try:
+        hints = typing.get_type_hints(owner, include_extras=True)
+    except NameError:
+        # With `from __future__ import annotations`, a class defined inside a function (a test, a notebook cell) is
+        # known only to the frames that are running now.
+        try:
+            hints = typing.get_type_hints(owner, None, _names_in_frames(), include_extras=True)
+        except NameError as error:
+            raise InvalidSkillError(
+                f"An annotation of {_named(function)} cannot be resolved: {error}",
+                suggested_action="Define or import the class at the top of the module",
+            ) from None
+    empty = inspect.Parameter.empty
+    return signature, {**dict.fromkeys(signature.parameters, empty), "return": empty, **hints}
 
 
-def schema_of(annotation: Any, depth: int = 0) -> dict[str, Any]:
-    """Return the JSON Schema of an annotation; ``{}``, which accepts anything, where JSON has no such type.
+def _names_in_frames() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    frame = sys._getframe(1)
+    for _ in range(12):  # the decorator's own frames, and the function that uses it
+        names = {**frame.f_locals, **names}
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return names
 
-    >>> schema_of(list[int] | None)
-    {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
+
+def _is_context(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    """Whether *parameter* takes the call's context: by its type, or by its name where it has no annotation."""
+    annotation = hints[parameter.name]
+    if annotation is inspect.Parameter.empty:
+        return parameter.name == "context"
+    # By name, because the class itself is defined in a higher layer.
+    return getattr(annotation, "__name__", "") == "CallContext"
+
+
+def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return False
+    return parameter.name not in ("self", "cls", context)
+
+
+def _adapter(annotation: Any, label: str) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(_for_pydantic(annotation))
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
+        # Of an unknown class pydantic's text says how to configure a model, which does not help here.
+        reason = "" if isinstance(error, PydanticSchemaGenerationError) else ": " + str(error).partition("\n")[0]
+        raise InvalidSkillError(
+            f"{label}: {getattr(annotation, '__name__', annotation)} cannot be made from JSON{reason}",
+            suggested_action="Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
+        ) from None
+
+
+def _for_pydantic(annotation: Any) -> Any:
+    """Return *annotation* with each of typing's TypedDicts as one of typing_extensions.
+
+    Before Python 3.12 pydantic refuses typing's, because they do not record which keys are required.
     """
-    try:
-        if annotation in _PLAIN:
-            return dict(_PLAIN[annotation])
-    except TypeError:
-        return {}
+    if sys.version_info >= (3, 12):
+        return annotation
+    if isinstance(annotation, type) and _is_dict(annotation) and type(annotation).__module__ == "typing":
+        required: frozenset[str] = getattr(annotation, "__required_keys__", frozenset())
+        fields = {
+            name: _for_pydantic(hint) if name in required else NotRequired[_for_pydantic(hint)]
+            for name, hint in typing.get_type_hints(annotation, include_extras=True).items()
+        }
+        make: Any = TypedDict  # in its functional form, which type checkers accept for literals only
+        made = make(annotation.__name__, fields)
+        made.__doc__ = annotation.__doc__
+        return made
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    if depth > _MAX_DEPTH:
-        return {}
-    if origin is typing.Annotated:
-        schema = schema_of(parts[0], depth + 1)
-        text = next((part for part in parts[1:] if isinstance(part, str)), None)
-        return schema | ({"description": text} if text else {})
-    if origin is typing.Literal:
-        return {"enum": list(parts)}
-    if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [schema_of(part, depth + 1) for part in parts]}
-    if origin is not None:
-        return _generic(origin, parts, depth)
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return {"enum": [member.value for member in annotation]}
-    if typing.is_typeddict(annotation):
-        fields = {key: schema_of(each, depth + 1) for key, each in _hints(annotation).items()}
-        required = [key for key in fields if key in annotation.__required_keys__]
-        return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
-    if dataclasses.is_dataclass(annotation):
-        return _dataclass(annotation, depth)
-    return {}
+    if origin is None or origin in (typing.Literal, Annotated):
+        return annotation
+    made_parts = tuple(_for_pydantic(part) for part in parts)
+    if all(one is other for one, other in zip(parts, made_parts, strict=True)):
+        return annotation
+    if origin in (Union, types.UnionType):
+        return functools.reduce(operator.or_, made_parts)
+    return origin[made_parts]
 
 
-_NOTHING: Any = object()
-
-
-def _generic(origin: Any, parts: tuple[Any, ...], depth: int) -> dict[str, Any]:
-    if not isinstance(origin, type):
-        return {}
-    if issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": schema_of(parts[1], depth + 1) if len(parts) > 1 else True}
-    if issubclass(origin, tuple) and parts[-1] is not Ellipsis:
-        items = [schema_of(part, depth + 1) for part in parts]
-        return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
-    if issubclass(origin, list | set | frozenset | tuple) or origin.__module__ == "collections.abc":
-        unique = {"uniqueItems": True} if issubclass(origin, set | frozenset) else {}
-        return {"type": "array", "items": schema_of(parts[0], depth + 1), **unique} if parts else {"type": "array"}
-    return {}
-
-
-def _dataclass(kind: Any, depth: int) -> dict[str, Any]:
-    hints = _hints(kind)
-    properties: dict[str, Any] = {}
-    required: list[str] = []
-    for field in dataclasses.fields(kind):
-        schema = schema_of(hints.get(field.name, Any), depth + 1)
-        if field.default is not dataclasses.MISSING:
-            default = _to_json(field.default)
-            schema |= {} if default is _NOTHING else {"default": default}
-        elif field.default_factory is dataclasses.MISSING:
-            required.append(field.name)
-        properties[field.name] = schema
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _hints(owner: Any) -> dict[str, Any]:
+def _converted(adapter: TypeAdapter[Any], value: Any, path: str, errors: list[SkillError]) -> Any:
     try:
-        return typing.get_type_hints(owner, include_extras=True)
-    except (NameError, TypeError, AttributeError):
-        return {key: each for key, each in getattr(owner, "__annotations__", {}).items() if not isinstance(each, str)}
+        return adapter.validate_python(value)
+    except PydanticError as error:
+        errors += to_skill_errors(error, path)
+        return None
 
 
-def _to_json(value: Any) -> Any:
-    match value:
-        case enum.Enum():
-            return _to_json(value.value)
-        case None | bool() | int() | float() | str():
-            return value
-        case pathlib.PurePath():
-            return value.as_posix()
-        case list() | tuple():
-            items = [_to_json(item) for item in value]
-            return _NOTHING if any(item is _NOTHING for item in items) else items
-        case dict() if all(isinstance(key, str) for key in value):
-            made = {key: _to_json(item) for key, item in value.items()}
-            return _NOTHING if any(item is _NOTHING for item in made.values()) else made
-        case _:
-            return _NOTHING
+def _raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[str, Any]:
+    adapter = annotation if isinstance(annotation, TypeAdapter) else _adapter(annotation, label)
+    try:
+        return adapter.json_schema(mode=mode)
+    except (PydanticInvalidForJsonSchema, PydanticUserError) as error:
+        raise InvalidSkillError(f"{label}: it has no JSON Schema: {str(error).partition('.')[0]}") from None
+
+
+def _schema_of(adapter: TypeAdapter[Any], mode: str, label: str) -> dict[str, Any]:
+    return _tidy(_raw_schema(adapter, label, mode), closed=mode == "validation")
+
+
+def _tidy(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
+    """Return *schema* as a person would write it: without generated titles, each definition where it is used once.
+
+    With *closed*, objects refuse unknown keys unless their class allows them: pydantic ignores what it does not know,
+    which would hide a misspelt argument.
+    """
+    definitions = schema.pop("$defs", {})
+    uses = {name: _count(f"#/$defs/{name}", [schema, definitions]) for name in definitions}
+    inline = {name for name, times in uses.items() if times == 1 and not _count(f"#/$defs/{name}", definitions[name])}
+
+    def tidied(part: Any, *, is_schema: bool = True) -> Any:
+        if isinstance(part, list):
+            return [tidied(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if not is_schema:  # a map of names to schemas: a property may be called "title"
+            return {name: tidied(each) for name, each in part.items()}
+        reference = str(part.get("$ref", "")).removeprefix("#/$defs/")
+        if reference in inline:
+            part = {**definitions[reference], **{key: value for key, value in part.items() if key != "$ref"}}
+        made: dict[str, Any] = {}
+        for key, value in part.items():
+            if key in ("title", "discriminator"):  # discriminator is OpenAPI's, not JSON Schema's
+                continue
+            made[key] = value if key in _VALUES else tidied(value, is_schema=key not in ("properties", "$defs"))
+        if closed and "properties" in made and "additionalProperties" not in made:
+            made["additionalProperties"] = False
+        return made
+
+    result: dict[str, Any] = tidied(schema)
+    kept = {name: tidied(each) for name, each in definitions.items() if name not in inline}
+    return {**result, "$defs": kept} if kept else result
+
+
+_VALUES = ("default", "const", "enum", "examples", "required")
+
+
+def _count(reference: str, part: Any) -> int:
+    if isinstance(part, dict):
+        own = part.get("$ref") == reference
+        return own + sum(_count(reference, each) for each in part.values())
+    return sum(_count(reference, each) for each in part) if isinstance(part, list) else 0
+
+
+def _default_of(parameter: inspect.Parameter) -> Any:
+    """Return the default, or ``PydanticUndefined`` for a required parameter."""
+    if parameter.default is inspect.Parameter.empty:
+        return PydanticUndefined
+    if isinstance(parameter.default, FieldInfo):
+        return PydanticUndefined if parameter.default.is_required() else parameter.default.default
+    return parameter.default
+
+
+def _plain_default(default: Any) -> Any:
+    """Return the default as JSON, or ``PydanticUndefined`` for a value without a JSON form: the function fills it."""
+    if default is PydanticUndefined:  # a Field with a default_factory
+        return default
+    try:
+        return to_jsonable_python(default)
+    except (PydanticSerializationError, ValueError):
+        return PydanticUndefined
+
+
+def _annotated_text(annotation: Any) -> str | None:
+    """Return the text of ``Annotated[int, "In pixels"]``, which pydantic ignores."""
+    metadata = getattr(annotation, "__metadata__", ())
+    return next((part for part in metadata if isinstance(part, str)), None)
+
+
+def _is_dict(annotation: Any) -> bool:
+    # Both of typing's and typing_extensions' TypedDict; `typing.is_typeddict` knows only the first.
+    return issubclass(annotation, dict) and hasattr(annotation, "__required_keys__")
+
+
+def _named(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:
     """Return the first paragraph of a docstring, and what it says of each parameter."""
     summary = " ".join(re.split(r"\n\s*\n", text.strip())[0].split())
-    told = {match[1]: " ".join(match[2].split()) for match in _SPHINX.finditer(text)}
+    described = {match[1]: " ".join(match[2].split()) for match in _SPHINX.finditer(text)}
     if section := re.search(
         r"^(?:Args|Arguments|Parameters)(?::|\n-{3,})[^\n]*\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)", text, re.MULTILINE
     ):
-        body = section[1]
+        # Google's style indents the section, NumPy's underlines its heading with dashes.
         pattern = _NUMPY if "---" in section[0] else _GOOGLE
-        told |= {match[1]: " ".join(match[2].split()) for match in pattern.finditer(body)}
-    return summary, told
+        described |= {match[1]: " ".join(match[2].split()) for match in pattern.finditer(section[1])}
+    return summary, described
 
 
 _SPHINX = re.compile(r"^:param (?:[\w\[\]., |]+ )?(\w+):\s*(.+?)(?=\n:|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""The contract chapter's own validator (31.3), kept as it is written there: its examples run unchanged."""
+"""The validator of the contract document (31.3), kept as it is written there: its examples run unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SkillInputValidator"]
 class SkillInputValidator:
     """Validate a skill's input by a JSON Schema, with the sentences that jsonschema writes.
 
-    `Contract.accept` does more; this is for code that follows the chapter.
+    `Contract.accept` does more; this is for code that follows the document.
 
     >>> validator = SkillInputValidator({"type": "object", "required": ["topics"]})
     >>> validator.validate({"time_range": "today"})
@@ -49,13 +49,13 @@ class SkillInputValidator:
             raise SkillInputError("Input validation failed", errors=errors, skill_errors=faults)
 
     def coerce_and_validate(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return *data* with the slips that models make mended.
+        """Return *data* with the errors that models make repaired.
 
         >>> SkillInputValidator({"properties": {"n": {"type": "integer"}}}).coerce_and_validate({"n": "5"})
         {'n': 5}
 
         Raises:
-            SkillInputError: it cannot be mended.
+            SkillInputError: it cannot be repaired.
         """
         coerced: dict[str, Any] = without_decimals(coerce(data, self._compiled).value)
         self.validate_and_raise(coerced)

@@ -30,7 +30,7 @@ _PLAIN = {
     "\u201c": re.compile(r'[^"\u201c\u201d\\]+'),
     "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
 }
-"""What stands in a string, by the mark that opens it; typographic quotes hold no other quotes, and no escapes."""
+"""The plain characters of a string, by its opening quote; typographic quotes hold no other quotes or escapes."""
 _WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}

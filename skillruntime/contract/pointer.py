@@ -20,7 +20,7 @@ def format_pointer(path: Iterable[str | int]) -> str:
 
 
 def parse_pointer(pointer: str) -> tuple[str, ...]:
-    """Return the tokens of *pointer*; array indexes stay text, for only the document tells them from keys.
+    """Return the tokens of *pointer*; array indexes stay strings, as they may be keys.
 
     >>> parse_pointer("/topics/0/a~1b")
     ('topics', '0', 'a/b')
@@ -36,13 +36,13 @@ def parse_pointer(pointer: str) -> tuple[str, ...]:
 
 
 def value_at(value: Any, path: Iterable[str | int]) -> Any:
-    """Return what stands at *path* in *value*.
+    """Return the part of *value* at *path*.
 
     >>> value_at({"a": [1, 2]}, ("a", 1))
     2
 
     Raises:
-        LookupError: nothing stands there.
+        LookupError: there is nothing at *path*.
     """
     for token in path:
         if isinstance(value, list) and isinstance(token, str):

@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
 from skillruntime.errors import ErrorCode, RateLimitError, SkillError, SkillInputError, SkillRuntimeError
 
-__all__ = ["STATUSES", "SkillResponse", "Status", "handle_skill_error"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Data = TypeVar("Data", default=Any)
+else:
+    from typing import TypeVar  # Python 3.11 and 3.12 have no default for a type variable
+
+    Data = TypeVar("Data")
+
+__all__ = ["STATUSES", "SkillResponse", "Status", "handle_skill_error", "to_plain"]
 
 Status = Literal["success", "partial_success", "failed"]
 
@@ -17,8 +26,10 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
-class SkillResponse:
+class SkillResponse(Generic[Data]):
     """The answer to one call; to an MCP client a failed one is a tool execution error (SEP-1303).
+
+    ``data`` is what the skill returned: of a typed function its own model or dataclass; `to_dict` makes it JSON.
 
     >>> SkillResponse("success", data={"pages": 3}).to_dict()
     {'status': 'success', 'data': {'pages': 3}}
@@ -28,14 +39,15 @@ class SkillResponse:
     """
 
     status: Status
-    data: Any | None = None
+    data: Data | None = None
     errors: list[SkillError] = field(default_factory=list)
     metadata: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(STATUSES)}; got {self.status!r:.80}")
-        if not self.errors:  # the contract document writes `errors=None` for "no errors"
+        errors: Any = self.errors
+        if errors is None:  # the contract document writes `errors=None` for "no errors"
             object.__setattr__(self, "errors", [])
 
     @property
@@ -44,7 +56,7 @@ class SkillResponse:
         return self.status != "failed"
 
     @classmethod
-    def failed(cls, *errors: SkillError, metadata: dict[str, Any] | None = None) -> SkillResponse:
+    def failed(cls, *errors: SkillError, metadata: dict[str, Any] | None = None) -> SkillResponse[Any]:
         """Return the envelope of a call that failed with *errors*."""
         return cls("failed", errors=list(errors), metadata=metadata)
 
@@ -52,7 +64,7 @@ class SkillResponse:
         """Return the JSON object of 31.4; fields without a value are left out."""
         document: dict[str, Any] = {"status": self.status}
         if self.data is not None:
-            document["data"] = self.data
+            document["data"] = to_plain(self.data)
         if self.errors:
             document["errors"] = [error.to_dict() for error in self.errors]
         if self.metadata:
@@ -61,7 +73,7 @@ class SkillResponse:
 
     def to_json(self) -> str:
         """Return the envelope as compact JSON text, as a model reads it."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"), default=str)
+        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"), default=_to_json)
 
 
 def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> SkillResponse:
@@ -108,3 +120,27 @@ def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> 
                 details={"exception_type": type(exception).__name__},
             )
     return SkillResponse.failed(error)
+
+
+def to_plain(data: Any) -> Any:
+    """Return *data* as JSON values if it is a model, a dataclass, an enum, a date or a set; else *data* itself.
+
+    >>> import datetime
+    >>> to_plain(datetime.date(2026, 1, 2)), to_plain({"n": 1})
+    ('2026-01-02', {'n': 1})
+    """
+    if isinstance(data, dict | list | str | int | float | bool | None) and not hasattr(data, "_value_"):
+        return data  # as it is: what is inside a container is converted where it is written as text
+    # Imported here, because a host without typed functions never needs it.
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    try:
+        return to_jsonable_python(data)
+    except (PydanticSerializationError, ValueError):
+        return data
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value that JSON does not have as one that it has; ``json.dumps`` asks for it."""
+    plain = to_plain(value)
+    return str(value) if plain is value else plain

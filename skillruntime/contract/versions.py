@@ -1,7 +1,7 @@
 """Versions and ranges of versions: Semantic Versioning 2.0.0, and what people write instead.
 
 `Version.parse` takes nothing but SemVer; `read_version` takes what is found in the wild and says what it made of it.
-SemVer defines no ranges: a `VersionRange` is written as in the contract chapter (``>=3.0.0,<4.0.0``) or as npm does
+SemVer defines no ranges: a `VersionRange` is written as in the contract document (``>=3.0.0,<4.0.0``) or as npm does
 (``^1.2``, ``~1.2.3``, ``1.x``, ``1.2.3 - 2.3.4``, ``||``).
 """
 
@@ -54,7 +54,7 @@ class Version:
         """Return the version that *text* is; at most 256 characters.
 
         Raises:
-            ValueError: *text* is no version by SemVer 2.0.0.
+            ValueError: *text* is not a version by SemVer 2.0.0.
         """
         match = _VERSION.fullmatch(text) if len(text) <= _MAX_LENGTH else None
         if match is None:
@@ -129,7 +129,7 @@ def read_version(value: Any) -> VersionReading:
     >>> read_version("1.2.3").note, str(read_version("v2").version)
     ('', '2.0.0')
     >>> read_version(1.1).note
-    "the number 1.1 was read as 1.1.0; write it in quotes, as '1.1.0' (a number cannot tell 1.1 from 1.10)"
+    "the number 1.1 was read as 1.1.0; write it in quotes, as '1.1.0' (as numbers, 1.1 and 1.10 are the same)"
 
     Raises:
         ValueError: nothing that could be a version.
@@ -150,7 +150,7 @@ def read_version(value: Any) -> VersionReading:
     if not isinstance(value, str):
         hint = f"; write it in quotes, as '{version}'"
         if isinstance(value, float):
-            hint += f" (a number cannot tell {value!r} from {value!r}0)"
+            hint += f" (as numbers, {value!r} and {value!r}0 are the same)"
     elif value != str(version):
         hint = f"; write {version}"
     return VersionReading(version, f"{what} was read as {version}{hint}" if hint else "")
@@ -212,13 +212,13 @@ class VersionRange:
         ``1.2 - 2.3`` holds both ends; a missing or ``x`` part is any.
 
         Raises:
-            ValueError: *text* is no range.
+            ValueError: *text* is not a range.
         """
         if len(text) > _MAX_LENGTH * 4:
             raise ValueError(f"a version range of {len(text)} characters is too long")
         alternatives = text.split("||")
         if len(alternatives) > 1 and not all(map(str.strip, alternatives)):
-            raise ValueError(f"{text[:60]!r} is not a version range: nothing stands on one side of '||'")
+            raise ValueError(f"{text[:60]!r} is not a version range: one side of '||' is empty")
         return cls(text, tuple(_parse_alternative(alternative, text) for alternative in alternatives))
 
     @classmethod
@@ -258,10 +258,10 @@ def satisfies(version: str, version_range: str) -> bool:
 
 
 def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_version: str) -> tuple[bool, str]:
-    """Return whether a skill fits the current runtime version, and if not, why (contract chapter 31.5).
+    """Return whether a skill fits the current runtime version, and if not, why (contract document, 31.5).
 
-    As the chapter writes it, on `packaging`; SemVer decides where PEP 440 reads a prerelease or build otherwise or not
-    at all (``1.0.0-alpha.beta``, ``1.0.0-1``), and for npm's ranges.
+    As that document writes it, on `packaging`; SemVer decides where PEP 440 reads a prerelease or build otherwise or
+    not at all (``1.0.0-alpha.beta``, ``1.0.0-1``), and for npm's ranges.
 
     >>> check_skill_compatibility(">=3.0.0,<4.0.0", "3.1.2")
     (True, '')
@@ -269,7 +269,7 @@ def check_skill_compatibility(skill_hermes_requirement: str, current_hermes_vers
     (False, 'Skill requires Hermes >=3.0.0,<4.0.0, but current version is 4.0.0')
 
     Raises:
-        ValueError: the requirement or the version is none by either reading.
+        ValueError: the requirement or the version is invalid by both readings.
     """
     if _is_within(current_hermes_version, skill_hermes_requirement):
         return True, ""
@@ -315,14 +315,14 @@ def _parse_alternative(text: str, whole: str) -> tuple[_Interval, ...]:
         while position < len(text):
             match = _COMPARATOR.match(text, position)
             if match is None:
-                raise ValueError(f"{text[position : position + 20]!r} is no comparator")
+                raise ValueError(f"{text[position : position + 20]!r} is not a comparator")
             intervals.append(_interval(match[1] or "=", _Partial.parse(match[2])))
             position = match.end()
             separator = re.compile(r"\s*,\s*|\s+").match(text, position)
             if separator:
                 position = separator.end()
                 if position == len(text):
-                    raise ValueError("nothing stands after the comma")
+                    raise ValueError("nothing follows the comma")
         return tuple(intervals) or (_Interval(),)
     except ValueError as error:
         raise ValueError(f"{whole[:60]!r} is not a version range: {error}") from None
@@ -339,7 +339,7 @@ class _Partial:
     def parse(cls, text: str) -> _Partial:
         match = _PARTIAL.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text[:60]!r} is no version")
+            raise ValueError(f"{text[:60]!r} is not a version")
         parts = [part for part in match.groups()[:3] if part is not None]
         numbers = [int(part) for part in parts if part not in _WILD]
         if parts[: len(numbers)] != [str(number) for number in numbers]:
@@ -420,4 +420,4 @@ def _interval(operator: str, partial: _Partial) -> _Interval:
                 raise ValueError("'~=' needs at least MAJOR.MINOR")
             return _Interval(first, partial.raised(known - 1))
         case _:
-            raise ValueError(f"{operator!r} is no comparator")
+            raise ValueError(f"{operator!r} is not a comparator")

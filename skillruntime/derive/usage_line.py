@@ -14,6 +14,7 @@ _CALLED = re.compile(
     r"(?:%s|\$0|\$\(basename \$0\)|\{[^}]*\}|\S+\.(?:py|sh|js|mjs)|\S*/?\w[\w.-]*)(.*)"
 )
 _OUTPUT = re.compile(r"\s*(?:>&2\s+)?(?:echo|printf|print|console\.\w+|sys\.exit|sys\.stderr\.write|die|usage)\b")
+_COMMENT = re.compile(r"\s*(?:#|//|\*)")
 _MARKUP = re.compile(
     r"""^[\s#*/]*(?:>&2\s+)?(?:(?:echo|printf)\s+(?:-e\s+)?|(?:print|console\.\w+|sys\.exit|sys\.stderr\.write)\()?"""
     r"""[rfb]*["'`]*|(?:\\n)?["'`]*\s*(?:,\s*file=sys\.stderr)?\)?;?\s*(?:1?>&2)?\s*(?:;?\s*exit\s*\d*\s*;?\s*\}?)?\s*$"""
@@ -63,13 +64,13 @@ def usage_text(source: str, limit: int = 600) -> str:
     if first is None:
         return ""
     found: list[str] = []
-    is_output = _OUTPUT.match(lines[first]) is not None
+    kind = next((each for each in (_OUTPUT, _COMMENT) if each.match(lines[first])), None)
     for line in lines[first : first + 14]:
-        # A block of ``echo`` lines ends at the first line that prints nothing; a docstring at a blank line.
+        # A block of ``echo`` lines or comments ends at the first line that is not one; a docstring at a blank line.
         plain = _MARKUP.sub("", line).strip()
         if line is lines[first]:  # ``const usage = `Usage: ...``
             plain = plain[max(plain.lower().find("usage"), 0) :]
-        if found and (not plain or (is_output and _OUTPUT.match(line) is None)):
+        if found and (not plain or (kind is not None and kind.match(line) is None)):
             break
         found.append(" ".join(plain.split()))
         if re.search(r"(\"\"\"|'''|\*/)\s*\)?;?$", line) and line is not lines[first]:

@@ -4,36 +4,73 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.skill import Skill
+from skillruntime.catalog.visible_text import framed, visible_line
+from skillruntime.contract.contract import Contract
 
-__all__ = ["as_text", "digest_of", "fingerprint", "identity_of", "render_activation"]
+__all__ = ["ActiveSkill", "as_text", "digest_of", "fingerprint", "identity_of", "render_activation"]
 
 
-def render_activation(skill: Skill, to_tool_name: Callable[[str], str] = str) -> str:
+@dataclass(frozen=True, slots=True)
+class ActiveSkill:
+    """An activated skill: its instructions, its files, and what can be called of it.
+
+    ``skill`` is that of the catalog, and None for a skill that is a function of the host alone.
+    """
+
+    name: str
+    body: str
+    contracts: Mapping[str, Contract]
+    skill: Skill | None = None
+
+    @classmethod
+    def of_functions(cls, name: str, contracts: Mapping[str, Contract]) -> ActiveSkill:
+        """Return the skill of functions without a SKILL.md: their descriptions are its instructions."""
+        own = contracts.get(name)
+        return cls(name, own.description if own is not None else "", contracts)
+
+    def resources(self) -> list[Resource]:
+        """Return the files for a model to read."""
+        if self.skill is None:
+            return []
+        # A script with a contract is called, not read: its source would cost the model thousands of tokens for nothing.
+        return [item for item in self.skill.resources() if not (self.contracts and item.path.startswith("scripts/"))]
+
+
+def render_activation(
+    active: ActiveSkill,
+    to_tool_name: Callable[[str], str] = str,
+    to_schema: Callable[[Contract], Mapping[str, Any]] | None = None,
+) -> str:
     """Return an activated skill as a model reads it: the instructions, then the files, then the callable tools.
 
-    *to_tool_name* gives the name under which the model calls a tool.
+    *to_tool_name* gives the name under which the model calls a tool. With *to_schema* the schema of each tool's
+    arguments is in the text, for models that call all of them through one tool.
     """
-    parts = [f'<skill name="{skill.name}">', skill.body.strip(), "</skill>"]
-    contracts = skill.contracts
-    # A script with a contract is called, not read: its source would cost the model thousands of tokens for nothing.
-    resources = [item for item in skill.resources() if not (contracts and item.path.startswith("scripts/"))]
-    if resources:
+    parts = [framed("skill", active.body.strip(), name=active.name)]
+    if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")
         parts += [f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources]
-    if contracts:
+    if active.contracts:
         parts.append("Callable:")
-        parts += [f"- {to_tool_name(name)}: {contract.description}" for name, contract in contracts.items()]
+    for name, contract in active.contracts.items():
+        parts.append(f"- {to_tool_name(name)}: {visible_line(contract.description)}")
+        if to_schema is not None:
+            parts.append(f"  arguments: {as_text(to_schema(contract))}")
     return "\n".join(parts)
 
 
-def fingerprint(skill: Skill) -> str:
-    """Return a digest of the skill's instructions and contracts; it changes whenever one of them does."""
-    contracts = {name: contract.to_dict() for name, contract in skill.contracts.items()}
-    return digest_of(f"{skill.body}\0{as_text(contracts)}")
+def fingerprint(active: ActiveSkill) -> str:
+    """Return what identifies this edition of the skill: a digest of its files, or of its functions' contracts."""
+    if active.skill is not None:
+        return active.skill.digest()  # of bytes: nothing is parsed or compiled for it
+    contracts = {name: contract.to_dict() for name, contract in active.contracts.items()}
+    return digest_of(f"{active.body}\0{as_text(contracts)}")
 
 
 def digest_of(text: str) -> str:

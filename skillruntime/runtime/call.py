@@ -88,12 +88,19 @@ class Prepared:
     arguments: dict[str, Any]
     timeout: float | None
     workspace: WatchedWorkspace
+    # Filled by the runner while it runs: the level of its sandbox, and whether a cancelled script was seen to stop.
+    execution: dict[str, Any] = field(default_factory=dict)
 
     def context(self, deadline: float | None) -> CallContext:
         """Return what the runner is given beside the arguments."""
         options = self.request.options
         return CallContext(
-            self.request.name, self.workspace.open, options.get("caller"), options.get("config"), deadline
+            self.request.name,
+            self.workspace.open,
+            options.get("caller"),
+            options.get("config"),
+            deadline,
+            execution=self.execution,
         )
 
 
@@ -106,6 +113,8 @@ def call_metadata(request: CallRequest, target: Target | None, prepared: Prepare
     if prepared is not None:
         _add_prepared(metadata, prepared)
     metadata["duration_ms"] = round((time.perf_counter() - request.started) * 1000)
+    if prepared is not None and "sandbox" in prepared.execution:
+        metadata["sandbox"] = prepared.execution["sandbox"]
     if prepared is not None and (files := prepared.workspace.changes()):
         metadata["files"] = files
     return metadata

@@ -5,7 +5,7 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,9 +21,9 @@ from skillruntime.errors import (
     SkillRuntimeError,
     ToolNotAvailableError,
 )
+from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
-from skillruntime.runtime.scripts import ScriptRunner
 
 __all__ = ["Callables"]
 
@@ -33,9 +33,11 @@ _MOST_KEPT = 10_000  # skills are few, but a model can write any number of versi
 class Callables:
     """Finds the contract and the runner of a name; both are kept until the catalog or a function changes."""
 
-    def __init__(self, catalog: SkillCatalog, factories: Sequence[RunnerFactory], environment: Sequence[str]) -> None:
+    def __init__(
+        self, catalog: SkillCatalog, factories: Sequence[RunnerFactory], run_script: Callable[[Skill, Contract], Runner]
+    ) -> None:
         self._factories = tuple(factories)
-        self._environment = tuple(environment)
+        self._run_script = run_script
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
         self._targets: dict[str, Target] = {}
@@ -69,6 +71,49 @@ class Callables:
         """
         return self._find(name)[1]
 
+    def declared(self, name: str) -> Contract | None:
+        """Return the contract that the catalog's skill *name* declares; None if it has none or a faulty one."""
+        try:
+            return self.catalog.contract(name)[1]
+        except SkillRuntimeError:
+            return None
+
+    def is_unknown(self, name: str) -> bool:
+        """Whether the catalog has no callable *name*; one whose contract is faulty is known."""
+        try:
+            self.catalog.contract(name)
+        except SkillNotFoundError:
+            return True
+        except SkillRuntimeError:
+            return False
+        return False
+
+    def open_skill(self, name: str) -> ActiveSkill:
+        """Return the skill *name* with what can be called of it: its scripts, and the functions of its name.
+
+        Raises:
+            SkillNotFoundError: neither the catalog nor the host has such a skill.
+            InvalidSkillError: its SKILL.md cannot be read.
+        """
+        if (functions := self._functions_of(name)) and name not in self.catalog:
+            return ActiveSkill.of_functions(name, functions)
+        skill = self.catalog.activate(name)
+        return ActiveSkill(skill.name, skill.body, {**skill.contracts, **self._functions_of(skill.name)}, skill)
+
+    def without_catalog(self) -> list[str]:
+        """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
+        names = (key.partition("/")[0] for key, (_, contract) in self._functions.items() if contract is not None)
+        return [name for name in dict.fromkeys(names) if name not in self.catalog]
+
+    def search_functions(self, query: str) -> list[str]:
+        """Return the skills that are functions alone and share a word with *query*, the best match first."""
+        words = set(query.lower().split())
+        scores = {}
+        for name in self.without_catalog():
+            texts = [f"{key} {contract.description}" for key, contract in self._functions_of(name).items()]
+            scores[name] = sum(word in text.lower() for word in words for text in texts)
+        return sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
+
     def names(self) -> list[str]:
         """Return what can be called, functions first; a skill whose contract is faulty is left out."""
         names = [name for name, (_, contract) in self._functions.items() if contract is not None]
@@ -97,6 +142,13 @@ class Callables:
         found = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
         return found
 
+    def _functions_of(self, name: str) -> dict[str, Contract]:
+        return {
+            key: contract
+            for key, (_, contract) in self._functions.items()
+            if contract is not None and key.partition("/")[0] == name
+        }
+
     def _find(self, name: Any) -> tuple[Skill | None, Contract]:
         if not isinstance(name, str):
             raise SkillNotFoundError(f"A skill's name must be a string, not {type(name).__name__}")
@@ -117,7 +169,7 @@ class Callables:
                 if (runner := factory(skill, contract)) is not None:
                     return runner
             if contract.run.get("script"):
-                return ScriptRunner(skill, contract, self._environment)
+                return self._run_script(skill, contract)
         raise ToolNotAvailableError(
             f"{contract.name!r} cannot run here: its contract names no script and the host registered no function",
             suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",

@@ -1,4 +1,4 @@
-"""One child process: fed on stdin, read up to a limit, and killed with everything it started, whatever happens."""
+"""A trusted script as a plain process: not confined, read up to a limit, and ended with what it started."""
 
 from __future__ import annotations
 
@@ -6,61 +6,53 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
-__all__ = ["Finished", "run_process"]
+from skillruntime.runtime.sandbox.launcher import STDERR_LIMIT, LocalSandbox
+from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand, SandboxLevel
 
-STDERR_LIMIT = 64 * 1024
-"""How many of the last bytes on stderr are kept."""
+__all__ = ["PlainProcess"]
 
+_IS_LINUX = sys.platform.startswith("linux")  # a constant would hide the rest from mypy
 _GRACE = 1.0  # seconds for what is left in the pipes once the process has ended
 _CLEANUP = 5.0  # seconds, at most, to reap a killed process
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """How a process ended: its exit code (negative: the signal that ended it) and what it wrote.
+class PlainProcess:
+    """Runs a command as the host runs itself: level ``none``, for sources that the host trusts.
 
-    ``flooded`` says that stdout went over the limit and the process was killed for it; ``stdout`` is then cut.
+    On Linux the supervisor ends it, so that a child which left its session ends too. Elsewhere its process group is
+    killed, and a process that left the group on purpose (a daemon) is out of reach.
     """
 
-    exit_code: int
-    stdout: bytes
-    stderr: bytes
-    flooded: bool = False
+    level: SandboxLevel = "none"
+
+    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+        """Run *command* without a shell, and return how it ended; see `Sandbox`."""
+        if _IS_LINUX:
+            return await LocalSandbox("none").run(command, on_stopped=on_stopped)
+        return await _run_in_group(command, on_stopped)
 
 
-async def run_process(
-    command: Sequence[str], *, stdin: bytes, directory: Path, environment: Mapping[str, str], stdout_limit: int
-) -> Finished:
-    """Run *command* without a shell, in a process group of its own, and return how it ended.
-
-    On the way out, by whatever way (a deadline and a cancellation too), the whole group is killed and the process is
-    reaped. A process that left its group on purpose (a daemon) is out of reach here: that is a sandbox's work.
-
-    Raises:
-        OSError: the command cannot be started.
-    """
+async def _run_in_group(command: SandboxCommand, on_stopped: Callable[[bool], object] | None) -> Finished:
     process = await anyio.open_process(
-        list(command),
+        list(command.argv),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=directory,
-        env=dict(environment),
+        cwd=command.directory,
+        env=dict(command.environment),
         start_new_session=True,
     )
     assert process.stdin and process.stdout and process.stderr
-    reading = _Reading(process, stdout_limit)
+    reading = _Reading(process, command.limits.stdout)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_feed, process.stdin, stdin)
+            tasks.start_soon(_feed, process.stdin, command.stdin)
             tasks.start_soon(reading.read_stdout, process.stdout)
             tasks.start_soon(reading.read_stderr, process.stderr)
             exit_code = await process.wait()
@@ -69,11 +61,15 @@ async def run_process(
                 await reading.stdout_ended.wait()
                 await reading.stderr_ended.wait()
             tasks.cancel_scope.cancel()
+    except BaseException:
+        if on_stopped is not None:
+            on_stopped(False)  # the group is killed below; whether a child left it cannot be seen
+        raise
     finally:
         _kill_group(process)
         with anyio.move_on_after(_CLEANUP, shield=True):
             await process.aclose()
-    return Finished(exit_code, bytes(reading.stdout), bytes(reading.stderr), reading.flooded)
+    return Finished(exit_code, bytes(reading.stdout), bytes(reading.stderr), reading.flooded, stopped=False)
 
 
 class _Reading:
@@ -110,7 +106,7 @@ class _Reading:
 
 
 async def _feed(stream: ByteSendStream, data: bytes) -> None:
-    """Write *data* and close; a process that does not read its stdin is within its rights."""
+    """Write *data* and close; a process may end without reading its stdin."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, BrokenPipeError, ConnectionError):
         await stream.send(data)
         await stream.aclose()

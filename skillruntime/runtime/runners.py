@@ -20,9 +20,18 @@ import anyio.to_thread
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.response import to_plain
 from skillruntime.errors import ToolExecutionError
 
-__all__ = ["CallContext", "FunctionRunner", "ReportedFailureError", "Runner", "RunnerFactory"]
+__all__ = [
+    "CallContext",
+    "FunctionRunner",
+    "ReportedFailureError",
+    "Runner",
+    "RunnerFactory",
+    "is_coroutine_function",
+    "to_plain_result",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,8 @@ class CallContext:
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     deadline: float | None = None
     call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    execution: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What a runner says of how it ran: ``sandbox`` (its level), and ``stopped`` after a cancellation."""
 
     @property
     def workspace(self) -> Path:
@@ -75,32 +86,35 @@ class ReportedFailureError(ToolExecutionError):
         self.document = dict(document)
 
 
+Binding = Callable[[dict[str, Any], CallContext], tuple[tuple[Any, ...], Mapping[str, Any]]]
+"""Turns the arguments of a call into positional and keyword arguments of a function."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionRunner:
-    """Runs a Python function of the host: ``function(arguments)``, or ``function(arguments, context)``.
+    """Runs a Python function of the host.
 
     A coroutine function runs in the event loop. A plain one runs in a worker thread, which Python cannot kill: it
     may continue past its deadline. ``call_sync`` runs it in the caller's own thread instead.
     """
 
     function: Callable[..., Any]
-    wants_context: bool
+    bind: Binding
     is_async: bool
+    to_plain: Callable[[Any], Any]
 
     @classmethod
-    def around(cls, function: Callable[..., Any]) -> FunctionRunner:
-        """Return the runner for *function*, having looked at its signature once.
+    def of_mapping(cls, function: Callable[..., Any]) -> FunctionRunner:
+        """Return the runner of ``function(arguments)`` or ``function(arguments, context)``.
 
         Raises:
-            TypeError: it cannot be called with the arguments, or with the arguments and the context.
+            TypeError: it cannot be called so.
         """
         # Looked up once: inspect.signature costs more than the whole rest of a call.
         wants_context = _wants_context(function)
         _require_fit(function, 2 if wants_context else 1)
-        is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004  an object whose call is a coroutine function
-        )
-        return cls(function, wants_context, is_async)
+        bind: Binding = _with_context if wants_context else _without_context
+        return cls(function, bind, is_coroutine_function(function), to_plain_result)
 
     @property
     def stops_when_cancelled(self) -> bool:
@@ -126,7 +140,31 @@ class FunctionRunner:
             raise _exited(exit_) from exit_
 
     def _call(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        return self.function(arguments, context) if self.wants_context else self.function(arguments)
+        positional, named = self.bind(arguments, context)
+        return self.function(*positional, **named)
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether calling *function*, or the object it is, gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  an object whose call is a coroutine function
+    )
+
+
+def to_plain_result(result: Any) -> Any:
+    """Return *result* as JSON values: a model or a dataclass is converted, anything else is returned as it is."""
+    return result if isinstance(result, _PLAIN) else to_plain(result)
+
+
+_PLAIN = (dict, list, str, int, float, bool, type(None))
+
+
+def _without_context(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    return (arguments,), {}
+
+
+def _with_context(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    return (arguments, context), {}
 
 
 def _wants_context(function: Callable[..., Any]) -> bool:

@@ -10,10 +10,10 @@ import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 import anyio
 
@@ -23,19 +23,23 @@ from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import (
     AccessDeniedError,
+    InvalidSkillError,
     SkillError,
     ToolTimeoutError,
 )
+from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import CallRequest, Prepared, Target, WatchedWorkspace, call_metadata
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
 from skillruntime.runtime.error_responses import to_errors, unwrapped
+from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.reported_status import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, RunnerFactory
-from skillruntime.runtime.scripts import environment_asked
+from skillruntime.runtime.sandbox.protocol import Sandbox
+from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import TokenLimits
@@ -44,6 +48,7 @@ from skillruntime.tokens.counter import Model
 __all__ = ["Approval", "SkillRuntime"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may run if neither the caller nor the contract sets a timeout."""
@@ -71,8 +76,11 @@ class SkillRuntime:
     *approve* is asked before an untrusted skill's script runs; without it such a script is refused. *runners* are
     factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
     see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
+    *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
+    ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None is no deadline.
-    *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended.
+    *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
+    typed functions to add as skills.
     """
 
     def __init__(
@@ -85,24 +93,60 @@ class SkillRuntime:
         workspace: str | os.PathLike[str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
         environment: Sequence[str] = (),
+        sandbox: str | Sandbox = "auto",
+        sandbox_trusted: bool = False,
         on_call: Observer | Sequence[Observer] = (),
+        functions: Iterable[Callable[..., Any]] = (),
     ) -> None:
-        self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, environment)
+        start = partial(ScriptRunner, environment=tuple(environment), sandbox=sandbox, sandbox_trusted=sandbox_trusted)
+        self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
         self._approve = approve
         self._workspace = Workspace(workspace)
         self._timeout = timeout
         self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call)
+        for function in functions:
+            self.add(function)
 
-    def implements(self, name: str, *, contract: Contract | None = None) -> Callable[[_Function], _Function]:
-        """Register a function of the host to run *name*: ``function(arguments)``.
+    def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:
+        """Add a typed function, or what `skill` made of one, as a callable skill; return that skill.
 
-        A second parameter named ``context`` or annotated `CallContext` receives the call's context. With *contract*
-        the catalog needs no skill of this name. The function itself is returned unchanged.
+        Raises:
+            InvalidSkillError: its signature gives no contract.
+            TypeError: it is not a function.
         """
+        made = function if isinstance(function, FunctionSkill) else skill(function)
+        self._callables.register(made.name, made.runner, made.contract)
+        return made
+
+    def implements(self, name: str, *, contract: ContractLike | None = None) -> Callable[[_Function], _Function]:
+        """Register a function of the host to run *name*; the function itself is returned unchanged.
+
+        It is ``function(arguments)``, which takes one mapping, or a typed function, whose parameters are the contract's
+        properties. A parameter named ``context`` or annotated `CallContext` receives the call's context. The contract
+        is *contract*, or that of the catalog's skill of this name, or else the typed function's own.
+
+        Raises:
+            InvalidSkillError: the function does not fit the contract, or there is none.
+            TypeError: *name* is not a name, or *contract* is not a contract.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"implements takes the skill's name first: @runtime.implements('name'); got {name!r:.80}")
+        given = None if contract is None else contract_of(contract, name)
 
         def register(function: _Function) -> _Function:
-            self._callables.register(name, FunctionRunner.around(function), contract)
+            if isinstance(function, FunctionSkill):
+                self._callables.register(name, function.runner, given or function.contract)
+                return function
+            declared = given or self._callables.declared(name)
+            runner, found = runner_for(function, declared, name)
+            if found is None and self._callables.is_unknown(name):
+                raise InvalidSkillError(
+                    f"{name!r} has no contract: the catalog has no such callable, and the function's parameters are "
+                    "not annotated",
+                    suggested_action="Annotate the parameters, or give contract=",
+                )
+            self._callables.register(name, runner, given if declared is not None else found)
             return function
 
         return register
@@ -128,6 +172,19 @@ class SkillRuntime:
         """
         return self._callables.contract(name)
 
+    def open_skill(self, name: str) -> ActiveSkill:
+        """Return the skill *name*: its instructions, and what can be called of it, by a script or by a function.
+
+        Raises:
+            SkillNotFoundError: neither the catalog nor the host has such a skill.
+            InvalidSkillError: its SKILL.md cannot be read.
+        """
+        return self._callables.open_skill(name)
+
+    def function_skills(self, query: str | None = None) -> list[str]:
+        """Return the skills that are functions of the host alone, without a SKILL.md; with *query* those that match."""
+        return self._callables.without_catalog() if query is None else self._callables.search_functions(query)
+
     def callable_names(self) -> list[str]:
         """Return what can be called, reading every skill's contracts; one whose contract is faulty is left out."""
         return self._callables.names()
@@ -141,19 +198,53 @@ class SkillRuntime:
         report_tokens: bool = False,
     ) -> SkillSession:
         """Return a session, the state of one conversation; *limits* are in tokens of *model*, see `SkillSession`."""
-        hooks = RuntimeHooks(lambda: self.catalog, self.call, self.call_sync, partial(notify, self._observers))
+        hooks = RuntimeHooks(
+            lambda: self.catalog, self.open_skill, self.call, self.call_sync, partial(notify, self._observers)
+        )
         return SkillSession(hooks, workspace=workspace, limits=limits, model=model, report_tokens=report_tokens)
 
     # The path of one call. `prepare`, `finish` and `_failed` decide; only `_run_within_deadline` waits for a skill.
 
+    @overload
+    async def call(
+        self,
+        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
+    async def call(
+        self,
+        name: FunctionSkill[..., _Result],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
     async def call(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
-    ) -> SkillResponse:
+    ) -> SkillResponse: ...
+
+    async def call(
+        self,
+        name: str | FunctionSkill[..., Any],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[Any]:
         """Call *name* and return the envelope; a malformed argument or a failing skill never raises.
 
+        *name* is a callable's name, or what `skill` made: then ``data`` has the type that the function returns.
         *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation of the
         surrounding task is raised as usual.
         """
+        name = name.name if isinstance(name, FunctionSkill) else name
         request = CallRequest(name, arguments, session, options)
         prepared = None
         with around(self._observers, name):  # outside `try`: a span must cover the failure too
@@ -166,14 +257,45 @@ class SkillRuntime:
                 response = self._failed(request, prepared, error)
             return self._recorded(request, prepared, response)
 
+    @overload
+    def call_sync(
+        self,
+        name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
+    def call_sync(
+        self,
+        name: FunctionSkill[..., _Result],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[_Result]: ...
+
+    @overload
     def call_sync(
         self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
-    ) -> SkillResponse:
+    ) -> SkillResponse: ...
+
+    def call_sync(
+        self,
+        name: str | FunctionSkill[..., Any],
+        arguments: Any,
+        *,
+        session: SkillSession | None = None,
+        **options: Unpack[CallOptions],
+    ) -> SkillResponse[Any]:
         """Call *name* without an event loop, as `call` does.
 
         A plain function runs in this thread, where no deadline is enforced; anything else runs in an event loop of its
         own until it is done.
         """
+        name = name.name if isinstance(name, FunctionSkill) else name
         request = CallRequest(name, arguments, session, options)
         prepared = None
         with around(self._observers, name):
@@ -234,13 +356,17 @@ class SkillRuntime:
         """
         contract, version = prepared.target.contract, prepared.request.options.get("version")
         returned = output.data if isinstance(output, SkillResponse) else output
-        contract.check(returned)
-        shaped = contract.output_for(returned, version)
+        runner = prepared.target.runner
+        plain = runner.to_plain(returned) if isinstance(runner, FunctionRunner) else returned
+        contract.check(plain)
+        shaped = contract.output_for(plain, version)
+        # A caller in Python gets the function's own model back, unless an older version asks for another shape.
+        data = returned if shaped is plain else shaped
         metadata = call_metadata(prepared.request, prepared.target, prepared)
         if isinstance(output, SkillResponse):
-            return dataclasses.replace(output, data=shaped, metadata={**metadata, **(output.metadata or {})})
-        status, errors = read_reported(returned)
-        return SkillResponse(status, data=shaped, errors=errors, metadata=metadata)
+            return dataclasses.replace(output, data=data, metadata={**metadata, **(output.metadata or {})})
+        status, errors = read_reported(plain)
+        return SkillResponse(status, data=data, errors=errors, metadata=metadata)
 
     def _failed(self, request: CallRequest, prepared: Prepared | None, error: Exception) -> SkillResponse:
         """Return the envelope of a call that was refused or failed: every exception becomes an answer here."""
@@ -318,7 +444,8 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
     annotations = prepared.target.contract.annotations
     is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
     # A plain function runs on in its thread (Python cannot kill a thread), so the model must not repeat it blindly.
-    has_stopped = bool(getattr(prepared.target.runner, "stops_when_cancelled", False))
+    promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
+    has_stopped = bool(prepared.execution.get("stopped", promised))
     if has_stopped or is_repeatable:
         action = "Try again, or ask for less at once"
     else:

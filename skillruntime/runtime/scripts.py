@@ -1,8 +1,9 @@
-"""Runs a skill's script: arguments as one JSON object on stdin, one JSON value on stdout, and nothing inherited.
+"""Run a skill's script: arguments as one JSON object on stdin, one JSON value on stdout, and nothing inherited.
 
 A contract with ``run.command_line`` has a script of the ordinary kind: its arguments are words, its output any text.
 
-No shell, a process group of its own, the session's workspace as its directory, an environment of an allow list.
+No shell, the session's workspace as its directory, an environment made of an allow list. The script of an untrusted
+skill runs in a sandbox, whatever the call says; that of a trusted one only where the host asks for it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import shutil
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,14 +34,15 @@ from skillruntime.errors import (
     ToolExecutionError,
     ToolNotAvailableError,
 )
+from skillruntime.runtime.besides_result import text_besides_result
 from skillruntime.runtime.installed_packages import install_command, missing_packages
-from skillruntime.runtime.process import Finished, run_process
+from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.runners import CallContext, ReportedFailureError
+from skillruntime.runtime.sandbox.levels import open_sandbox
+from skillruntime.runtime.sandbox.protocol import Finished, Limits, Sandbox, SandboxCommand
+from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 
-__all__ = ["STDOUT_LIMIT", "ScriptRunner", "environment_asked", "script_environment"]
-
-STDOUT_LIMIT = 10 * 1024 * 1024
-"""Bytes a script may print; one that prints more is killed."""
+__all__ = ["ScriptRunner", "environment_asked", "script_environment"]
 
 _log = logging.getLogger("skillruntime.runtime")
 
@@ -54,10 +57,12 @@ _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
     ".pl": ("perl",),
 }
 
+_LOCALE = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
 _PASSED = (
-    *("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "TMP"),
+    *("PATH", "HOME", *_LOCALE, "TMPDIR", "TEMP", "TMP"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "USERPROFILE", "XDG_CACHE_HOME"),
 )
+_SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 _IMPORT_ERROR = re.compile(r"^ImportError: .*? from '([^']+)'", re.MULTILINE)
@@ -71,12 +76,15 @@ class ScriptRunner:
 
     *environment* names further variables that the host lets through, beside those that the contract must have
     (``requires.environment``) and those that it takes if they are set (``run.environment``).
+    *sandbox* is ``"auto"``, a level, or a `Sandbox`; with *sandbox_trusted* a trusted skill's script runs there too.
     """
 
     skill: Skill
     contract: Contract
     environment: tuple[str, ...] = ()
-    stdout_limit: int = STDOUT_LIMIT
+    sandbox: str | Sandbox = "auto"
+    sandbox_trusted: bool = False
+    limits: Limits = field(default_factory=Limits)
 
     stops_when_cancelled = True
 
@@ -84,29 +92,42 @@ class ScriptRunner:
         """Run the script once and return the JSON value that it printed.
 
         Raises:
-            InvalidSkillError: there is no such script in the skill.
+            InvalidSkillError: the skill has no such script.
+            AccessDeniedError: the skill is not trusted, and this machine has no working sandbox.
             ToolNotAvailableError: an interpreter, a package or an environment variable is missing.
             ToolExecutionError: it failed, or printed more than it may.
             SkillOutputError: it printed nothing, or something other than one JSON value.
-            SkillInputError: its own parser refused an argument, or cannot be told it.
+            SkillInputError: its own parser refused an argument, or its command line cannot express it.
         """
         script = self._script()
         declared = self.contract.run.get("command_line")
         line = None if declared is None else CommandLine.from_dict(declared)
         words = [] if line is None else to_argv(line, arguments)
         stdin = b"" if line else json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        command = (*_interpreter(script), str(script), *words)
+        interpreter = _interpreter(script)
         asked = environment_asked(self.contract)
-        environment = script_environment(self.contract.requires.get("environment") or (), (*asked, *self.environment))
+        sandbox = await self._sandbox()
+        environment = script_environment(
+            self.contract.requires.get("environment") or (),
+            (*asked, *self.environment),
+            is_confined=sandbox.level != "none",
+        )
+        if sandbox.level != "none" and interpreter:
+            environment["PATH"] = f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
         workspace = context.workspace
+        command = SandboxCommand(
+            (*interpreter, str(script), *words),
+            workspace,
+            stdin,
+            environment,
+            skills=(self.skill.directory.resolve(),),
+            readable=interpreter_paths(interpreter[0]) if interpreter else (),
+            writable=(workspace,),
+            limits=self.limits,
+        )
+        context.execution["sandbox"] = sandbox.level
         try:
-            finished = await run_process(
-                command,
-                stdin=stdin,
-                directory=workspace,
-                environment=environment,
-                stdout_limit=self.stdout_limit,
-            )
+            finished = await sandbox.run(command, on_stopped=partial(context.execution.__setitem__, "stopped"))
         except OSError as error:
             raise ToolNotAvailableError(
                 f"The script {self._shown} cannot be started: {error.strerror or type(error).__name__}",
@@ -126,6 +147,12 @@ class ScriptRunner:
             return read_output(finished.stdout.decode("utf-8", "replace"))
         return self._parse(finished, said)
 
+    async def _sandbox(self) -> Sandbox:
+        """Return where this script runs: decided by the host and the skill's source, never by the call."""
+        if self.skill.trusted and not self.sandbox_trusted:
+            return PlainProcess()
+        return await open_sandbox(self.sandbox)
+
     @property
     def _shown(self) -> str:
         return str(self.contract.run["script"])
@@ -144,8 +171,8 @@ class ScriptRunner:
 
     def _refuse_flood(self, said: _Said) -> NoReturn:
         raise ToolExecutionError(
-            f"The script printed more than {self.stdout_limit:,} bytes and was stopped; the rest was cut off",
-            details={"stdout_bytes_kept": self.stdout_limit, "cut": True, **said.details()},
+            f"The script printed more than {self.limits.stdout:,} bytes and was stopped; the rest was cut off",
+            details={"stdout_bytes_kept": self.limits.stdout, "cut": True, **said.details()},
             suggested_action="Ask for less at once: a smaller range, fewer items, or a file as the result",
         )
 
@@ -194,6 +221,13 @@ class ScriptRunner:
         try:
             return json.loads(finished.stdout.decode("utf-8"), parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
+            besides = text_besides_result(finished.stdout.decode("utf-8", "replace"))
+            if besides:
+                raise SkillOutputError(
+                    f"The script printed more than its JSON result: {_capped(besides, _QUOTED_LINE)!r}",
+                    details={"printed": _capped(besides, _QUOTED_TAIL), **said.details()},
+                    suggested_action="Tell the user that the skill is at fault: it must write this to stderr",
+                ) from error
             shown = finished.stdout[:80].decode("utf-8", "replace")
             raise SkillOutputError(
                 "The script printed something other than one JSON value",
@@ -216,8 +250,12 @@ def _refuse_usage(exit_code: int, said: str, line: CommandLine) -> None:
         raise SkillInputError("The script's own parser refused the arguments", skill_errors=errors)
 
 
-def script_environment(required: tuple[str, ...] | list[str], further: tuple[str, ...] = ()) -> dict[str, str]:
+def script_environment(
+    required: tuple[str, ...] | list[str], further: tuple[str, ...] = (), *, is_confined: bool = False
+) -> dict[str, str]:
     """Return the environment of a script: an allow list, what the contract requires, and what the host adds.
+
+    In a sandbox (*is_confined*) the list holds the language and the time zone; the sandbox adds its own directories.
 
     Raises:
         ToolNotAvailableError: a required variable is not set.
@@ -229,8 +267,9 @@ def script_environment(required: tuple[str, ...] | list[str], further: tuple[str
             details={"missing_environment": missing},
             suggested_action=f"Ask the user to set {_enumerated(missing)} and to try again",
         )
-    names = (*_PASSED, *required, *further)
+    names = (*(_LOCALE if is_confined else _PASSED), *required, *further)
     return {
+        **({"PATH": _SANDBOX_PATH} if is_confined else {}),
         **{name: os.environ[name] for name in names if name in os.environ},
         "PYTHONUTF8": "1",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -14,10 +14,10 @@ from typing import Any, Protocol, Unpack
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.rendering import Rendered
-from skillruntime.catalog.skill import Skill
+from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import SkillError, SkillRuntimeError, TokenLimitError
-from skillruntime.runtime.activation import as_text, fingerprint, identity_of, render_activation
+from skillruntime.errors import ResourceNotFoundError, SkillError, SkillRuntimeError, TokenLimitError
+from skillruntime.runtime.activation import ActiveSkill, as_text, fingerprint, identity_of, render_activation
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import Observer, Operation, record_of, start
 from skillruntime.runtime.workspace import Workspace
@@ -25,6 +25,9 @@ from skillruntime.tokens.budget import Admitted, Tier, TokenLedger, TokenLimits
 from skillruntime.tokens.counter import Model
 
 __all__ = ["RuntimeHooks", "SkillSession"]
+
+ToSchema = Callable[[Contract], Mapping[str, Any]]
+"""Gives the schema of a callable's arguments as a model reads it."""
 
 _REMEMBERED = 256  # refused calls; the oldest is forgotten first
 _SMALLEST_RESULT = 24  # tokens of an envelope around a number
@@ -56,9 +59,10 @@ class CallSyncInSession(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeHooks:
-    """What a session may ask of its runtime: the catalog of the moment, the two ways to call, and its observers."""
+    """What a session may ask of its runtime: its skills, the two ways to call them, and its observers."""
 
     catalog: Callable[[], SkillCatalog]
+    open_skill: Callable[[str], ActiveSkill]
     call: CallInSession
     call_sync: CallSyncInSession
     notify: Observer
@@ -92,12 +96,12 @@ class SkillSession:
         self._lock = threading.RLock()
         self._uncounted: list[Callable[[], object]] = []
         self._uncounted_characters = 0
-        self._active: dict[str, Skill] = {}
+        self._active: dict[str, ActiveSkill] = {}
         self._shown: dict[str, str] = {}
         self._refused: OrderedDict[str, int] = OrderedDict()
 
     @property
-    def active(self) -> Mapping[str, Skill]:
+    def active(self) -> Mapping[str, ActiveSkill]:
         """The skills activated so far, by name, in the order of their first activation."""
         return MappingProxyType(self._active)
 
@@ -139,11 +143,13 @@ class SkillSession:
         """Record a catalog that was rendered for several conversations at once."""
         self._admit(Tier.CATALOG, "catalog", rendered.text)
 
-    def activate(self, name: str, *, to_tool_name: Callable[[str], str] = str) -> str:
+    def activate(
+        self, name: str, *, to_tool_name: Callable[[str], str] = str, to_schema: ToSchema | None = None
+    ) -> str:
         """Return the skill's instructions, files and callable tools, as a model reads them.
 
-        *to_tool_name* gives the name under which the model calls a tool. A second activation returns one line, unless
-        the skill has changed since.
+        *to_tool_name* gives the name under which the model calls a tool, *to_schema* its schema if the model does
+        not see it otherwise. A second activation returns one line, unless the skill has changed since.
 
         Raises:
             SkillNotFoundError: no such skill; the closest names are in its suggested action.
@@ -151,11 +157,13 @@ class SkillSession:
         """
         began = start()
         try:
-            skill = self._runtime.catalog().activate(name)
+            skill = self._runtime.open_skill(name)
             digest = fingerprint(skill)
             with self._lock:  # LangGraph runs the tool calls of one message in parallel threads
                 is_known = self._shown.get(skill.name) == digest
-                text = _ALREADY_ACTIVE.format(skill.name) if is_known else render_activation(skill, to_tool_name)
+                text = _ALREADY_ACTIVE.format(skill.name)
+                if not is_known:
+                    text = render_activation(skill, to_tool_name, to_schema)
                 # Admitted first: if the limits refuse the text, the skill does not become active.
                 text = self._admitted(Tier.BODY, skill.name, text)
                 self._active[skill.name] = skill
@@ -166,7 +174,9 @@ class SkillSession:
         self._runtime.notify(record_of(Operation.LOAD, skill.name, began, session_id=self.id))
         return text
 
-    def render_again(self, name: str, *, to_tool_name: Callable[[str], str] = str) -> str:
+    def render_again(
+        self, name: str, *, to_tool_name: Callable[[str], str] = str, to_schema: ToSchema | None = None
+    ) -> str:
         """Return the instructions of *name* once more, for a conversation that was trimmed or summarised.
 
         If they do not fit what may still be spent, the text says so.
@@ -174,7 +184,7 @@ class SkillSession:
         Raises:
             SkillNotFoundError: the skill is gone.
         """
-        text = render_activation(self._runtime.catalog().activate(name), to_tool_name)
+        text = render_activation(self._runtime.open_skill(name), to_tool_name, to_schema)
         try:
             return self._admitted(Tier.BODY, name, text)
         except TokenLimitError as error:
@@ -200,7 +210,7 @@ class SkillSession:
         """
         began = start()
         try:
-            text = self._runtime.catalog().activate(name).read_resource(path)
+            text = self._resource(name, path)
             text = self._admitted(Tier.RESOURCE, f"{name}/{path}", text)
         except SkillRuntimeError as error:
             self._runtime.notify(record_of(Operation.READ, str(name), began, error, path=path, session_id=self.id))
@@ -308,6 +318,15 @@ class SkillSession:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _resource(self, name: str, path: str) -> str:
+        active = self._runtime.open_skill(name)
+        if active.skill is None:
+            raise ResourceNotFoundError(
+                f"The skill {name!r} is a function and has no files",
+                suggested_action=f"Load it with load_skill, or call {name!r}",
+            )
+        return active.skill.read_resource(path)
 
     def _fits(self, text: str) -> bool:
         left = self.ledger.remaining(Tier.RESULT)

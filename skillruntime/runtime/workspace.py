@@ -1,16 +1,20 @@
-"""The one directory of a session in which files come and go: resolving paths inside it, and telling what changed."""
+"""The one directory of a session in which files come and go: resolve paths inside it, and report what changed."""
 
 from __future__ import annotations
 
-import mimetypes
+import errno
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from skillruntime.catalog.resources import media_type
+from skillruntime.runtime.sandbox.launcher import remove_tree
 
 __all__ = ["FILE_LIMIT", "Workspace"]
 
@@ -49,7 +53,7 @@ class Workspace:
         return Path(made).resolve()
 
     def resolve(self, path: str) -> Path | None:
-        """Return *path* as an absolute path inside the workspace, or None where it would lead outside.
+        """Return *path* as an absolute path inside the workspace, or None where it would be outside.
 
         Symbolic links are followed before the decision, so a link inside cannot lead out. The file need not exist.
         """
@@ -87,10 +91,40 @@ class Workspace:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
         after = self.snapshot() or {}
         return [
-            {"path": path, "media_type": media_type_of(path), "bytes": identity[0]}
+            {"path": path, "media_type": media_type(path), "bytes": identity[0]}
             for path, identity in sorted(after.items())
             if before.get(path) != identity
         ]
+
+    def copy_out(self, path: str, destination: str | os.PathLike[str]) -> Path:
+        """Copy the regular file *path* to *destination*, which must not exist; return where it is.
+
+        No part of *path* may be a symbolic link: a script could have made one that points out of the workspace, after
+        the file was listed.
+
+        Raises:
+            OSError: there is no such file, it is reached through a link, or it is not a regular file.
+        """
+        # O_NONBLOCK: opening a FIFO must not wait for its other end.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+        *directories, name = Path(path).parts
+        at = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for directory in directories:
+                if directory in ("..", "/"):
+                    raise PermissionError(errno.EACCES, "outside the workspace", path)
+                below = os.open(directory, flags | os.O_DIRECTORY, dir_fd=at)
+                os.close(at)
+                at = below
+            descriptor = os.open(name, flags, dir_fd=at)
+        finally:
+            os.close(at)
+        with os.fdopen(descriptor, "rb") as source:
+            if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+                raise PermissionError(errno.EACCES, "not a regular file", path)
+            with Path(destination).open("xb") as target:
+                shutil.copyfileobj(source, target)
+        return Path(destination)
 
     def close(self) -> None:
         """Remove the temporary directory, if there is one; the host's own stays."""
@@ -100,14 +134,5 @@ class Workspace:
             self._directory = None
 
 
-def media_type_of(path: str) -> str:
-    """Return the media type that *path*'s suffix stands for.
-
-    >>> media_type_of("digest.md"), media_type_of("table.parquet")
-    ('text/markdown', 'application/octet-stream')
-    """
-    return mimetypes.guess_type(path)[0] or "application/octet-stream"
-
-
 def _remove(directory: str) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
+    remove_tree(Path(directory))

@@ -124,7 +124,7 @@ def describe(
         output=OutputDefinition(schema=contract.output.document if contract.output is not None else None),
         access=access,
         auth=auth or AuthConfig(),
-        tags=skill.metadata.tags if skill is not None else (),
+        tags=skill.frontmatter.tags if skill is not None else (),
         extensions=extensions,
     )
 

@@ -129,6 +129,7 @@ def method_for(model: str) -> Method:
     name = model.strip().lower()
     if name in ENCODINGS:
         return Method(name, True, name)
+    # By substring: Bedrock, Vertex and gateways put regions and vendors around the name.
     if "claude" in name:
         return _CLAUDE if _is_earlier_claude(name) else _CLAUDE_NEWER
     if "gemini" in name:
@@ -179,6 +180,7 @@ def _counted(text: str, encoding: str) -> tuple[int, bool]:
         if (known := _kept.get(key)) is not None:
             _kept.move_to_end(key)
             return known
+    # Outside the lock: two threads may count the same text twice, but none waits for another's long text.
     counted = count_ordinary(text, encoding)
     with _keeping:
         _kept[key] = counted

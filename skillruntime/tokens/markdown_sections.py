@@ -34,6 +34,7 @@ def sections(body: str) -> list[Section]:
     )
     starts = [(0, 0, "")]
     for token, inline in itertools.pairwise(tokens):
+        # Level 0: a heading inside a quotation or a list item does not divide the page.
         if token.type == "heading_open" and token.level == 0 and token.map:
             starts.append((token.map[0], int(token.tag[1:]), inline.content))
     ends = [start for start, _, _ in starts[1:]] + [len(lines)]

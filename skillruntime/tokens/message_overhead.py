@@ -113,6 +113,7 @@ def _fields(message: Any) -> dict[str, Any]:
     if (name := getattr(message, "name", None)) is not None:
         fields["name"] = name
     fields["role"] = getattr(message, "role", None) or _ROLES.get(kind, kind)
+    # LangChain's ChatOpenAI sends neither the name nor the artifact of a ToolMessage.
     if kind == "tool":
         fields["tool_call_id"] = getattr(message, "tool_call_id", "")
         fields.pop("name", None)  # ToolMessage.name stays with LangChain
@@ -139,6 +140,7 @@ def _blocks(blocks: list[Any]) -> tuple[list[str], int]:
                 texts.append(text)
             case {"type": "function", "function": {"name": name, "arguments": arguments}}:
                 texts += [str(arguments), str(name)]
+            # Anthropic and LangChain repeat a call as a content block beside message.tool_calls.
             case {"type": "tool_use" | "tool_call" | "function_call" | "thinking" | "reasoning"}:
                 pass  # repeated in tool_calls, or not sent back
             case _:
@@ -147,6 +149,7 @@ def _blocks(blocks: list[Any]) -> tuple[list[str], int]:
 
 
 def _definition(tool: Mapping[str, Any]) -> dict[str, Any]:
+    # OpenAI nests the definition under "function"; Anthropic and MCP do not.
     inner = tool.get("function")
     source = inner if isinstance(inner, Mapping) else tool
     schema: Any = next((source[key] for key in ("parameters", "input_schema", "inputSchema") if source.get(key)), {})
@@ -165,6 +168,7 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[
     for part in ("items", "additionalProperties"):
         if isinstance(inner := schema.get(part), Mapping):
             frame += _properties(inner, root, texts, above)
+    # The Cookbook counts flat objects only; branches are counted as if each were sent, which they are.
     for part in ("anyOf", "oneOf", "allOf"):
         for inner in schema.get(part) or ():
             if isinstance(inner, Mapping):

@@ -162,8 +162,10 @@ def measure(
     for name in progress(list(catalog)):
         try:
             costs.append(_cost(catalog.activate(name), tokens, with_advice, with_resources))
+        # One broken skill must not cost the report of the others.
         except (SkillRuntimeError, OSError) as error:
             unreadable.append((name, str(error)))
+    # Counted as one text, as it is sent: the sum of its entries would be a few tokens off.
     prompt = count(catalog.to_prompt(style), model)
     method: Count = count("", model)
     label = model if isinstance(model, str) else method.method
@@ -219,7 +221,7 @@ def _resources(skill: Skill, tokens: Callable[[str], int]) -> Iterable[ResourceC
         try:
             text: str | None = skill.read_resource(resource.path)
         except (SkillRuntimeError, OSError, UnicodeError):
-            text = None
+            text = None  # a picture or an archive: it has bytes, and no tokens before it is read
         yield ResourceCost(resource.path, resource.bytes, None if text is None else tokens(text))
 
 
@@ -235,5 +237,6 @@ def _first_line(path: str, body: str) -> int:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 1
+    # From the end: the body is the rest of the file, and frontmatter may quote its first words.
     start = text.rfind(body.replace("\r\n", "\n")) if body else -1
     return text.count("\n", 0, start) + 1 if start > 0 else 1

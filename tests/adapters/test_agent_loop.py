@@ -31,7 +31,9 @@ def run(tools: Any, *turns: AIMessage, is_async: bool = False, **options: Any) -
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_skill_is_loaded_called_with_a_slip_refused_and_called_again(counting: SkillCatalog, is_async: bool) -> None:
+def test_a_skill_is_loaded_called_with_an_error_refused_and_called_again(
+    counting: SkillCatalog, is_async: bool
+) -> None:
     """The whole conversation, from the catalog in the prompt to the answer in the envelope."""
     toolkit = SkillToolkit(SkillRuntime(counting))
 

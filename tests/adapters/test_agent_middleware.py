@@ -44,7 +44,7 @@ class Agent:
         **options: Any,
     ) -> None:
         self.model = Recording(replies=[*turns, AIMessage("Done.")])
-        self.middleware = SkillMiddleware(runtime, **options)
+        self.middleware = SkillMiddleware(runtime, **{"tools": "typed", **options})
         self.is_async = is_async
         self.graph = create_agent(
             self.model, tools, middleware=[*before, self.middleware], checkpointer=saver, system_prompt="Be brief."
@@ -383,7 +383,7 @@ def test_the_state_of_skills_is_not_part_of_the_answer(counting: SkillCatalog) -
     assert list(agent.graph.get_state(THREAD).values["loaded_skills"]) == ["counting"]
 
 
-def test_streaming_tells_of_each_step(counting: SkillCatalog) -> None:
+def test_streaming_shows_each_step(counting: SkillCatalog) -> None:
     """Updates come as the agent goes, the skills' answers among them."""
     agent = Agent(SkillRuntime(counting), load("counting"), count(2, text="abc"))
 
@@ -440,7 +440,7 @@ def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) 
 
 
 @BOTH
-def test_a_strangers_script_is_approved_by_an_interrupt(counting: SkillCatalog, is_async: bool) -> None:
+def test_an_untrusted_script_is_approved_by_an_interrupt(counting: SkillCatalog, is_async: bool) -> None:
     """``approve=`` asks a person by LangGraph's own means, through the middleware; the run goes on where it stood."""
     untrusted = discover(counting.roots[0].path)
     runtime = SkillRuntime(untrusted, approve=lambda request: bool(interrupt(f"Run {request.script}?") == "yes"))

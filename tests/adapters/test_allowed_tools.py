@@ -30,7 +30,7 @@ def test_each_form_is_read(text: str, tool: str, scope: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Bash(git", "(git)", "Bash git", "Bash(git) x"])
-def test_what_is_no_pattern_allows_nothing(text: str) -> None:
+def test_an_entry_that_is_not_a_pattern_allows_nothing(text: str) -> None:
     """A typing error never allows more."""
     assert ToolPattern.parse(text) is None
     assert not permits([text], "Bash", GIT)

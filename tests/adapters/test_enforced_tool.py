@@ -55,7 +55,7 @@ def test_a_right_call_answers_as_the_tool_itself_does() -> None:
         assert message.additional_kwargs == {}
 
 
-def test_slips_are_mended_and_noted() -> None:
+def test_malformed_arguments_are_repaired_and_noted() -> None:
     """A number as text is a number; the repairs are beside the content."""
     for message in invoke_both_ways(enforce(multiply), tool_call("multiply", {"a": "3", "B": 5})):
         assert message.content == "15"
@@ -96,7 +96,7 @@ def test_a_tool_that_raises_is_an_envelope() -> None:
     assert expected.status == bug.status == "error"
 
 
-def test_what_the_argument_model_refuses_beyond_json_schema_is_told() -> None:
+def test_what_the_argument_model_refuses_beyond_json_schema_is_reported() -> None:
     """A pydantic validator is part of the tool's contract too."""
 
     class Even(BaseModel):

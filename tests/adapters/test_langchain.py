@@ -248,7 +248,7 @@ def test_a_family_error_keeps_its_code_and_a_bug_says_its_type_alone(
     assert "the secret of the vault" in caplog.text
 
 
-def test_a_result_that_is_no_json_is_told_as_such(runtime: SkillRuntime) -> None:
+def test_a_result_that_is_not_json_is_reported_as_such(runtime: SkillRuntime) -> None:
     """A circular structure cannot be written; the model learns that the skill is at fault."""
     circle: list[Any] = []
     circle.append(circle)

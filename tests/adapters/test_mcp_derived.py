@@ -71,12 +71,12 @@ def test_a_derived_tool_is_listed_with_its_schema_and_called_under_it(skills: Pa
 
 
 def test_without_deriving_no_tool_is_listed(skills: Path) -> None:
-    """``discover(..., derive=False)`` leaves a skill that has no contract without tools."""
+    """``discover(..., derive_contracts=False)`` leaves a skill that has no contract without tools."""
 
     async def steps(client: Client) -> Any:
         return (await client.list_tools()).tools
 
-    assert joined(SkillRuntime(discover(skills, trusted=True, derive=False)), steps) == []
+    assert joined(SkillRuntime(discover(skills, trusted=True, derive_contracts=False)), steps) == []
 
 
 def test_an_untrusted_derived_tool_is_listed_and_not_run(skills: Path) -> None:

@@ -58,7 +58,7 @@ def test_each_thing_is_a_span_within_the_hosts(counting: SkillCatalog) -> None:
     assert (bad.attributes["error.type"], bad.status.status_code.name) == ("MISSING_REQUIRED_PARAM", "ERROR")
 
 
-def told_of(*observers: Any) -> tuple[SkillRuntime, Any]:
+def observed_by(*observers: Any) -> tuple[SkillRuntime, Any]:
     """Return a runtime with ``outer``, which opens a span of its own and calls ``inner``; and what is exported."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
@@ -85,7 +85,7 @@ def told_of(*observers: Any) -> tuple[SkillRuntime, Any]:
 @pytest.mark.parametrize("is_blocking", [False, True])
 def test_what_a_skill_does_is_within_its_span(is_blocking: bool) -> None:
     """Its own spans, and other skills that it calls: in this thread, in another one, in a loop of its own."""
-    runtime, exporter = told_of()
+    runtime, exporter = observed_by()
 
     if is_blocking:
         runtime.call_blocking("outer", {})
@@ -101,7 +101,7 @@ def test_what_a_skill_does_is_within_its_span(is_blocking: bool) -> None:
 
 def test_a_call_that_is_cancelled_ends_its_span() -> None:
     """A cancelled call has no record; its span has the error."""
-    runtime, exporter = told_of()
+    runtime, exporter = observed_by()
 
     async def give_up() -> None:
         with anyio.move_on_after(0.01):
@@ -118,7 +118,7 @@ def test_two_observers_each_have_their_own_span() -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    runtime, first = told_of(spans(provider.get_tracer("second")))
+    runtime, first = observed_by(spans(provider.get_tracer("second")))
 
     runtime.call_blocking("inner", {})
 
@@ -126,7 +126,7 @@ def test_two_observers_each_have_their_own_span() -> None:
         assert [span.attributes["gen_ai.tool.name"] for span in finished] == ["inner"]
 
 
-def test_an_observer_that_fails_around_a_call_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observer_that_fails_around_a_call_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """Neither before nor after: the log has it."""
 
     class Failing:
@@ -143,7 +143,7 @@ def test_an_observer_that_fails_around_a_call_harms_nobody(caplog: pytest.LogCap
         def __call__(self, record: CallRecord) -> None:
             """Receive a record and do nothing."""
 
-    runtime, exporter = told_of(Failing(when="before"), Failing(when="after"))
+    runtime, exporter = observed_by(Failing(when="before"), Failing(when="after"))
 
     assert runtime.call_blocking("inner", {}).data == 1
     assert len(exporter.get_finished_spans()) == 1
@@ -170,7 +170,7 @@ def test_the_conventions_names_are_theirs() -> None:
     assert {name for name in (*ATTRIBUTES, *CONTENT) if name.startswith("gen_ai.")} <= known
 
 
-def test_the_log_tells_of_each_call_when_it_is_asked(counting: SkillCatalog, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_a_line_for_each_call_at_debug(counting: SkillCatalog, caplog: pytest.LogCaptureFixture) -> None:
     """One line each at DEBUG, without arguments."""
     with caplog.at_level(logging.DEBUG, logger="skillruntime.runtime"):
         SkillRuntime(counting).call_blocking("counting", {"text": 5.5, "secret": 1})

@@ -117,7 +117,7 @@ def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
     assert generic.call_blocking("call_skill", {"name": "counting", "arguments": {"text": "ab"}}).data == {"letters": 2}
 
 
-def test_an_output_that_is_no_object_has_no_output_schema() -> None:
+def test_an_output_that_is_not_an_object_has_no_output_schema() -> None:
     """MCP's structured content is an object."""
     contract = Contract.from_dict({"name": "n", "output": {"type": "array"}})
 

@@ -23,7 +23,7 @@ def test_names_stay_apart(names: set[str]) -> None:
     assert sorted(tool_names(names).values()) == sorted(names)
 
 
-def test_long_names_are_told_apart_by_a_digest() -> None:
+def test_long_names_differ_by_a_digest() -> None:
     """A skill of 64 characters with tools of 64 each."""
     first, second = to_tool_name("a" * 64 + "/" + "b" * 64), to_tool_name("a" * 64 + "/" + "c" * 64)
 

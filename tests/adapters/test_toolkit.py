@@ -75,7 +75,7 @@ def test_loading_names_the_tools_as_the_model_calls_them(bundled: SkillCatalog) 
     assert "- pdf-processing/extract: " in generic
 
 
-def test_slips_in_the_conversations_own_tools_are_mended_too(counting: SkillCatalog) -> None:
+def test_malformed_calls_of_the_conversations_own_tools_are_repaired_too(counting: SkillCatalog) -> None:
     """They are under contract like any skill."""
     load_skill = tools_of(counting)["load_skill"]
 
@@ -128,7 +128,7 @@ def test_the_tools_share_one_session(counting: SkillCatalog) -> None:
     assert list(toolkit.session.active) == ["counting"]
 
 
-def test_the_system_prompt_tells_of_the_skills(counting: SkillCatalog) -> None:
+def test_the_system_prompt_lists_the_skills(counting: SkillCatalog) -> None:
     """The catalog, and how to use it."""
     prompt = SkillToolkit(SkillRuntime(counting)).system_prompt()
 
@@ -177,7 +177,7 @@ def test_names_are_an_enum_only_while_the_whole_catalog_fits(tmp_path: Path) -> 
     assert call(tight["load_skill"], {"name": "skill-31"}).status == "success"
 
 
-def test_more_than_a_hundred_names_are_not_told_twice(tmp_path: Path) -> None:
+def test_more_than_a_hundred_names_are_not_repeated(tmp_path: Path) -> None:
     """They are in the catalog; search is not needed, and a wrong name is answered."""
     directory = tmp_path / "skills"
     for number in range(101):

@@ -12,7 +12,7 @@ from skillruntime.diagnostic import Diagnostic
 
 
 def gives_a_skill_or_a_diagnostic(data: bytes, *, is_whole: bool = True) -> None:
-    """Nothing raises; where there is no skill there is a diagnostic; a name is always one that can be called."""
+    """Nothing raises; without a skill there is a diagnostic; a name is always usable."""
     found: list[Diagnostic] = []
 
     summary = summary_of(data, "pdf/SKILL.md", "pdf", found, is_whole=is_whole)
@@ -41,7 +41,7 @@ def can_be_linted_and_fixed(data: bytes) -> None:
 
 
 def is_read_alike_by_both_readers(block: str) -> None:
-    """Wherever the plain reader answers and the text is YAML, YAML says the same of every field of the catalog."""
+    """If the plain reader returns a summary and the text is YAML, YAML gives the same fields."""
     summary = scan(block)
 
     try:

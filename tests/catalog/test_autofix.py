@@ -1,4 +1,4 @@
-"""What is mechanical is mended, and nothing else is touched."""
+"""Mechanical errors are corrected, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ UNTOUCHED = [
         ("no frontmatter", "no frontmatter"),
     ],
 )
-def test_each_mend_is_to_the_letter(text: str, expected: str) -> None:
+def test_each_correction_gives_the_exact_text(text: str, expected: str) -> None:
     """And a second fix has nothing to do."""
     fixed = fix(text.encode(), "pdf")
 
@@ -62,14 +62,14 @@ def test_each_mend_is_to_the_letter(text: str, expected: str) -> None:
     assert fix(fixed.data, "pdf") == Fixed(fixed.data)
 
 
-def test_line_ends_stay_what_they_are() -> None:
+def test_line_endings_are_kept() -> None:
     """A file of Windows stays one."""
     text = GOOD.replace("name: pdf", "name: PDF").replace("\n", "\r\n")
 
     assert fix(text.encode(), "pdf").data == GOOD.replace("\n", "\r\n").encode()
 
 
-def test_a_file_is_fixed_in_place_and_valid_then(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_a_file_is_corrected_in_place(tmp_path: Path, write_skill: WriteSkill) -> None:
     """Replaced whole, with its mode."""
     path = write_skill("pdf", text=GOOD.replace("when a", "when: a")) / "SKILL.md"
     path.chmod(0o640)
@@ -95,14 +95,14 @@ def test_validation_finds_every_skill_below(tmp_path: Path, write_skill: WriteSk
         assert [each.rule for each in validate(tmp_path / path)[0].diagnostics] == ["skill-missing"]
 
 
-def test_a_broken_contract_is_found(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """A skill is valid by the format only if what lies beside it can be read too."""
+def test_an_invalid_contract_is_reported(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """A skill is valid only if its contracts can be read too."""
     (write_skill("pdf") / "contract.json").write_text("{")
 
     assert [each.rule for each in validate(tmp_path / "skills")[0].diagnostics] == ["contract-invalid"]
 
 
-def test_only_what_the_fixer_mends_is_called_fixable() -> None:
+def test_only_rules_that_fix_corrects_are_fixable() -> None:
     """An unknown field that a client gives a meaning to stays an error."""
     data = GOOD.replace("---\n\n", "hooks: x\n---\n\n").encode()
 

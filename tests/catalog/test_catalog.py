@@ -27,8 +27,8 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     return tmp_path / "skills"
 
 
-def test_an_empty_catalog_is_a_catalog() -> None:
-    """It has no skill, says nothing, and renders to its frame."""
+def test_an_empty_catalog_works() -> None:
+    """It has no skills and no diagnostics, and renders to an empty list."""
     catalog = SkillCatalog()
 
     assert (len(catalog), catalog.diagnostics, catalog.refresh()) == (0, (), catalog)
@@ -47,7 +47,7 @@ def test_activation_reads_the_body(skills: Path) -> None:
     assert skill.frontmatter == {"name": "news", "description": "Reads feeds"}
 
 
-def test_an_unknown_name_is_answered_with_the_closest(skills: Path) -> None:
+def test_an_unknown_name_suggests_the_closest(skills: Path) -> None:
     """A few names, never the list; a hidden one is not among them."""
     catalog = discover(skills)
 
@@ -59,7 +59,7 @@ def test_an_unknown_name_is_answered_with_the_closest(skills: Path) -> None:
         catalog.activate("x" * 10_000)
 
 
-def test_a_skill_hidden_from_models_appears_nowhere_for_them(skills: Path) -> None:
+def test_a_hidden_skill_does_not_appear_for_models(skills: Path) -> None:
     """A person's view has it; prompt, search, suggestion and the model's view do not, errors included."""
     catalog = discover(skills)
     view = catalog.for_model()
@@ -78,7 +78,7 @@ def test_a_skill_hidden_from_models_appears_nowhere_for_them(skills: Path) -> No
     assert list(catalog.for_user()) == ["pdf-processing", "secret"]
 
 
-def test_views_hold_some_skills_only(skills: Path) -> None:
+def test_views_contain_only_the_selected_skills(skills: Path) -> None:
     """By name, by pattern, by tag, by a function: the others do not exist there."""
     catalog = discover(skills)
 
@@ -135,7 +135,7 @@ def test_contracts_are_read_by_their_callable_names(skills: Path) -> None:
         '{"input": {"$ref": "#/nowhere"}}',
     ],
 )
-def test_a_broken_contract_does_not_cost_the_skill(skills: Path, document: str) -> None:
+def test_an_invalid_contract_does_not_affect_the_skill(skills: Path, document: str) -> None:
     """It is a diagnostic, and an error when it is called; its sibling is whole."""
     (skills / "news" / "contracts").mkdir()
     (skills / "news" / "contracts" / "bad.json").write_bytes(document.encode("latin-1"))
@@ -161,7 +161,7 @@ def test_a_contract_outside_the_skill_is_not_read(skills: Path, tmp_path: Path) 
     assert [each.rule for each in skill.diagnostics if each.rule != "unknown-field"] == ["contract-invalid"]
 
 
-def test_the_first_stated_version_counts_and_disagreement_is_said(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_the_first_version_is_used_and_disagreement_is_reported(tmp_path: Path, write_skill: WriteSkill) -> None:
     """The contract's, the descriptor's, metadata.version, a top-level version."""
     text = "---\nname: pdf\ndescription: Reads\nversion: 4.0.0\nmetadata:\n  version: 3.0.0\n---\n"
     directory = write_skill("pdf", text=text)
@@ -185,11 +185,11 @@ def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) 
         catalog.activate("news")
 
     (skills / "news" / "SKILL.md").unlink()
-    with pytest.raises(SkillNotFoundError, match="not there any more"):
+    with pytest.raises(SkillNotFoundError, match="no longer exists"):
         catalog.activate("news")
     if hasattr(os, "mkfifo"):
         os.mkfifo(skills / "news" / "SKILL.md")
-        with pytest.raises(InvalidSkillError, match="no regular file"):
+        with pytest.raises(InvalidSkillError, match="not a regular file"):
             catalog.activate("news")
         (skills / "news" / "SKILL.md").unlink()
-    assert dict(catalog["news"].frontmatter) == {}
+    assert dict(catalog["news"].read_frontmatter()) == {}

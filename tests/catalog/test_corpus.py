@@ -23,7 +23,7 @@ SKIPPED = {
     *("frontmatter_list", "frontmatter_text", "empty_frontmatter", "empty_file", "whitespace_only"),
     *("description_missing", "description_empty"),
 }
-"""The kinds of damage that leave no skill; each of these files is told of by an error."""
+"""The kinds of damage after which there is no valid skill; each of these files is reported as an error."""
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,8 @@ def test_the_verdict_is_that_of_the_reference(files: list[Path]) -> None:
 @pytest.mark.parametrize(
     "text", ["description: one a---b two", 'description: "---"', "description: |\n  a\n  ---\n  b"]
 )
-def test_dashes_inside_a_value_are_where_we_differ(text: str) -> None:
-    """The reference cuts the file at the first three dashes, wherever they stand."""
+def test_dashes_inside_a_value_do_not_end_the_frontmatter_unlike_the_reference(text: str) -> None:
+    """The reference cuts the file at the first three dashes, even inside a value."""
     from skills_ref.errors import ParseError
     from skills_ref.parser import parse_frontmatter
 
@@ -79,13 +79,15 @@ def test_the_reference_prompt_is_byte_for_byte_the_same(files: list[Path]) -> No
             theirs = to_prompt([path.parent])
         except Exception:
             continue
-        catalog = discover(path.parent, index=False).select(where=lambda skill: skill.model_invocable)
+        catalog = discover(path.parent, use_index=False).select(where=lambda skill: skill.model_invocable)
         name = next(iter(catalog), None)
-        if name is not None and str(catalog[name].frontmatter.get("name")).strip() == name:  # it can be used as it is
+        if (
+            name is not None and str(catalog[name].read_frontmatter().get("name")).strip() == name
+        ):  # it can be used as it is
             assert catalog.to_prompt("reference") == theirs
             whole.append((name, path))
     together = dict(reversed(whole))
-    catalog = discover(*(path.parent for path in together.values()), index=False)
+    catalog = discover(*(path.parent for path in together.values()), use_index=False)
     assert catalog.to_prompt("reference") == to_prompt([together[name].parent for name in sorted(together)])
     assert len(whole) > 700
 
@@ -109,7 +111,7 @@ def test_the_plain_reader_equals_yaml_on_every_file(files: list[Path]) -> None:
     assert plain / real > 0.99
 
 
-def test_damage_is_mended_to_what_was_meant(corpus: Path) -> None:
+def test_damaged_files_are_read_as_the_author_meant_them(corpus: Path) -> None:
     """Of the damaged files, those that leave a skill give it, with the text that the author wrote in it."""
     rows = [json.loads(line) for line in (corpus / "index.jsonl").read_text(encoding="utf-8").splitlines()]
     losing = {}
@@ -124,13 +126,18 @@ def test_damage_is_mended_to_what_was_meant(corpus: Path) -> None:
             losing[row["variant"]] = path
             continue
         written, meant = " ".join(summary.description.split()), " ".join((row["intended_description"] or "").split())
-        told = {each.rule for each in found} & {"cut-by-comment", "duplicate-key", "yaml-repaired", "control-character"}
-        assert meant in written or written in meant or told, path
+        reported = {each.rule for each in found} & {
+            "cut-by-comment",
+            "duplicate-key",
+            "yaml-repaired",
+            "control-character",
+        }
+        assert meant in written or written in meant or reported, path
     assert set(losing) == SKIPPED
 
 
 def test_one_discovery_reads_them_all(corpus: Path) -> None:
-    """Every file is a skill, hidden by another of its name, or told of by an error."""
+    """Every file is a skill, hidden by another of its name, or reported as an error."""
     catalog = discover(corpus)
 
     errors = [each for each in catalog.diagnostics if each.severity == "error"]
@@ -138,9 +145,9 @@ def test_one_discovery_reads_them_all(corpus: Path) -> None:
     assert discover(corpus).diagnostics == catalog.diagnostics
 
 
-def test_fixing_keeps_every_meaning(files: list[Path]) -> None:
+def test_correcting_a_file_keeps_its_meaning(files: list[Path]) -> None:
     """No valid file becomes invalid, no body changes, no description is lost; most invalid ones become valid."""
-    mended = 0
+    corrected = 0
     for path in files:
         data, name = path.read_bytes(), path.parent.name
         fixed = fix(data, name)
@@ -150,5 +157,5 @@ def test_fixing_keeps_every_meaning(files: list[Path]) -> None:
         assert before is None or (after is not None and after.description.split() == before.description.split()), path
         assert read_frontmatter(fixed.data).body == read_frontmatter(data).body
         assert is_valid(lint(fixed.data, name)) or not is_valid(lint(data, name))
-        mended += is_valid(lint(fixed.data, name))
-    assert mended > 200
+        corrected += is_valid(lint(fixed.data, name))
+    assert corrected > 200

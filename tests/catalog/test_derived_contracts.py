@@ -40,7 +40,7 @@ def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
     }
 
 
-def test_a_script_that_breaks_the_reader_costs_its_own_tool_alone(
+def test_a_script_that_fails_to_parse_affects_only_its_own_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged; the skill and its other scripts are there."""
@@ -73,7 +73,7 @@ def test_constants_of_a_module_beside_the_script_are_read(tmp_path: Path) -> Non
     assert found["go"].document["input"]["properties"]["x"] == {"type": "string", "enum": ["a", "b"]}
 
 
-def test_a_neighbour_outside_the_skill_is_never_read(tmp_path: Path) -> None:
+def test_a_module_outside_the_skill_is_never_read(tmp_path: Path) -> None:
     """A link out of the skill's directory leads nowhere."""
     (tmp_path / "elsewhere.py").write_text("MODES = ['secret']\n")
     skill = skill_with(tmp_path, {"scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES")})

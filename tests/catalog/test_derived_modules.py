@@ -41,10 +41,10 @@ def test_a_script_that_changes_sys_path_may_mean_a_module_further_up() -> None:
     head = "import sys\nsys.path.insert(0, '..')\n"
     module = {"modes.py": "MODES = ['a']"}
 
-    told = derived({"scripts/sub/go.py": SCRIPT.format(head=head, module="modes"), **module})
+    found = derived({"scripts/sub/go.py": SCRIPT.format(head=head, module="modes"), **module})
     plain = derived({"scripts/sub/go.py": SCRIPT.format(head="", module="modes"), **module})
 
-    assert choices(told["go"]) == ["a"]
+    assert choices(found["go"]) == ["a"]
     assert choices(plain["go"]) is None
 
 

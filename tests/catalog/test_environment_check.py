@@ -1,4 +1,4 @@
-"""Where skills lie, what they need, and how their changes are followed."""
+"""The usual directories, unmet requirements, and watching for changes."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_a_project_is_admitted_or_left_out(tmp_path: Path) -> None:
     assert asked == [str(repository)]
 
 
-def test_outside_a_repository_only_the_directory_itself_counts(tmp_path: Path) -> None:
-    """What lies above is nobody's project."""
+def test_outside_a_repository_only_the_directory_itself_is_searched(tmp_path: Path) -> None:
+    """Directories above it are not part of the project."""
     for name in (".agents/skills", "below/.agents/skills"):
         (tmp_path / name).mkdir(parents=True)
 
@@ -76,22 +76,22 @@ def test_outside_a_repository_only_the_directory_itself_counts(tmp_path: Path) -
         ({"bins": "git, jq"}, ("the command jq is not installed",)),
         ({"environment": ["KEY"]}, ("the environment variable KEY is not set",)),
         ({"packages": ["feedparser"]}, ("the Python package feedparser is not installed",)),
-        ({"packages": ["pypdf<6"]}, ("the Python package pypdf is 6.1, and it needs <6",)),
+        ({"packages": ["pypdf<6"]}, ("the Python package pypdf is 6.1, but <6 is required",)),
         ({"packages": ["pypdf; python_version < '3'"]}, ()),
-        ({"packages": ["!!"]}, ("it requires the package '!!', which is no requirement that can be read",)),
-        ({"platform": ["macOS", "win32"]}, ("it runs on macos, windows, and this is linux",)),
-        ({"runtime": ">=2.0.0"}, ("it requires the runtime >=2.0.0, and this is 1.4.0",)),
-        ({"runtime": "soon"}, ("it requires the runtime 'soon', which is no range of versions",)),
+        ({"packages": ["!!"]}, ("it requires the package '!!', which is not a valid requirement",)),
+        ({"platform": ["macOS", "win32"]}, ("it runs on macos, windows, but this platform is linux",)),
+        ({"runtime": ">=2.0.0"}, ("it requires the runtime >=2.0.0, but this is 1.4.0",)),
+        ({"runtime": "soon"}, ("it requires the runtime 'soon', which is not a valid version range",)),
         ({"tools": ["web_search"], "commands": 3}, ()),
     ],
 )
-def test_what_is_missing_is_said(requires: dict[str, object], expected: tuple[str, ...]) -> None:
+def test_unmet_requirements_are_reported(requires: dict[str, object], expected: tuple[str, ...]) -> None:
     """One sentence for each thing; what only the host can know is left to it."""
     assert unmet(requires, HERE) == expected
 
 
 def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Frontmatter, metadata and contracts; each missing thing is said once."""
+    """Frontmatter, metadata and contracts; each missing thing is reported once."""
     text = "---\nname: a\ndescription: b\nrequires:\n  bins: [jq]\nmetadata:\n  requires:\n    env: KEY\n---\n"
     directory = write_skill("a", text=text)
     (directory / "contract.json").write_text('{"requires": {"commands": ["jq"], "platform": "macos"}}')
@@ -99,7 +99,7 @@ def test_a_skill_states_requirements_in_several_places(tmp_path: Path, write_ski
     assert unmet_of(discover(tmp_path / "skills").activate("a"), HERE) == (
         "the command jq is not installed",
         "the environment variable KEY is not set",
-        "it runs on macos, and this is linux",
+        "it runs on macos, but this platform is linux",
     )
 
 
@@ -153,8 +153,8 @@ async def test_watchfiles_tells_of_real_changes(tmp_path: Path, write_skill: Wri
     assert seen[-1] == ["news", "pdf"]
 
 
-def test_the_catalog_says_what_a_skill_lacks(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Asked for, not at discovery: the contract's requirements and the frontmatter's; a runtime range is judged too."""
+def test_the_catalog_reports_unmet_requirements(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """On request, not at discovery: the contract's and the frontmatter's requirements, and the runtime range."""
     text = "---\nname: pdf\ndescription: Reads.\nrequires:\n  commands: git no-such\n---\n"
     directory = write_skill("pdf", text=text)
     write_skill("plain")
@@ -166,7 +166,7 @@ def test_the_catalog_says_what_a_skill_lacks(tmp_path: Path, write_skill: WriteS
     assert catalog.unmet("pdf", HERE) == (
         "the command no-such is not installed",
         "the environment variable OTHER is not set",
-        "it requires the runtime >=2.0.0, and this is 1.4.0",
+        "it requires the runtime >=2.0.0, but this is 1.4.0",
     )
     assert list(catalog.select(where=lambda skill: not catalog.unmet(skill.name, HERE))) == ["plain"]
     with pytest.raises(SkillNotFoundError):

@@ -1,4 +1,4 @@
-"""Bytes to fields: whatever is in a file, and every repair to the letter."""
+"""Bytes to fields: any content, and the exact result of every repair."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_plain_frontmatter_gives_fields_and_body() -> None:
         (b"---\n\t:\n\t- {\n---\n", "yaml-invalid"),
     ],
 )
-def test_what_cannot_be_read_says_why(data: bytes, rule: str) -> None:
+def test_unreadable_frontmatter_is_reported_with_its_reason(data: bytes, rule: str) -> None:
     """No fields, one error with its rule, no exception."""
     assert read_frontmatter(data).fields is None
     assert rules(data) == [rule]
@@ -66,7 +66,7 @@ def test_what_cannot_be_read_says_why(data: bytes, rule: str) -> None:
         (HEAD + b"description: Reads\ndate: 2024-02-31\n---\n", []),
     ],
 )
-def test_what_is_unusual_is_read_and_said(data: bytes, rule: list[str]) -> None:
+def test_unusual_frontmatter_is_read_with_a_warning(data: bytes, rule: list[str]) -> None:
     """Marks, line ends, comments, tags, anchors, impossible dates: the fields are those that were meant."""
     read = read_frontmatter(data)
 
@@ -83,7 +83,7 @@ def test_dashes_inside_a_value_do_not_end_the_frontmatter() -> None:
     assert read.body == "body --- text\n---\nmore"
 
 
-def test_a_byte_that_is_not_utf_8_costs_one_character() -> None:
+def test_an_invalid_byte_replaces_one_character() -> None:
     """The rest of the file is read, and the diagnostic has the line."""
     read = read_frontmatter(HEAD + b"description: caf\xe9\n---\n")
 
@@ -109,7 +109,7 @@ def test_a_byte_that_is_not_utf_8_costs_one_character() -> None:
         ("a: b\nwrapped without indent", "a: b wrapped without indent"),
     ],
 )
-def test_a_sentence_that_is_no_yaml_is_taken_as_it_stands(written: str, meant: str) -> None:
+def test_a_sentence_that_is_not_yaml_is_read_as_text(written: str, meant: str) -> None:
     """Quotes, backslashes and continuation lines stay; the other fields are read as YAML."""
     read = read_frontmatter(f"---\nname: 'pdf'\ndescription: {written}\nx: [1, 2]\n---\n".encode())
 
@@ -117,12 +117,12 @@ def test_a_sentence_that_is_no_yaml_is_taken_as_it_stands(written: str, meant: s
     assert [each.rule for each in read.diagnostics] == ["yaml-repaired"]
 
 
-def test_a_broken_field_costs_only_itself() -> None:
-    """A structure that is no YAML is left out, and named."""
+def test_an_invalid_field_affects_only_itself() -> None:
+    """A structure that is not valid YAML is dropped, and named."""
     read = read_frontmatter(HEAD + b"description: Reads\nmetadata:\n\tauthor: me\n---\n")
 
     assert read.fields == {"name": "pdf", "description": "Reads"}
-    assert "left out: metadata" in read.diagnostics[0].message
+    assert "ignored: metadata" in read.diagnostics[0].message
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_nesting_is_bounded(text: str) -> None:
         read_yaml(text)
 
 
-def test_aliases_count_as_what_they_stand_for() -> None:
+def test_aliases_count_as_their_expansion() -> None:
     """A bomb of aliases is refused at its twentieth thousandth node, not built."""
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
@@ -145,14 +145,14 @@ def test_aliases_count_as_what_they_stand_for() -> None:
 
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "a: *nothing", "? [a, b]\n: c", "{a: b}: c"])
-def test_what_yaml_allows_and_nobody_means_is_a_fault(text: str) -> None:
+def test_mappings_as_keys_are_an_error(text: str) -> None:
     """An alias of itself, an alias of nothing, a collection as a key."""
     with pytest.raises(YamlFault):
         read_yaml(text)
 
 
 def test_the_beginning_of_a_file_is_enough() -> None:
-    """A character that is cut at the end of what was read is no fault."""
+    """A character that is cut at the end of the read part is not an error."""
     data = "---\nname: pdf\ndescription: Reads\n---\n文".encode()
 
     assert read_frontmatter(data[:-1], is_whole=False).diagnostics == ()

@@ -1,7 +1,7 @@
-"""Any bytes give a skill or a diagnostic: the readers, the linter and the fixer are thrown whatever can be thought of.
+"""Any bytes give a skill or a diagnostic: the readers, the linter and the fixer run on generated files.
 
-``SKILLRUNTIME_FUZZ=100000`` throws that many. The files in ``seeds`` are what is varied. `tests.catalog.fuzz` throws
-for as long as one likes, guided by which code is reached.
+``SKILLRUNTIME_FUZZ=100000`` runs that many. They are variations of the files in ``seeds``. `tests.catalog.fuzz` runs
+for as long as requested, guided by code coverage.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     paths: list[str] = []
     real = reading.read_summary
 
-    def listening(path: str, *rest: object) -> object:
+    def listening(descriptor: int, path: str, *rest: object) -> object:
         paths.append(Path(path).parent.name)
-        return real(path, *rest)  # type: ignore[arg-type]  # handed through
+        return real(descriptor, path, *rest)  # type: ignore[arg-type]  # handed through
 
     monkeypatch.setattr(reading, "read_summary", listening)
     return paths
@@ -119,10 +119,10 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("before", "change"), CHANGES)
-def test_every_change_of_what_a_root_holds_is_seen(
+def test_every_change_of_a_root_is_detected(
     tmp_path: Path, write_skill: WriteSkill, before: Callable[[Path], object], change: Callable[[Path], object]
 ) -> None:
-    """Also where the root's directory tells whether to list it anew."""
+    """Also if the stamp of the root decides whether it is listed again."""
     root = tmp_path / "skills"
     for name in ("pdf", "news"):
         write_skill(name)
@@ -130,11 +130,11 @@ def test_every_change_of_what_a_root_holds_is_seen(
     age(root)
     time.sleep(0.05)  # longer than a clock's tick: what is younger is not relied on
     for _ in range(2):
-        assert dict(discover(root)) == dict(discover(root, index=False))
+        assert dict(discover(root)) == dict(discover(root, use_index=False))
 
     change(root)
 
-    warm, cold = discover(root), discover(root, index=False)
+    warm, cold = discover(root), discover(root, use_index=False)
     assert dict(warm) == dict(cold)
     assert warm.diagnostics == cold.diagnostics
 
@@ -161,7 +161,7 @@ def test_an_unchanged_root_is_not_listed_again(
     assert listed == [str(root)]
 
 
-def test_an_edit_within_one_tick_of_the_clock_is_seen(tmp_path: Path, write_skill: WriteSkill) -> None:
+def test_an_edit_within_one_tick_of_the_clock_is_detected(tmp_path: Path, write_skill: WriteSkill) -> None:
     """Same size, same inode, perhaps the same time: a file that was young when it was read is read again."""
     path = write_skill("pdf", "Reads one.") / "SKILL.md"
     catalog = discover(tmp_path / "skills")
@@ -184,7 +184,7 @@ def test_an_edit_within_one_tick_of_the_clock_is_seen(tmp_path: Path, write_skil
         lambda data: data.replace(b"index 4", b"index 9"),
     ],
 )
-def test_a_damaged_index_is_rebuilt_without_a_word(skills: Path, damage: object) -> None:
+def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> None:
     """Cut, garbled, of another version: the catalog is the same, and the index is whole again."""
     expected = discover(skills)
     path = Path(index_path() or "")
@@ -211,12 +211,12 @@ def test_every_single_flipped_byte_is_harmless(tmp_path: Path, write_skill: Writ
         assert dict(discover(tmp_path / "skills")) == expected
 
 
-def test_the_index_can_be_off_or_elsewhere(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the environment, by the argument; a place that cannot be written is no fault."""
-    discover(skills, index=tmp_path / "own.index")
+def test_the_index_can_be_disabled_or_moved(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the environment, by the argument; a directory that is not writable is not an error."""
+    discover(skills, index_file=tmp_path / "own.index")
     assert (tmp_path / "own.index").exists()
 
-    discover(skills, index=False)
+    discover(skills, use_index=False)
     assert not Path(index_path() or "").exists()
 
     monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
@@ -232,8 +232,8 @@ def test_trust_is_never_read_from_the_index(skills: Path) -> None:
     assert not discover(skills)["pdf"].trusted
 
 
-def test_many_writers_leave_a_whole_index(skills: Path, tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Each replaces the file whole; nobody reads half of one."""
+def test_concurrent_writers_leave_a_complete_index(skills: Path, tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Each replaces the whole file; no reader sees a partial one."""
     roots = []
     for number in range(6):
         roots.append(write_skill(f"own-{number}", at=f"../root-{number}/own-{number}").parent)

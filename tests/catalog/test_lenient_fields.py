@@ -1,4 +1,4 @@
-"""What real files carry beside the format is read, and said once the skill is activated."""
+"""Fields that differ from the format are read, and reported when the skill is activated."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ author: somebody
 """
 
 
-def test_each_bent_field_is_read_and_said_with_its_place(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """At start nothing is said: the rest of the frontmatter is not read then."""
+def test_each_deviating_field_is_read_and_reported_with_its_position(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Discovery reports nothing, because it does not read these fields."""
     write_skill("pdf", text=TEXT)
     catalog = discover(tmp_path / "skills")
 
@@ -35,8 +35,8 @@ def test_each_bent_field_is_read_and_said_with_its_place(tmp_path: Path, write_s
 
     assert catalog.diagnostics == ()
     assert (catalog["pdf"].version, catalog["pdf"].user_invocable) == ("1.10", False)
-    assert catalog["pdf"].allowed_tools == ("Read", "Bash(git:*)")
-    assert dict(catalog["pdf"].metadata) == {"tags": '["forms"]', "stars": "5"}
+    assert catalog["pdf"].read_frontmatter().allowed_tools == ("Read", "Bash(git:*)")
+    assert dict(catalog["pdf"].read_frontmatter().metadata) == {"tags": '["forms"]', "stars": "5"}
     assert [(each.line, each.rule) for each in skill.diagnostics] == [
         (4, "unknown-field"),
         (5, "unknown-field"),
@@ -49,8 +49,8 @@ def test_each_bent_field_is_read_and_said_with_its_place(tmp_path: Path, write_s
     assert all(each.severity == "warning" for each in skill.diagnostics)
 
 
-def test_a_field_of_the_format_is_silent(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """And one in other case is told of at start, not again."""
+def test_a_standard_field_gives_no_diagnostic(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """A key in another case is reported at discovery, not again."""
     text = "---\nname: pdf\nDescription: Reads\nlicense: MIT\nallowed-tools: Read\nmetadata:\n  a: 1\n---\nbody"
     write_skill("pdf", text=text)
     catalog = discover(tmp_path / "skills")
@@ -62,7 +62,7 @@ def test_a_field_of_the_format_is_silent(tmp_path: Path, write_skill: WriteSkill
 @pytest.mark.parametrize(
     ("word", "hidden"), [("true", True), ("Yes", True), ("on", True), ("false", False), ("", False)]
 )
-def test_a_boolean_is_any_word_of_yaml(tmp_path: Path, write_skill: WriteSkill, word: str, hidden: bool) -> None:
+def test_every_yaml_boolean_is_accepted(tmp_path: Path, write_skill: WriteSkill, word: str, hidden: bool) -> None:
     """YAML 1.1 has yes and on beside true; the plain reader and the whole one agree."""
     for name, extra in (("plain", ""), ("whole", "x: &anchor 1\n")):
         text = f"---\nname: {name}\ndescription: Reads\ndisable-model-invocation: {word}\n{extra}---\n"

@@ -17,7 +17,7 @@ FOUND = [
 ]
 
 
-def test_text_is_one_line_a_finding() -> None:
+def test_text_has_one_line_for_each_finding() -> None:
     """With the path from the root given."""
     assert to_text(FOUND[1:], "/home/ann") == "pdf é/SKILL.md: advice: no when [description-when]"
 
@@ -130,8 +130,8 @@ its three texts."""
         [Diagnostic("root-missing", Severity.ERROR, "/elsewhere/SKILL.md", "gone")],
     ],
 )
-def test_sarif_is_what_code_scanning_takes(found: list[Diagnostic]) -> None:
-    """Every log fits SARIF 2.1.0 as GitHub reads it, whatever paths and messages hold; rules are named once."""
+def test_sarif_fits_the_schema_of_code_scanning(found: list[Diagnostic]) -> None:
+    """Every log fits SARIF 2.1.0 as GitHub reads it, for any path and message; each rule is listed once."""
     document = json.loads(to_sarif(found, "/home/ann", version="1.0").encode())
 
     assert [str(violation) for violation in Schema(SARIF).violations(document)] == []

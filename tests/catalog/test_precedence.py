@@ -1,4 +1,4 @@
-"""What a name stands for where several skills have it: versions side by side, ranges, collisions, views."""
+"""Which skill a name refers to if several have it: versions side by side, ranges, collisions, views."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(tmp_path: Path) -> Write:
     return write_skill
 
 
-def test_versions_stand_side_by_side_and_the_newest_has_the_name(tmp_path: Path, write: Write) -> None:
+def test_versions_are_side_by_side_and_the_newest_has_the_name(tmp_path: Path, write: Write) -> None:
     """In one root: 1.10 is newer than 1.9, whichever directory comes first; nothing collides."""
     write("skills/digest", "1.9.0")
     write("skills/digest-new", "1.10.0")
@@ -94,7 +94,7 @@ def test_an_unmet_range_says_which_versions_there_are(tmp_path: Path, write: Wri
         catalog.contract(asked)
 
     if asked.count("@") == 1:
-        assert "there is 2.0.0, 1.2.0" in str(caught.value)
+        assert "available: 2.0.0, 1.2.0" in str(caught.value)
         assert caught.value.suggested_action == "Use one of: digest@2.0.0, digest@1.2.0"
     assert asked.partition("/")[0] not in catalog
 
@@ -103,13 +103,13 @@ def test_a_range_for_an_unknown_skill_suggests_names(tmp_path: Path, write: Writ
     """As for any unknown name."""
     write("skills/digest", "1.2.0")
 
-    with pytest.raises(SkillNotFoundError, match=r"no skill 'digset@\^1'") as caught:
+    with pytest.raises(SkillNotFoundError, match=r"no skill named 'digset@\^1'") as caught:
         discover(tmp_path / "skills").activate("digset@^1")
 
     assert caught.value.suggested_action == "Use one of: digest"
 
 
-def test_of_equal_versions_the_first_root_counts(tmp_path: Path, write: Write) -> None:
+def test_of_equal_versions_the_first_root_wins(tmp_path: Path, write: Write) -> None:
     """One diagnostic and a qualified name, beside the versions that differ; build metadata makes no difference."""
     write("one/digest", "1.0.0")
     write("two/digest", "2.0.0")
@@ -130,10 +130,10 @@ def test_of_equal_versions_the_first_root_counts(tmp_path: Path, write: Write) -
 
 
 @pytest.mark.parametrize(("first", "second"), [(None, "2.0.0"), ("1.0.0", None), (None, None), ("what?", "1.0.0")])
-def test_where_a_version_is_not_known_the_first_root_counts(
+def test_without_a_version_the_first_root_wins(
     tmp_path: Path, write: Write, first: str | None, second: str | None
 ) -> None:
-    """Nobody can say which is newer: a collision, as between equal versions."""
+    """It is unknown which is newer: a collision, as between equal versions."""
     write("one/digest", first)
     write("two/digest", second)
 
@@ -144,8 +144,8 @@ def test_where_a_version_is_not_known_the_first_root_counts(
     assert [each.rule for each in catalog.diagnostics] == ["name-collision"]
 
 
-def test_a_newer_version_from_a_stranger_does_not_take_a_trusted_name(tmp_path: Path, write: Write) -> None:
-    """It stands beside, for whoever asks for it; a newer trusted one takes the name from any."""
+def test_a_newer_untrusted_version_does_not_take_a_trusted_name(tmp_path: Path, write: Write) -> None:
+    """It is available by its version; a newer trusted one takes the name."""
     write("own/digest", "1.0.0")
     write("strange/digest", "99.0.0")
     write("mine/digest", "1.1.0")
@@ -159,8 +159,8 @@ def test_a_newer_version_from_a_stranger_does_not_take_a_trusted_name(tmp_path: 
     assert discover(strange, own)["digest"].version == "99.0.0"
 
 
-def test_a_range_is_judged_by_the_version_of_the_contract(tmp_path: Path, write: Write) -> None:
-    """It counts before the frontmatter's, and may be the only one; the name itself goes by the frontmatter."""
+def test_a_range_is_compared_with_the_version_of_the_contract(tmp_path: Path, write: Write) -> None:
+    """It has precedence over the frontmatter's; who gets the plain name depends on the frontmatter."""
     write("one/digest", "2.0.0", contract="3.1.0")
     write("two/digest", "1.0.0")
     write("three/digest", None, contract="1.4.0")
@@ -176,15 +176,15 @@ def test_a_range_is_judged_by_the_version_of_the_contract(tmp_path: Path, write:
 
 
 def test_a_skill_alone_is_chosen_by_range_too(tmp_path: Path, write: Write) -> None:
-    """By its contract's version where the frontmatter has none; where nothing states one, that is said."""
+    """By its contract's version if the frontmatter has none; without any version, the error says so."""
     write("skills/digest", contract="1.4.0")
     write("skills/plain", name="plain")
     catalog = discover(tmp_path / "skills")
 
     assert catalog.activate("digest@^1").name == "digest"
-    with pytest.raises(SkillNotFoundError, match="it states none") as caught:
+    with pytest.raises(SkillNotFoundError, match="does not state a version") as caught:
         catalog.activate("plain@^1")
-    assert caught.value.suggested_action == "Use 'plain', without a range"
+    assert caught.value.suggested_action == "Use 'plain' without a version range"
 
 
 def test_tools_of_a_version_are_called_by_its_name(tmp_path: Path, write: Write) -> None:
@@ -202,7 +202,7 @@ def test_tools_of_a_version_are_called_by_its_name(tmp_path: Path, write: Write)
     assert catalog.contract("digest@1.2.0/count")[1].to_dict() == contract.to_dict()
 
 
-def test_a_hidden_version_is_nowhere(tmp_path: Path, write: Write) -> None:
+def test_a_hidden_version_does_not_exist_for_models(tmp_path: Path, write: Write) -> None:
     """A model sees neither it nor, in its place, another of the same name; an error does not name it."""
     write("skills/digest", "2.0.0")
     write("skills/middle", "1.5.0", extra="disable-model-invocation: true\n")
@@ -216,14 +216,14 @@ def test_a_hidden_version_is_nowhere(tmp_path: Path, write: Write) -> None:
     assert models.activate("digest@1.2.0").version == "1.2.0"
     with pytest.raises(SkillNotFoundError) as caught:
         models.activate("digest@1.5.0")
-    assert "1.5.0" not in str(caught.value).replace("lies in '1.5.0'", "") + str(caught.value.suggested_action)
-    with pytest.raises(SkillNotFoundError, match="There is no skill 'secret@\\^1'"):
+    assert "1.5.0" not in str(caught.value).replace("satisfies '1.5.0'", "") + str(caught.value.suggested_action)
+    with pytest.raises(SkillNotFoundError, match="There is no skill named 'secret@\\^1'"):
         models.activate("secret@^1")
     assert "digest@^1" not in models
     assert models.refresh() is models
 
 
-def test_a_view_can_hold_an_agent_to_an_old_version(tmp_path: Path, write: Write) -> None:
+def test_a_view_can_pin_an_old_version(tmp_path: Path, write: Write) -> None:
     """Of the versions that are selected the newest has the name; the others do not exist there."""
     write("skills/digest", "2.0.0")
     write("skills/middle", "1.5.0")

@@ -1,4 +1,4 @@
-"""What a model is told: never above the budget, always the same bytes, nothing that escapes."""
+"""The list for a model: never above the budget, always the same bytes, no injected tags."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_each_style_has_its_form() -> None:
     )
 
 
-def test_what_does_not_fit_is_shortened_then_named_then_counted() -> None:
-    """Pins are told in full; the report names each; the text says how many more there are and how to find them."""
+def test_skills_beyond_the_budget_are_shortened_then_named_then_counted() -> None:
+    """Pins are listed in full; the report names each skill; the text says how many are missing."""
     many = [skill(f"skill-{number:02}", "One sentence here. And another one there.") for number in range(20)]
 
     result = render(many, 150, pins=["skill-19"], count=words)
@@ -57,10 +57,10 @@ def test_what_does_not_fit_is_shortened_then_named_then_counted() -> None:
     assert f"{len(small.omitted)} more skills are not listed; find them with search_skills." in small.text
 
 
-def test_a_budget_for_nothing_gives_nothing() -> None:
+def test_a_budget_of_zero_gives_an_empty_text() -> None:
     """Zero tokens are zero tokens; below zero is an error, as is a style that is none."""
     assert render([skill("pdf")], 0, count=words).text == ""
-    with pytest.raises(ValueError, match="below nothing"):
+    with pytest.raises(ValueError, match="must not be negative"):
         render([], -1)
     with pytest.raises(ValueError, match="use one of compact"):
         render([], style="loud")
@@ -86,7 +86,7 @@ def test_the_compact_style_costs_at_most_five_tokens_a_skill() -> None:
     assert (render(many, count=counted).tokens - bare) / len(many) <= 5
 
 
-def test_sentences_end_where_people_end_them() -> None:
+def test_sentences_end_at_their_punctuation() -> None:
     """In English and Chinese; not inside a version or an address."""
     assert first_sentence("Reads v1.5 at a.com. Use it.") == "Reads v1.5 at a.com."
     assert first_sentence("从文件中提取文本。当处理时使用。") == "从文件中提取文本。"
@@ -109,10 +109,10 @@ TAGS = re.compile(r"<[^>]*>")
 def test_no_metadata_can_close_a_tag_or_open_a_section(entries: dict[str, str]) -> None:
     """Whatever a description holds, the frame is that of harmless ones: a line each, and our tags only."""
     skills = [skill(name, description) for name, description in entries.items()]
-    told = len(skills)
+    listed = len(skills)
 
     compact = render(skills).text
-    assert compact.count("\n") == (told or 0)
+    assert compact.count("\n") == (listed or 0)
     assert "<" not in compact
     assert "<" not in render(skills, style="markdown").text
     ours = {"<available_skills>", "</available_skills>", "<skill>", "</skill>", "<name>", "</name>"}
@@ -121,7 +121,7 @@ def test_no_metadata_can_close_a_tag_or_open_a_section(entries: dict[str, str]) 
         assert set(TAGS.findall(render(skills, style=style).text)) <= ours
     if skills:
         document = json.loads(render(skills, style="json").text)
-        assert len(document["skills"]) == told
+        assert len(document["skills"]) == listed
         assert "<" not in render(skills, style="json").text
 
 
@@ -133,14 +133,14 @@ def test_no_metadata_can_close_a_tag_or_open_a_section(entries: dict[str, str]) 
     pins=st.lists(st.integers(0, 30), max_size=4),
 )
 def test_never_above_the_budget(descriptions: list[str], budget: int, style: str, pins: list[int]) -> None:
-    """The report tells the truth: the tokens are those of the text, and every skill is in exactly one list."""
+    """The token count is that of the text, and every skill is in exactly one list."""
     skills = [skill(f"s{number}", description) for number, description in enumerate(descriptions)]
 
     result = render(skills, budget, style, pins=[f"s{number}" for number in pins], count=words)
 
     assert result.tokens == words(result.text) <= budget
-    told = result.included + result.shortened + result.name_only + result.omitted
-    assert sorted(told) == sorted(each.name for each in skills)
+    listed = result.included + result.shortened + result.name_only + result.omitted
+    assert sorted(listed) == sorted(each.name for each in skills)
 
 
 @pytest.mark.parametrize("style", list(STYLES))

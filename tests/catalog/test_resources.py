@@ -1,4 +1,4 @@
-"""A skill's own files, and nothing else, whatever path is asked for."""
+"""Only the files of the skill are read, for any path."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_nothing_outside_is_ever_read(skill: str, path: str) -> None:
 @given(
     parts=st.lists(st.sampled_from(["..", ".", "", "references", "link.txt", "secret.txt", "/", "\\", "~"]), max_size=7)
 )
-def test_no_combination_of_parts_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
+def test_no_path_leads_outside(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
     """Whatever is put together, the secret stays one."""
     root = tmp_path_factory.getbasetemp() / "combined"
     (root / "pdf" / "references").mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def test_no_combination_of_parts_leads_out(tmp_path_factory: pytest.TempPathFact
         read_text(str(root / "pdf"), "/".join(parts))
 
 
-def test_a_misspelt_path_is_answered_with_the_closest(skill: str) -> None:
+def test_a_misspelt_path_suggests_the_closest(skill: str) -> None:
     """And with a file of the same name elsewhere."""
     with pytest.raises(ResourceNotFoundError) as caught:
         read_text(skill, "references/form.md")
@@ -100,15 +100,15 @@ def test_a_misspelt_path_is_answered_with_the_closest(skill: str) -> None:
     assert (caught.value.suggested_action or "").startswith("Read one of: scripts/fill.py")
 
 
-def test_what_is_no_text_says_so(skill: str) -> None:
+def test_a_binary_file_is_not_returned_as_text(skill: str) -> None:
     """With its type and size; trying again will not help."""
-    with pytest.raises(ResourceNotFoundError, match=r"'logo.png' is no text \(image/png, 5 bytes\)") as caught:
+    with pytest.raises(ResourceNotFoundError, match=r"'logo.png' is not a text file \(image/png, 5 bytes\)") as caught:
         read_text(skill, "logo.png")
     assert not caught.value.recoverable
 
 
 def test_a_large_file_is_refused(skill: str) -> None:
-    """Its size is said, not read."""
+    """Its size is reported; it is not read."""
     with Path(skill, "large.csv").open("wb") as file:
         file.truncate(MAX_RESOURCE_BYTES + 1)
 
@@ -117,7 +117,7 @@ def test_a_large_file_is_refused(skill: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="FIFOs are of Unix")
-def test_a_fifo_or_a_device_is_no_file(skill: str) -> None:
+def test_a_fifo_or_a_device_is_not_read(skill: str) -> None:
     """It is neither listed nor waited for."""
     os.mkfifo(Path(skill, "pipe"))
     Path(skill, "zero").symlink_to("/dev/zero")

@@ -43,7 +43,7 @@ def test_the_best_comes_first(index: SearchIndex, query: str, first: str) -> Non
 @pytest.mark.parametrize(
     "query", ["", "  ", "???", '"', "zebra", "* OR NOT (", "name:x AND", "\0", "x" * 100_000, "\ud800"]
 )
-def test_a_query_is_never_a_fault(index: SearchIndex, query: str) -> None:
+def test_any_query_is_accepted(index: SearchIndex, query: str) -> None:
     """Operators of the engine are words like any other."""
     assert index.search(query) == []
 
@@ -58,7 +58,7 @@ def test_the_limit_holds_and_ties_go_by_name() -> None:
 
 
 def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """Their beginning, their headings, and the tags of the frontmatter; a file that is gone is no fault."""
+    """Their beginning, headings and tags; a file that no longer exists is not an error."""
     write_skill("one", text="---\nname: one\ndescription: First\ntags: [zebra]\n---\n# Ghostscript\n\nCall gs.\n")
     directory = write_skill("two", text="---\nname: two\ndescription: Second\n---\nUses Ghostscript.\n")
     catalog = discover(tmp_path / "skills")
@@ -69,7 +69,7 @@ def test_instructions_are_searched_too(tmp_path: Path, write_skill: WriteSkill) 
     assert [hit.name for hit in catalog.search("second")] == ["two"]
 
 
-def test_common_words_find_those_that_have_them_together() -> None:
+def test_common_words_find_skills_that_contain_several() -> None:
     """Where every word of a query is in more skills than can be ranked, and also where they never meet."""
     texts = ("alpha rest", "beta rest", "gamma rest")
     skills = [SkillMetadata(f"skill-{n}", texts[n % 3], "/") for n in range(3_600)]

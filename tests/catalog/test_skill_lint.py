@@ -1,4 +1,4 @@
-"""The strict reading: the reference's verdict, with place and hint, all faults at once."""
+"""The strict check: the reference's verdict, with position and hint, all errors at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def found(text: str, directory: str = "pdf", **options: object) -> list[tuple[st
     return [(each.rule, each.line, each.column) for each in diagnostics]
 
 
-def test_a_good_skill_has_nothing_to_say() -> None:
+def test_a_valid_skill_has_no_diagnostics() -> None:
     """No error, no warning, no advice."""
     assert found(GOOD, files=["references/forms.md"], count=len) == []
 
@@ -50,15 +50,15 @@ def test_a_good_skill_has_nothing_to_say() -> None:
         (("# PDF", "line\n" * 501), [("body-length", 5, 1)]),
     ],
 )
-def test_each_rule_has_its_place(change: tuple[str, str], expected: list[tuple[str, int, int]]) -> None:
-    """Line and column of the value that is wrong; several faults are told at once."""
+def test_each_rule_reports_its_position(change: tuple[str, str], expected: list[tuple[str, int, int]]) -> None:
+    """Line and column of the wrong value; several errors are reported at once."""
     text = GOOD.replace(*change, 1)
 
     assert sorted(found(text)) == sorted(expected)
     assert {rule for rule, _, _ in expected} <= set(RULES)
 
 
-def test_links_are_checked_where_the_files_are_known() -> None:
+def test_links_are_checked_if_the_files_are_known() -> None:
     """Into the skill only: addresses, anchors, examples in code and templates are left alone."""
     body = (
         "See [forms](references/forms.md#x) and [gone](references/gone.md).\n"
@@ -76,19 +76,19 @@ def test_links_are_checked_where_the_files_are_known() -> None:
     assert found(GOOD + body) == []
 
 
-def test_tokens_are_counted_where_there_is_a_counter() -> None:
+def test_tokens_are_counted_with_a_counter() -> None:
     """More than 5,000 of them are worth a word."""
     assert found(GOOD + "word " * 6000, count=lambda text: len(text.split())) == [("body-length", 5, 1)]
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"---\nname: caf\xe9\n---\n", b"---\nname: a\x01\n---\n"])
 def test_where_the_reference_crashes_there_is_an_error(data: bytes) -> None:
-    """It raises UnicodeDecodeError and AttributeError; we say what is wrong."""
+    """The reference raises UnicodeDecodeError and AttributeError; ours reports the error."""
     assert not is_valid(lint(data, "pdf"))
 
 
-def test_what_a_merge_brought_to_the_top_has_its_place() -> None:
-    """It stands where the merge stands."""
+def test_a_merged_key_has_a_position() -> None:
+    """It has the position of the merge key."""
     text = b"---\nx: &x\n  metadata: {a: one}\n  name: PDF\n<<: *x\ndescription: Use when asked.\n---\nbody"
 
     found = lint(text, "pdf")

@@ -51,9 +51,11 @@ def run(skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("SKILLRUNTIME_CACHE", "off")
     monkeypatch.chdir(tmp_path)
 
-    def run_command(*arguments: str, own: bool = True) -> Result:
+    def run_command(*arguments: str, own: bool = True, terminal: bool = False) -> Result:
         options = ["--skills", str(skills)] if own else []
-        return CliRunner().invoke(group, [*arguments, *options], env={"COLUMNS": "200"})
+        # rich draws for a terminal wherever FORCE_COLOR is set.
+        environment = {"COLUMNS": "200"} | ({"FORCE_COLOR": "1"} if terminal else {})
+        return CliRunner().invoke(group, [*arguments, *options], env=environment, color=terminal)
 
     return run_command
 
@@ -103,7 +105,7 @@ def test_list_says_what_is_unavailable_and_why(run: Run) -> None:
 def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
     """As the compact catalog writes it, for the model that is asked about; the sum stands below."""
     data = json.loads(run("list", "--json").stdout)
-    drawn = run("list")
+    drawn = run("list", terminal=True)
 
     tokens = {skill["name"]: skill["tokens"] for skill in data["skills"]}
     assert tokens["counting"] == 12
@@ -143,12 +145,12 @@ def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: 
     assert run("list").exit_code == 0
 
     lines = drawn.getvalue().splitlines()
-    assert len(lines) == 65
+    assert len([line for line in lines if line.split()[:1] and line.split()[0].startswith("many-")]) == 60
     assert all(cell_len(line) <= 60 for line in lines)
     assert "\x1b" not in drawn.getvalue()
     assert any("数える" in line for line in lines)
     assert lines[0].split()[:4] == ["skill", "version", "tokens", "trust"]
-    assert lines[-1].startswith("63 skills")
+    assert any(line.startswith("63 skills") for line in lines)
     assert any(line.endswith("…") for line in lines)
 
 
@@ -156,7 +158,8 @@ def test_list_says_when_no_skill_matches(run: Run) -> None:
     """This differs from finding no skills at all."""
     result = run("list", "nothing is called so")
 
-    assert (result.exit_code, result.stdout) == (0, "None of the 3 skills matches.\n")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "None of the 3 skills matches.\n"
 
 
 @pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="file names are text here")
@@ -200,17 +203,18 @@ def test_list_says_how_to_look_into_a_directory(run: Run, skills: Path) -> None:
     """Who gives it in the place of the text meant that."""
     result = run("list", str(skills))
 
-    assert f"skillruntime list --skills {skills}" in result.stdout.replace("\n", "")
+    assert f"skillruntime list --skills {skills}" in result.stderr.replace("\n", "")
 
 
-def test_many_skills_go_to_a_pipe_a_line_each(run: Run, skills: Path) -> None:
-    """With tabs between, nothing wrapped and nothing left out."""
-    for number in range(60):
+@pytest.mark.parametrize("more", [0, 60])
+def test_a_pipe_gets_a_line_for_each_skill_whatever_their_number(run: Run, skills: Path, more: int) -> None:
+    """With tabs between the fields, nothing wrapped and nothing left out."""
+    for number in range(more):
         write(skills, f"many-{number}", f"Does number {number}. " + "And more of that. " * 20)
 
     lines = [line.split("\t") for line in run("list").stdout.splitlines()]
 
-    assert len(lines) == 63
+    assert len(lines) == 3 + more
     assert {len(line) for line in lines} == {5}
     name, version, tokens, trust, description = lines[0]
     assert (name, version, trust) == ("counting", "1.2.0", "ask")
@@ -241,11 +245,12 @@ def test_untrusted_text_sends_no_control_sequences_to_the_terminal(run: Run, ski
     write(skills, "evil", '"[red]x[/] \\x1b[2J \\u202eback. Use when."', body="\x1b[31mred\n")
 
     for arguments in (["list"], ["show", "evil"], ["search", "back"]):
-        result = run(*arguments)
-        assert result.exit_code == 0
-        assert "[red]x[/]" in result.stdout.replace("\n", " ")
-        assert "\u202e" not in result.stdout
-        assert "\x1b[2J" not in result.stdout
+        for terminal in (False, True):
+            result = run(*arguments, terminal=terminal)
+            assert result.exit_code == 0
+            assert "[red]x[/]" in result.stdout.replace("\n", " ")
+            assert "\u202e" not in result.stdout
+            assert "\x1b[2J" not in result.stdout
 
 
 def test_search_gives_the_best_first(run: Run) -> None:
@@ -254,7 +259,7 @@ def test_search_gives_the_best_first(run: Run) -> None:
     data = json.loads(run("search", "scanned paper", "--json").stdout)
 
     assert drawn.exit_code == 0
-    assert "scans" in drawn.stdout
+    assert drawn.stdout.split("\t")[0] == "scans"
     assert data["query"] == "scanned paper"
     assert [skill["name"] for skill in data["skills"]] == ["scans"]
     assert data["skills"][0]["score"] > 0
@@ -265,7 +270,8 @@ def test_search_without_results_is_not_a_failure(run: Run) -> None:
     result = run("search", "xylophone")
 
     assert result.exit_code == 0
-    assert "try other words" in result.stdout
+    assert result.stdout == ""
+    assert "try other words" in result.stderr
     assert json.loads(run("search", "xylophone", "--json").stdout)["skills"] == []
     assert run("search").exit_code == 2
 
@@ -370,7 +376,7 @@ def test_validate_fixes_what_is_mechanical(run: Run, skills: Path) -> None:
     after = run("validate", str(path), "--fix", "--json", own=False)
 
     assert (before.exit_code, fixed.exit_code, after.exit_code) == (1, 0, 0)
-    assert "version was moved below metadata" in fixed.stderr
+    assert "version was moved under metadata" in fixed.stderr
     assert "description: 'Shouts: loudly. Use when silence fails.'" in (path / "SKILL.md").read_text()
     assert json.loads(after.stdout)["fixed"] == []
 
@@ -422,3 +428,29 @@ def test_progress_shows_after_a_second_and_loses_nothing() -> None:
     assert drawn([0.0, 0.1, 0.2, 0.3, 0.4]) == ""
     assert "looking" in drawn([0.0, 0.1, 1.2])
     assert drawn([0.0, 0.1, 1.2], terminal=False) == ""
+
+
+def test_validate_checks_the_contract_and_its_script(run: Run, skills: Path) -> None:
+    """Each fault once, with the rule that names it; what is first wrong is not repeated as contract-invalid."""
+    contract = {"script": "a.py", "run": {"script": "scripts/none.py", "timeout_seconds": "ten"}}
+    (skills / "counting" / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
+    (skills / "counting" / "scripts").mkdir()
+    (skills / "counting" / "scripts" / "count.py").write_text("print(1)", encoding="utf-8")
+
+    document = json.loads(run("validate", str(skills / "counting"), "--json", own=False).stdout)
+
+    assert [(finding["rule"], finding["message"]) for finding in document["diagnostics"]] == [
+        ("contract-misplaced", "'script' belongs under 'run'"),
+        ("contract-value", '/run/timeout_seconds: "ten" is not a number'),
+        ("contract-script", "/run/script: there is no file 'scripts/none.py' in the skill"),
+    ]
+    assert "scripts/count.py" in document["diagnostics"][2]["hint"]
+
+
+@pytest.mark.parametrize("document", ["contract", "descriptor"])
+def test_schema_prints_a_json_schema(run: Run, document: str) -> None:
+    """With --json as every command, and the same without."""
+    plain = run("schema", document, own=False)
+
+    assert json.loads(plain.stdout)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert run("schema", document, "--json", own=False).stdout == plain.stdout

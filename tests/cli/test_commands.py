@@ -1,4 +1,4 @@
-"""The command line: data on stdout, talk on stderr, and exit codes that a script can rely on."""
+"""The command line: data on stdout, messages on stderr, and exit codes that a script can rely on."""
 
 from __future__ import annotations
 
@@ -82,24 +82,37 @@ def test_list_finds_the_skills(run: Run) -> None:
     assert data["skills"][0]["trusted"] is False
 
 
-def test_list_finds_the_bundled_skills_and_the_projects_own(run: Run, skills: Path, tmp_path: Path) -> None:
-    """Without a directory: the usual places, and what comes with the package, which is trusted."""
+def test_the_bundled_skills_are_listed_only_when_asked_for(run: Run, skills: Path, tmp_path: Path) -> None:
+    """Without a directory: the usual places; with --bundled also what comes with the package, which is trusted."""
     skills.rename(tmp_path / "work" / "skills")
 
-    listed = {
-        skill["name"]: skill["trusted"] for skill in json.loads(run("list", "--json", own=False).stdout)["skills"]
-    }
+    def trust_by_name(*options: str) -> dict[str, bool]:
+        document = json.loads(run("list", "--json", *options, own=False).stdout)
+        return {skill["name"]: skill["trusted"] for skill in document["skills"]}
 
-    assert listed["counting"] is False
-    assert listed["daily-news-digest"] is True
+    assert trust_by_name() == {"counting": False}
+    bundled = ["code-review", "counting", "daily-news-digest", "data-analysis", "pdf-processing"]
+    assert sorted(trust_by_name("--bundled")) == bundled
+    assert trust_by_name("--bundled")["daily-news-digest"] is True
+
+
+def test_the_bundled_directory_is_trusted_where_it_is_the_projects_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a clone of the repository ./skills is the bundled directory: its scripts run without a question."""
+    monkeypatch.chdir(Path(__file__).parents[2])
+
+    listed = json.loads(run("list", "--json", own=False).stdout)["skills"]
+
+    assert {skill["trusted"] for skill in listed} == {True}
 
 
 def test_an_empty_directory_says_what_to_do(tmp_path: Path) -> None:
     """An empty directory is not an error."""
     result = CliRunner().invoke(group, ["list", "--skills", str(tmp_path)])
 
-    assert result.exit_code == 0
-    assert "--skills DIRECTORY" in result.stdout
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "--skills DIRECTORY, or --bundled" in result.stderr
 
 
 def test_a_directory_that_is_not_there_is_a_usage_error(run: Run) -> None:
@@ -121,13 +134,13 @@ def test_show_draws_a_contract(run: Run) -> None:
 
 
 def test_show_of_an_unknown_skill_is_an_envelope(run: Run) -> None:
-    """With the closest name; drawn for a person on stderr, as data on stdout."""
+    """With the nearest name and the next command; drawn for a person on stderr, as data on stdout."""
     drawn = run("show", "countign")
     data = run("show", "countign", "--json")
 
     assert (drawn.exit_code, drawn.stdout) == (1, "")
     assert "SKILL_NOT_FOUND" in drawn.stderr
-    assert "counting" in drawn.stderr
+    assert "Did you mean 'counting'? Run: skillruntime show counting --skills" in drawn.stderr
     assert json.loads(data.stdout)["errors"][0]["code"] == "SKILL_NOT_FOUND"
     assert data.exit_code == 1
 
@@ -171,7 +184,7 @@ def test_call_takes_arguments_in_every_form(run: Run, arguments: list[str], stdi
     assert json.loads(result.stdout)["data"] == {"letters": 3, "times": 2}
 
 
-def test_call_draws_data_on_stdout_and_talk_on_stderr(run: Run) -> None:
+def test_call_prints_data_on_stdout_and_messages_on_stderr(run: Run) -> None:
     """Data goes to stdout, the repairs to stderr."""
     result = run("call", "counting", '{"text": "abc", "times": "2"}', "--trust")
 
@@ -225,7 +238,9 @@ def test_an_untrusted_script_needs_a_yes(run: Run) -> None:
     refused = run("call", "counting", "text=abc", "--json")
     allowed = run("call", "counting", "text=abc", "--json", "--yes")
 
-    assert json.loads(refused.stdout)["errors"][0]["code"] == "ACCESS_DENIED"
+    (error,) = json.loads(refused.stdout)["errors"]
+    assert error["code"] == "ACCESS_DENIED"
+    assert error["suggested_action"] == "Add --yes to approve this call, or --trust to trust the directories"
     assert allowed.exit_code == 0
 
 

@@ -76,7 +76,8 @@ def test_a_missing_lockfile_says_how_to_write_one(work: Path) -> None:
     """The error says the next step."""
     result = lock("--check")
 
-    assert result.exit_code != 0
+    assert result.exit_code == 2
+    assert "LOCKFILE_NOT_FOUND" in result.output
     assert "Write it with skillruntime lock" in result.output
 
 

@@ -1,4 +1,4 @@
-"""What both engines say of witnesses: `compatibility/both_engines.py`."""
+"""What both engines say of counterexamples: `compatibility/both_engines.py`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from benchmarks.compatibility_pairs import INPUT, OUTPUT
-from skillruntime.compatibility import counterexample as witness
+from skillruntime.compatibility import counterexample as counterexample
 from skillruntime.compatibility.both_engines import Judge
-from skillruntime.compatibility.comparison import NO_WITNESS, compare
+from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, compare
 from skillruntime.contract.schema import Schema
 
 
-def test_a_witness_of_an_object_is_judged_member_by_member_as_the_reference_engine_judges_it() -> None:
+def test_a_counterexample_of_an_object_is_judged_member_by_member_as_the_reference_engine_judges_it() -> None:
     """What is judged part by part, to be quick with large objects, is what the engine says of the whole."""
     schema = {
         "type": "object",
@@ -35,7 +35,7 @@ def test_a_witness_of_an_object_is_judged_member_by_member_as_the_reference_engi
         assert judge.surely_admits(value) is engine.is_valid(value), value
 
 
-def test_many_changes_of_a_large_contract_each_have_their_witness() -> None:
+def test_many_changes_of_a_large_contract_each_have_their_counterexample() -> None:
     """Three hundred parameters, a hundred of them narrowed: each is shown by a value of its own."""
     names = [f"p{index}" for index in range(300)]
     wide = {"type": "object", "required": names, "properties": {name: {"type": "string"} for name in names}}
@@ -44,7 +44,7 @@ def test_many_changes_of_a_large_contract_each_have_their_witness() -> None:
     verdict = compare({"input": wide}, {"input": narrow})
 
     assert len(verdict.changes) == 100
-    assert all(change.is_breaking and change.witness is not NO_WITNESS for change in verdict.changes)
+    assert all(change.is_breaking and change.counterexample is not NO_COUNTEREXAMPLE for change in verdict.changes)
 
 
 ROWS = [("input", *row) for row in INPUT] + [("output", *row) for row in OUTPUT]
@@ -55,7 +55,7 @@ def test_objects_compared_member_by_member_come_to_the_same_verdict(
     monkeypatch: pytest.MonkeyPatch, side: str, name: str, old: Any, new: Any, bump: str, strict: str
 ) -> None:
     """As objects of many members are, lest the engine compares every member with every other."""
-    monkeypatch.setattr(witness, "MANY_MEMBERS", -1)
+    monkeypatch.setattr(counterexample, "MANY_MEMBERS", -1)
 
     verdict = compare({side: old}, {side: new})
 

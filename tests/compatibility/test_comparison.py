@@ -1,4 +1,4 @@
-"""Compatibility: the verdict on a table of pairs, witnesses, soundness, suggested migrations and their proof."""
+"""Compatibility: the verdict on a table of pairs, counterexamples, soundness, suggested migrations and their proof."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.compatibility_pairs import CONTRACT, INPUT, OUTPUT, arr, obj, shut
-from skillruntime.compatibility.comparison import NO_WITNESS, Bump, Verdict, compare
+from skillruntime.compatibility.comparison import NO_COUNTEREXAMPLE, Bump, Verdict, compare
 from skillruntime.compatibility.migration_proof import migration_diagnostics, prove_migrations
 from skillruntime.compatibility.migration_suggestion import suggest_migration
 from skillruntime.compatibility.normal_form import closed, normal_form
@@ -52,21 +52,21 @@ def test_the_verdict_is_that_of_the_table(old: Any, new: Any, bump: str, set_the
 
 
 @pytest.mark.parametrize(("name", "old", "new"), [row[:3] for row in INPUT], ids=[row[0] for row in INPUT])
-def test_a_witness_is_accepted_by_the_old_and_refused_by_the_new(name: str, old: Any, new: Any) -> None:
-    """Every witness is checked again here, by both engines, by the reading it names."""
+def test_a_counterexample_is_accepted_by_the_old_and_refused_by_the_new(name: str, old: Any, new: Any) -> None:
+    """Every counterexample is checked again here, by both engines, by the reading it names."""
     before, after = normal_form(old), normal_form(new)
 
     for change in inputs(old, new).changes:
-        if change.witness is NO_WITNESS:
+        if change.counterexample is NO_COUNTEREXAMPLE:
             broken = Bump.MAJOR in (change.practical, change.set_theory)
             assert not broken or "undecided" in name
             continue
-        if change.witness_reading in ("set theory", "both"):
-            assert admitted(old | {"$schema": old.get("$schema", DIALECT)}, change.witness)
-            assert not admitted(new | {"$schema": new.get("$schema", DIALECT)}, change.witness)
-        if change.witness_reading in ("practical", "both"):
-            assert admitted(closed(before), change.witness)
-            assert not admitted(closed(after), change.witness)
+        if change.counterexample_reading in ("set theory", "both"):
+            assert admitted(old | {"$schema": old.get("$schema", DIALECT)}, change.counterexample)
+            assert not admitted(new | {"$schema": new.get("$schema", DIALECT)}, change.counterexample)
+        if change.counterexample_reading in ("practical", "both"):
+            assert admitted(closed(before), change.counterexample)
+            assert not admitted(closed(after), change.counterexample)
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -111,7 +111,7 @@ def test_the_chapter_decides_where_it_rules() -> None:
 
     change = verdict.changes[0]
     assert (change.bump, change.chapter, change.set_theory) == (Bump.MINOR, Bump.MINOR, Bump.MAJOR)
-    assert change.witness == {"s": "b"}
+    assert change.counterexample == {"s": "b"}
     assert not change.is_breaking
 
 
@@ -238,15 +238,15 @@ def test_what_is_called_harmless_harms_no_value(pair: tuple[Any, Any], is_output
 
 @given(neighbours())
 def test_what_is_called_breaking_is_shown_or_undecided(pair: tuple[Any, Any]) -> None:
-    """A witness is accepted by the old and refused by the new; without one the reason says that it is undecided."""
+    """The old accepts a counterexample and the new refuses it; without one the reason says that it is undecided."""
     old, new = pair
 
     for change in inputs(old, new).changes:
-        if change.witness is NO_WITNESS:
+        if change.counterexample is NO_COUNTEREXAMPLE:
             assert change.practical is not Bump.MAJOR or "cannot be proven harmless" in change.why
-        elif change.witness_reading != "practical":
-            assert jsonschema_rs.is_valid(old, change.witness, validate_formats=True)
-            assert not jsonschema_rs.is_valid(new, change.witness, validate_formats=True)
+        elif change.counterexample_reading != "practical":
+            assert jsonschema_rs.is_valid(old, change.counterexample, validate_formats=True)
+            assert not jsonschema_rs.is_valid(new, change.counterexample, validate_formats=True)
 
 
 @given(schemas)
@@ -391,12 +391,12 @@ def test_a_reversible_migration_that_is_not_undone_is_found() -> None:
     assert "undone" in proof.failures[0]["why"]
 
 
-def test_a_witness_of_the_difference_is_tried_too() -> None:
+def test_a_counterexample_of_the_difference_is_tried_too() -> None:
     """The values that a comparison found are the first to be tried."""
     contract = contract_with(accepts=shut({"a": I}), to=shut({"a": I}, ("a",)))
-    witnesses = [change.witness for change in inputs(shut({"a": I}), shut({"a": I}, ("a",))).changes]
+    counterexamples = [change.counterexample for change in inputs(shut({"a": I}), shut({"a": I}, ("a",))).changes]
 
-    assert prove_migrations(contract, examples=1, witnesses=witnesses).failures[0]["input"] == {}
+    assert prove_migrations(contract, examples=1, counterexamples=counterexamples).failures[0]["input"] == {}
 
 
 def test_a_chain_of_migrations_is_proven_link_by_link() -> None:

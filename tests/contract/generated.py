@@ -246,7 +246,7 @@ VALUE_ERRORS: dict[str, Callable[[Random, Any], Any]] = {
     "quotes": lambda random, v: f"'{v}'" if isinstance(v, str) else v,
     "echoed schema": lambda random, v: {"type": _type_of(v), "value": v},
     "list with commas": lambda random, v: (
-        ", ".join(map(str, v)) if isinstance(v, list) and len(v) > 1 and all(isinstance(i, str | int) for i in v) else v
+        ", ".join(map(str, v)) if isinstance(v, list) and len(v) > 2 and all(map(_is_integer, v)) else v
     ),
 }
 KEY_ERRORS: dict[str, Callable[[str], str]] = {

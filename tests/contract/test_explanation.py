@@ -94,7 +94,12 @@ TOLD: list[tuple[dict[str, Any], str, str, str]] = [
         " and 2 more",
         'Did you mean "this_week"?',
     ),
-    ({"since": "yesterday"}, "INVALID_INPUT", '/since: "yesterday" is no date', "Send a string in the form of a date"),
+    (
+        {"since": "yesterday"},
+        "INVALID_INPUT",
+        '/since: "yesterday" is not a valid date',
+        "Send a string in the form of a date",
+    ),
     (
         {"language": "English"},
         "INVALID_INPUT",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis_jsonschema import from_schema
 
 from skillruntime import InvalidSkillError, Schema
+from skillruntime.contract.limits import measure
 
 SUITE = Path(__file__).parents[2] / "../shared/data/json-schema-test-suite"
 ENGINES = ["rust", "reference"]
@@ -212,7 +213,7 @@ def nested(levels: int) -> dict[str, Any]:
         ({"type": "strng"}, "strng"),
         ({"$schema": "http://127.0.0.1/mine"}, r"\$schema is"),
         ({"minimum": float("nan")}, "not a JSON number"),
-        ({"const": {1: 2}}, "not a text"),
+        ({"const": {1: 2}}, "not a string"),
         ({"const": {1, 2}}, "not a JSON value"),
         ([], "is list"),
         ({"$ref": "#/$defs/none"}, "none"),
@@ -258,17 +259,155 @@ def test_a_recursive_schema_is_fine(engine: str) -> None:
 
     assert schema.is_valid({"left": {"right": {"n": 1}}})
     assert not schema.is_valid({"left": {"right": {"n": "1"}}})
-    assert schema.value_depth is None
 
 
-def test_a_schema_that_branches_at_every_level_bounds_the_depth_of_values() -> None:
-    """Two branches that both go on into the same child cost twice as much with every level."""
-    branch = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+def deep(levels: int, leaf: Any, key: str = "a") -> Any:
+    """Return an object in an object, *levels* deep, around *leaf*."""
+    for _ in range(levels):
+        leaf = {key: leaf}
+    return leaf
 
-    schema = Schema({"anyOf": [branch, branch]})
 
-    assert schema.value_depth is not None
-    assert 2 <= schema.value_depth <= 20
+ANY_JSON = {
+    "anyOf": [
+        {"type": ["null", "boolean", "number", "string"]},
+        {"type": "array", "items": {"$ref": "#/$defs/Json"}},
+        {"type": "object", "additionalProperties": {"$ref": "#/$defs/Json"}},
+    ]
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("uses", [1, 2, 5, 12])
+def test_a_recursive_type_does_not_bound_the_depth_of_values_however_often_it_is_used(engine: str, uses: int) -> None:
+    """Siblings are judged side by side: their costs add up, and do not multiply."""
+    properties: dict[str, Any] = {f"p{index}": {"$ref": "#/$defs/Json"} for index in range(uses)}
+    properties["cfg"] = {"type": "object"}
+    schema = Schema({"type": "object", "properties": properties, "$defs": {"Json": ANY_JSON}}, engine=engine)
+
+    assert schema.is_valid({"p0": deep(60, 1), "cfg": deep(60, 1)})
+    assert not schema.is_valid({"p0": deep(60, 1), "cfg": 5})
+    assert [violation.pointer for violation in schema.violations({"p0": deep(60, 1), "cfg": 5})] == ["/cfg"]
+
+
+WAYS = {
+    "pointer": ({}, {"$ref": "#"}),
+    "anchor": ({"$anchor": "x"}, {"$ref": "#x"}),
+    "identifier": ({"$id": "http://example.org/tree"}, {"$ref": "http://example.org/tree"}),
+    "relative identifier": ({"$id": "http://example.org/a/tree"}, {"$ref": "../a/tree"}),
+    "dynamic anchor": ({"$dynamicAnchor": "x"}, {"$dynamicRef": "#x"}),
+    "recursive anchor": (
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": True},
+        {"$recursiveRef": "#"},
+    ),
+    "draft 7 anchor": ({"$schema": "http://json-schema.org/draft-07/schema#", "$id": "#x"}, {"$ref": "#x"}),
+    "draft 4 anchor": ({"$schema": "http://json-schema.org/draft-04/schema#", "id": "#x"}, {"$ref": "#x"}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_kind_of_reference_counts_as_one(way: str) -> None:
+    """Two branches that both go on into the same child: deep values are judged, and reported by one violation."""
+    around, reference = WAYS[way]
+    branch = {"type": "object", "properties": {"a": reference}}
+    schema = Schema({**around, "anyOf": [branch, branch]})
+
+    assert measure(schema.document, dialect=str(around.get("$schema", ""))).is_exponential
+    assert schema.is_valid(deep(90, {}))
+    assert not schema.is_valid(deep(90, 1))
+    assert [(each.keyword, each.pointer) for each in schema.violations(deep(90, 1))] == [("anyOf", "")]
+    assert schema.first_violation(deep(90, 1)).keyword == "anyOf"
+    with pytest.raises(InvalidSkillError, match="two ways"):
+        Schema({**around, "anyOf": [branch, branch]}, engine="reference")
+
+
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        {
+            **{f"d{i}": {"$anchor": f"a{i}", "anyOf": [{"$ref": f"#a{i + 1}"}] * 2} for i in range(22)},
+            "d22": {"$anchor": "a22", "type": "integer"},
+        },
+        {
+            **{f"d{i}": {"$id": f"http://e.org/{i}", "anyOf": [{"$ref": f"{i + 1}"}] * 2} for i in range(22)},
+            "d22": {"$id": "http://e.org/22", "type": "integer"},
+        },
+        {
+            **{f"d{i}": {"$dynamicAnchor": f"a{i}", "allOf": [{"$dynamicRef": f"#a{i + 1}"}] * 2} for i in range(22)},
+            "d22": {"$dynamicAnchor": "a22", "type": "integer"},
+        },
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_branches_by_any_kind_of_reference_are_counted_when_the_schema_is_read(
+    engine: str, definitions: dict[str, Any]
+) -> None:
+    """A kilobyte of ``anyOf`` over anchors would cost seconds for each refused call."""
+    with pytest.raises(InvalidSkillError, match="branches into more than"):
+        Schema({"$ref": "#/$defs/d0", "$defs": definitions}, engine=engine)
+
+
+EXPONENTIAL: dict[str, tuple[dict[str, Any], bool]] = {
+    "a list": ({"properties": {"next": {"$ref": "#"}}}, False),
+    "a tree": ({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}, False),
+    "named and other members": ({"properties": {"a": {"$ref": "#"}}, "additionalProperties": {"$ref": "#"}}, False),
+    "first and other items": ({"prefixItems": [{"$ref": "#"}], "items": {"$ref": "#"}}, False),
+    "any JSON": (ANY_JSON | {"$defs": {"Json": ANY_JSON}}, False),
+    "items that are contained too": ({"items": {"$ref": "#"}, "contains": {"$ref": "#"}}, True),
+    "two branches, one child": ({"anyOf": [{"properties": {"a": {"$ref": "#"}}}] * 2}, True),
+    "two branches, two children": ({"anyOf": [{"properties": {n: {"$ref": "#"}}} for n in "ab"]}, False),
+    "twice at the child": ({"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}, True),
+    "twice, but not again": ({"allOf": [{"properties": {"a": {}}}] * 2, "properties": {"b": {"$ref": "#"}}}, False),
+    "a pattern beside a name": ({"properties": {"a": {"$ref": "#"}}, "patternProperties": {"": {"$ref": "#"}}}, True),
+    "two ways through two definitions": (
+        {
+            "$ref": "#/$defs/A",
+            "$defs": {
+                "A": {"anyOf": [{"properties": {"a": {"$ref": f"#/$defs/{name}"}}} for name in "BC"]},
+                "B": {"properties": {"a": {"$ref": "#/$defs/A"}}},
+                "C": {"properties": {"a": {"$ref": "#/$defs/A"}}},
+            },
+        },
+        True,
+    ),
+    "two ways of which one ends": (
+        {
+            "anyOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#/$defs/end"}}}],
+            "$defs": {"end": {"type": "object"}},
+        },
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EXPONENTIAL)
+def test_only_two_ways_back_over_the_same_steps_grow_with_depth(case: str) -> None:
+    """Weber and Seidl's criterion: a state with two runs back to itself over one word."""
+    document, expected = EXPONENTIAL[case]
+
+    assert measure(document).is_exponential is expected
+
+
+def test_thousands_of_missing_names_are_reported_by_one_violation() -> None:
+    """The engine copies the object for each missing name, which is quadratic: 4,000 of 8,000 took it 9 s."""
+    names = [f"k{index}" for index in range(8000)]
+    schema = Schema({"type": "object", "required": names})
+
+    assert schema.is_valid(dict.fromkeys(names, 1))
+    assert len(schema.violations({})) == 8000
+    [violation] = schema.violations(dict.fromkeys(names[:4000], 1))
+    assert (violation.keyword, violation.pointer, violation.names) == ("required", "", ("k4000",))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_reference_is_resolved_against_the_same_base_everywhere(engine: str) -> None:
+    """``.#/$defs/x`` is the document itself (RFC 3986, 5.4), for the whole and for each of its parts."""
+    schema = Schema({"properties": {"a": {"$ref": ".#/$defs/x"}}, "$defs": {"x": {"type": "integer"}}}, engine=engine)
+
+    assert schema.is_valid({"a": 5})
+    assert not schema.is_valid({"a": "5"})
+    assert schema.fits(5, ("properties", "a"))
+    assert not schema.fits("5", ("properties", "a"))
 
 
 def test_the_same_content_is_compiled_once() -> None:

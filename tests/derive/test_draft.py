@@ -143,11 +143,12 @@ def test_a_functions_signature_and_docstring_are_its_contract() -> None:
     assert contract.to_dict()["input"] == {
         "type": "object",
         "properties": {
-            "color": {"enum": ["red", "blue"], "description": "Which one."},
+            "color": {"enum": ["red", "blue"], "type": "string", "description": "Which one."},
             "size": {"type": "integer", "description": "In pixels"},
             "window": {
                 "anyOf": [
                     {
+                        "description": "A nested object.",
                         "type": "object",
                         "properties": {"width": {"type": "integer"}, "title": {"type": "string", "default": "main"}},
                         "required": ["width"],
@@ -157,7 +158,7 @@ def test_a_functions_signature_and_docstring_are_its_contract() -> None:
                 ],
                 "default": None,
             },
-            "mode": {"enum": ["a", "b"], "description": "How, in which way.", "default": "a"},
+            "mode": {"enum": ["a", "b"], "type": "string", "description": "How, in which way.", "default": "a"},
         },
         "required": ["color", "size"],
         "additionalProperties": False,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 from mcp.server.mcpserver import Context, MCPServer
+from pydantic import Field
 
 app = MCPServer("shop")
 
@@ -19,6 +21,12 @@ def add(a: int, b: int = 2) -> int:
 def join(words: list[str]) -> str:
     """Join words."""
     return "|".join(words)
+
+
+@app.tool()
+def ship(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})], boxes: int) -> str:
+    """Ship boxes; the region is repeated in a header."""
+    return f"{boxes} to {region}"
 
 
 @app.tool()

@@ -188,7 +188,7 @@ def test_an_sdk_client_and_an_sdk_server_of_either_era(tmp_path: Path, mode: str
         assert repaired.meta and repaired.meta["skillruntime/repairs"][0]["rule"] == "number-text"
         assert refused.is_error and refused.content[0].text == 'Not run: /a: "one" is not an integer. Send an integer.'
         assert counted.content[0].text == "done"
-        assert names == ["add", "join", "count"]
+        assert names == ["add", "join", "ship", "count"]
 
     anyio.run(main)
 

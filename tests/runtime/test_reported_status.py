@@ -9,7 +9,7 @@ from skillruntime.runtime.reported_status import read_reported
 
 
 @pytest.mark.parametrize("output", [None, [], "failed", {"state": 1}, {"status": "running"}, {"errors": [{}]}])
-def test_a_result_without_a_status_of_the_chapter_is_a_success(output) -> None:
+def test_a_result_without_a_status_of_the_contract_document_is_a_success(output) -> None:
     """31.2 names three statuses; anything else is data."""
     assert read_reported(output) == ("success", [])
 

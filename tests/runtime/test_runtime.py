@@ -452,7 +452,7 @@ def test_what_the_host_lets_through_is_raised() -> None:
                 runtime.call_blocking("it", {}, **options)
 
 
-def test_a_runner_may_come_from_another_room(write_skill: WriteSkill) -> None:
+def test_a_runner_may_come_from_another_package(write_skill: WriteSkill) -> None:
     """A factory says what it can run; the first that can, runs it."""
 
     async def remote(arguments: dict[str, Any], context: CallContext) -> str:
@@ -488,11 +488,13 @@ def test_the_policy_is_the_contracts_unless_the_host_says() -> None:
 )
 def test_a_function_that_cannot_be_called_is_refused_at_once(function: Callable[..., Any]) -> None:
     """A host learns of it when it registers the function, not at the first call."""
-    with pytest.raises(TypeError, match="must take the arguments as one mapping"):
-        implemented(function)
+    text = {"required": ["text"], "properties": {"text": {"type": "string"}}}
+
+    with pytest.raises(InvalidSkillError, match="does not fit the contract of 'it'"):
+        implemented(function, input=text)
 
 
-def test_a_directory_is_no_catalog() -> None:
+def test_a_directory_is_not_a_catalog() -> None:
     """The likeliest mistake of a host."""
     with pytest.raises(TypeError, match="discover"):
         SkillRuntime("skills")  # type: ignore[arg-type]  # the mistake

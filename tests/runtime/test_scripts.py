@@ -168,6 +168,25 @@ def test_the_contracts_own_timeout_counts_where_the_caller_says_nothing(write_sk
 
 
 @pytest.mark.parametrize(
+    ("source", "printed"),
+    [
+        ("print('Loading model...'); print('{\"words\": 2}')", "Loading model..."),
+        ("print('{\"words\": 2}'); print('Done in 3 s')", "Done in 3 s"),
+        ("print('[INFO] start'); print('{'); print('\"words\": 2}'); print('bye')", "[INFO] start\nbye"),
+    ],
+)
+def test_what_a_script_prints_besides_its_result_is_quoted(write_skill: WriteSkill, source: str, printed: str) -> None:
+    """The author sees which line belongs on stderr."""
+    error = only_error(call(write_skill(source)))
+
+    assert error.code is ErrorCode.INVALID_OUTPUT
+    assert error.message == f"The script printed more than its JSON result: {printed!r}"
+    assert error.details is not None
+    assert error.details["printed"] == printed
+    assert "stderr" in (error.suggested_action or "")
+
+
+@pytest.mark.parametrize(
     ("printed", "fault"),
     [
         ("hello", "Expecting value"),

@@ -32,7 +32,7 @@ def echo(runtime: SkillRuntime, result: Any) -> list[dict[str, Any]]:
     return calls
 
 
-def test_everything_that_is_told_is_recorded_by_tier(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_every_text_is_recorded_by_tier(write_skill: WriteSkill, tmp_path: Path) -> None:
     """Catalog, body, resource, result, error, retry and schema, each with its name."""
     session = SkillRuntime(write_skill("print(1)")).session()
     (tmp_path / "skills" / "sample" / "rules.md").write_text("Count every space.")
@@ -95,7 +95,7 @@ def test_a_long_result_is_paged_and_read_on_to_its_end() -> None:
         session.read_on("result9:1")
 
 
-def test_nothing_is_run_whose_result_could_not_be_told() -> None:
+def test_nothing_is_run_whose_result_could_not_be_returned() -> None:
     """With no token left the call is refused before it runs, with a next step."""
     runtime = SkillRuntime()
     calls = echo(runtime, "word " * 12)
@@ -162,7 +162,7 @@ def test_a_conversation_resumed_elsewhere_knows_what_it_shows(write_skill: Write
     assert not session.active
 
 
-def test_an_observer_is_told_of_each_call_load_and_read(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_an_observer_receives_each_call_load_and_read(write_skill: WriteSkill, tmp_path: Path) -> None:
     """A frozen record each, refusals too; an observer that raises changes nothing."""
     records: list[CallRecord] = []
 
@@ -177,7 +177,7 @@ def test_an_observer_is_told_of_each_call_load_and_read(write_skill: WriteSkill,
     session.read_resource("sample", "a.md")
     with pytest.raises(ResourceNotFoundError):
         session.read_resource("sample", "b.md")
-    anyio.run(session.call, "sample", '{"text": "secret"')
+    anyio.run(session.call, "sample", '{"text": "secret",}')
     session.call_blocking("sample", {})
 
     assert [(r.operation.value, r.name, r.path, r.status) for r in records] == [

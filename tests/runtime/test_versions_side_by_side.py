@@ -30,7 +30,7 @@ def catalog(tmp_path: Path) -> SkillCatalog:
         schema["properties"] = {parameter: {"type": "string"}}
         contract = {"version": version, "run": {"script": "run.py"}, "input": schema}
         (path / "contract.json").write_text(json.dumps(contract))
-    return discover(tmp_path / "skills", trusted=True, index=False)
+    return discover(tmp_path / "skills", trusted=True, use_index=False)
 
 
 def test_a_call_runs_the_version_that_the_range_chooses(catalog: SkillCatalog) -> None:

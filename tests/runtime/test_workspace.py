@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,23 @@ def test_too_many_files_are_not_watched(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / str(number)).write_text("x")
 
     assert Workspace(tmp_path).snapshot() is None
+
+
+def test_a_file_is_copied_out_without_following_links(tmp_path: Path) -> None:
+    """A link in any part of the path is refused, and so are a FIFO and an existing target."""
+    workspace = Workspace(tmp_path / "w")
+    (workspace.directory / "out").mkdir()
+    (workspace.directory / "out" / "report.md").write_text("hi")
+    (tmp_path / "secret").write_text("canary")
+    (workspace.directory / "link.md").symlink_to(tmp_path / "secret")
+    (workspace.directory / "up").symlink_to(tmp_path)
+    os.mkfifo(workspace.directory / "fifo")
+
+    copied = workspace.copy_out("out/report.md", tmp_path / "copy.md")
+
+    assert copied.read_text() == "hi"
+    for path in ("link.md", "up/secret", "../secret", "fifo", "out", "absent", str(tmp_path / "secret")):
+        with pytest.raises(OSError):
+            workspace.copy_out(path, tmp_path / "other")
+    with pytest.raises(FileExistsError):
+        workspace.copy_out("out/report.md", tmp_path / "copy.md")

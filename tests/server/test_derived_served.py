@@ -79,8 +79,8 @@ def accepted(contract: Contract, arguments: dict[str, Any]) -> dict[str, Any] | 
 
 
 def test_without_deriving_there_is_the_skill_and_no_tool(skills: Path) -> None:
-    """``discover(..., derive=False)``: the skill is published as knowledge, and its scripts are not callable."""
-    runtime = SkillRuntime(discover(skills, trusted=True, derive=False))
+    """With ``derive_contracts=False`` the skill is published as knowledge, and its scripts are not callable."""
+    runtime = SkillRuntime(discover(skills, trusted=True, derive_contracts=False))
 
     found = served(runtime)
 

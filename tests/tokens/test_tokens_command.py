@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click import unstyle
 from click.testing import CliRunner, Result
 
 from skillruntime.cli.tokens import command
@@ -13,19 +14,54 @@ from skillruntime.cli.tokens import command
 SKILLS = str(Path(__file__).parents[2] / "skills")
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(command, list(arguments), env={"COLUMNS": "100"})
+def run(*arguments: str, terminal: bool = False) -> Result:
+    environment = {"COLUMNS": "100"} | ({"FORCE_COLOR": "1"} if terminal else {})
+    return CliRunner().invoke(command, list(arguments), env=environment)
 
 
 def test_a_table_by_skill_with_totals_and_sessions() -> None:
     """A person sees each skill's tiers, what sessions cost against loading everything, and the method."""
-    result = run(SKILLS)
+    result = run(SKILLS, terminal=True)
 
     assert result.exit_code == 0
-    assert "pdf-processing" in result.stdout
-    assert "4 skills" in result.stdout
-    assert "session of 1 activation:" in result.stdout
-    assert "All figures in tokens of gpt-4o: o200k_base (exact)." in result.stdout
+    shown = unstyle(result.stdout)
+    assert "pdf-processing" in shown
+    assert "4 skills" in shown
+    assert "session of 1 activation:" in shown
+    assert "All figures in tokens of gpt-4o: o200k_base (exact)." in shown
+
+
+def test_a_pipe_gets_a_line_for_each_skill_and_the_sums_go_to_stderr() -> None:
+    """Tabs between name, entry, body, files and tools; nothing else on stdout."""
+    result = run(SKILLS, "--sort", "name")
+
+    rows = [line.split("\t") for line in result.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["code-review", "daily-news-digest", "data-analysis", "pdf-processing"]
+    assert {len(row) for row in rows} == {5}
+    assert all(figure.isdecimal() for row in rows for figure in row[1:])
+    assert "session of 1 activation: " in result.stderr
+
+
+def test_html_writes_one_page_without_scripts_or_downloads(tmp_path: Path) -> None:
+    """Every skill is in it, and both halves: when progressive disclosure is cheaper, and when one tool per skill."""
+    result = run(SKILLS, "--html", str(tmp_path / "tokens.html"))
+
+    assert result.exit_code == 0
+    page = (tmp_path / "tokens.html").read_text(encoding="utf-8")
+    assert 'content="width=device-width, initial-scale=1"' in page
+    assert "<b>Progressive disclosure</b> is cheaper while a conversation uses fewer than 2 skills" in page
+    assert "<b>One tool per skill</b> is cheaper from 2 skills on" in page
+    assert all(f"<bdi>{name}</bdi>" in page for name in ("code-review", "pdf-processing"))
+    assert "<script" not in page
+    assert "http" not in page
+
+
+def test_html_that_cannot_be_written_is_an_envelope(tmp_path: Path) -> None:
+    """The file and the reason are named."""
+    result = run(SKILLS, "--html", str(tmp_path / "nowhere" / "tokens.html"))
+
+    assert result.exit_code == 1
+    assert "cannot be written: No such file or directory" in result.stderr.replace("\n", " ")
 
 
 def test_json_is_the_whole_report() -> None:
@@ -47,18 +83,19 @@ def test_limits_fail_a_build() -> None:
 
 
 def test_limits_that_hold_pass() -> None:
-    """Within its limits a directory exits with 0 and says nothing on stderr."""
+    """Within its limits a directory exits with 0 and reports no error."""
     result = run(SKILLS, "--max-catalog-tokens", "100000", "--max-body-tokens", "100000")
 
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0
+    assert "error" not in result.stderr
 
 
 def test_an_estimate_is_called_one() -> None:
     """For a model without a public tokenizer the figures say that they are an estimate, and from where."""
     result = run(SKILLS, "--model", "claude-sonnet-4-5")
 
-    assert "(an estimate)" in result.stdout
-    assert "VentureBeat" in result.stdout
+    assert "(an estimate)" in result.stderr
+    assert "VentureBeat" in result.stderr
 
 
 def test_advice_says_what_would_be_saved(tmp_path: Path) -> None:
@@ -72,8 +109,8 @@ def test_advice_says_what_would_be_saved(tmp_path: Path) -> None:
 
     result = run(str(tmp_path), "--advise")
 
-    assert "tokens each activation: merge-pdf: the section 'API reference'" in result.stdout.replace("\n", " ")
-    assert "SKILL.md:9" in result.stdout
+    assert "tokens each activation: merge-pdf: the section 'API reference'" in result.stderr.replace("\n", " ")
+    assert "SKILL.md:9" in result.stderr
 
 
 def test_a_missing_path_is_a_usage_error() -> None:

@@ -29,7 +29,7 @@ from skillruntime.adapters.mcp_proxy.options import Options
 from skillruntime.adapters.mcp_proxy.results import checked_result, folded_page
 from skillruntime.adapters.mcp_proxy.tools import Listing, Tool, Tools
 
-__all__ = ["CLIENT", "SERVER", "Pending", "Send", "Session"]
+__all__ = ["CLIENT", "MOST_REMEMBERED", "SERVER", "Pending", "Send", "Session"]
 
 CLIENT, SERVER = "client", "server"
 Send = tuple[str, bytes]
@@ -82,7 +82,7 @@ class _Held:
 
 
 class Session:
-    """One conversation. *tools* and *pending* may be shared with other connections of the same conversation.
+    """One conversation. *tools*, *pending* and *refused* may be shared with other connections of the same conversation.
 
     *new_id* gives the ids of the proxy's own requests, which no client can have used.
     """
@@ -94,6 +94,7 @@ class Session:
         log: Write = silent,
         tools: Tools | None = None,
         pending: dict[Id, Pending] | None = None,
+        refused: deque[Id] | None = None,
         new_id: Callable[[], str] | None = None,
         initialized: bool = False,
         client: str = "",
@@ -106,7 +107,7 @@ class Session:
         self._log = log
         self._new_id = new_id or _random_ids()
         self._held: list[_Held] = []
-        self._refused: deque[Id] = deque(maxlen=MOST_REMEMBERED)
+        self._refused: deque[Id] = refused if refused is not None else deque(maxlen=MOST_REMEMBERED)
         self._batches: list[_Batch] = []
         self._own: dict[Id, Listing] = {}
         self._own_meta: dict[str, Any] | None = None
@@ -121,7 +122,10 @@ class Session:
 
     def is_own(self, raw: bytes) -> bool:
         """Whether *raw* is a request of the proxy's own that has no answer yet."""
-        return bool(self._own) and read_message(raw).id in self._own
+        try:
+            return bool(self._own) and read_message(raw).id in self._own
+        except Malformed:
+            return False
 
     def from_client(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the client."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER, Send, Session
 
-__all__ = ["LISTING_TIMEOUT", "Lines", "end_process", "run_stdio"]
+__all__ = ["LISTING_TIMEOUT", "Lines", "end_process", "relay", "run_stdio"]
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
@@ -138,6 +138,16 @@ def run_stdio(command: Sequence[str], session: Session, *, stdin: int = 0, stdou
         list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, bufsize=0
     )
     assert process.stdin and process.stdout
+    server_in = os.dup(process.stdin.fileno())
+    process.stdin.close()
+    signals = relay(session, stdin, stdout, server_in, process.stdout.fileno(), lambda: process.poll() is None)
+    return end_process(process, patient=not signals)
+
+
+def relay(
+    session: Session, stdin: int, stdout: int, server_in: int, server_out: int, is_alive: Callable[[], bool]
+) -> list[int]:
+    """Pass messages on until either side has ended or a signal came; return the signals. Closes *server_in*."""
     ended = threading.Event()
     signals: list[int] = []
 
@@ -148,17 +158,16 @@ def run_stdio(command: Sequence[str], session: Session, *, stdin: int = 0, stdou
     for name in ("SIGTERM", "SIGHUP", "SIGINT"):
         with contextlib.suppress(ValueError, AttributeError):  # not in the main thread; not on this system
             signal.signal(getattr(signal, name), note_signal)
-    writers = {CLIENT: _Writer(os.dup(stdout)), SERVER: _Writer(os.dup(process.stdin.fileno()))}
-    process.stdin.close()
-    relay = _Relay(session, writers)
+    writers = {CLIENT: _Writer(os.dup(stdout)), SERVER: _Writer(server_in)}
+    both = _Relay(session, writers)
 
     def from_client() -> None:
-        relay.pump(stdin, session.from_client, SERVER)
-        relay.wait_for_calls()
+        both.pump(stdin, session.from_client, SERVER)
+        both.wait_for_calls()
         writers[SERVER].close()
 
-    def from_server(descriptor: int = process.stdout.fileno()) -> None:
-        relay.pump(descriptor, session.from_server, CLIENT)
+    def from_server() -> None:
+        both.pump(server_out, session.from_server, CLIENT)
         writers[CLIENT].close()
         writers[CLIENT].thread.join()
         ended.set()
@@ -167,13 +176,13 @@ def run_stdio(command: Sequence[str], session: Session, *, stdin: int = 0, stdou
         threading.Thread(target=run, daemon=True).start()
     _warm_up()
     while not ended.wait(TICK):
-        if process.poll() is not None:
+        if not is_alive():
             ended.wait(DRAIN_TIMEOUT)  # a process that it left behind may hold its stdout open for ever
             break
         if writers[CLIENT].broken or _has_no_reader(stdout):
             break
     writers[SERVER].close()
-    return end_process(process, patient=not signals)
+    return signals
 
 
 @dataclass(slots=True)

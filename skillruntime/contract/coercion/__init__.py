@@ -1,1 +1,1 @@
-"""The parts of mending: how texts, scalars and keys are read, and how an edit is made."""
+"""Coercion: what a value can be converted to, which of the results fits its schema, and the record of repairs."""

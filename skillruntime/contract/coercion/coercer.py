@@ -13,7 +13,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
 from skillruntime.contract.coercion.edit import Edit
-from skillruntime.contract.coercion.keys import is_wrapper, renames, wrapped
+from skillruntime.contract.coercion.keys import alike, is_schema_echo, is_wrapper, may_wrap, renames, wrapped
 from skillruntime.contract.coercion.policy import Policy
 from skillruntime.contract.coercion.repair import Repair, Repaired, least, plain
 from skillruntime.contract.coercion.scalars import fold_name, is_nothing, listed, matches, pieces, unquoted
@@ -21,8 +21,8 @@ from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_default,
     declared_properties,
+    discriminators,
     in_place,
-    is_branch_of_another,
     item_locations,
     place_of,
     subschemas,
@@ -32,12 +32,14 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["Coercer", "OverBudgetError", "is_close"]
 
-BASE_WORK = 3_000
+BASE_WORK = 2_500
 WORK_PER_PART = 4
+LISTING_WORK = 8
 MAX_NESTED_REPAIRS = 12
 MAX_ROUNDS = 6
 MAX_OPTIONS = 3
 MAX_DROPPED = 200
+MAX_PLACES = 16
 MAX_LEVELS_TRIED = 16
 MISSPELT = 0.75
 LEFT_OUT = object()
@@ -70,6 +72,8 @@ class Coercer:
         self.nearly: dict[Path, Any] = {}
         self.wrapping: set[tuple[Path, Path]] = set()
         self.around: dict[Path, dict[str, Any]] = {}
+        self.constants: dict[Path, list[dict[str, list[str]]]] = {}
+        self.sizes: dict[int, tuple[Any, int]] = {}
         self.chains: dict[tuple[Path, Path], tuple[int, Path] | None] = {}
 
     def coerce(self, value: Any, location: Path, path: Path, depth: int = 0) -> list[Repaired]:
@@ -83,9 +87,31 @@ class Coercer:
         return self.levels(value, location, path, depth)
 
     def fits(self, value: Any, location: Path) -> bool:
-        """Whether *value* fits the subschema at *location*; each question counts."""
-        self.spend(1)
+        """Whether *value* fits the subschema at *location*; each question counts, by the size of the value."""
+        self.spend(1 + self.size(value) // 32)
         return self.schema.fits(value, location)
+
+    def violations(self, value: Any, location: Path) -> list[Violation]:
+        """Return what is wrong with *value*; that takes an engine many times longer than to say yes or no.
+
+        Of a union it lists what each branch finds wrong, so a wide one costs more.
+        """
+        self.spend(LISTING_WORK + self.size(value))
+        found = self.schema.violations(value, location)
+        for each in found:
+            if each.list_branches and isinstance(each.expected, list):
+                self.spend(len(each.expected) // 8 + (0 if each.path else 2 * self.size(value)))
+        return found
+
+    def size(self, value: Any) -> int:
+        """Return the number of parts of *value*; of one that was counted before without counting again."""
+        if not isinstance(value, dict | list):
+            return 0
+        known = self.sizes.get(id(value))
+        if known is None or known[0] is not value:
+            members = value.values() if isinstance(value, dict) else value
+            known = self.sizes[id(value)] = value, len(value) + sum(map(self.size, members))
+        return known[1]
 
     def spend(self, work: int) -> None:
         """Take *work* from the budget of validator calls.
@@ -104,8 +130,7 @@ class Coercer:
         for attempt in range(MAX_ROUNDS):
             if attempt and self.fits(current.value, location):
                 return self.beside_wrapper(value, current, location, path, depth)
-            violations = self.schema.violations(current.value, location)
-            self.spend(4 + len(violations) // 4)
+            violations = self.violations(current.value, location)
             options = self.members(current.value, violations, location, path, depth)
             if len(options) > 1:
                 return self.decided(self.followed(current, options, location, path, depth), path)
@@ -127,7 +152,7 @@ class Coercer:
         if path or not isinstance(value, dict) or len(value) > 2:
             return [repaired]
         declared = declared_properties(self.document, [location])
-        if not any(is_wrapper(value, name, declared) and name not in declared for name in value):
+        if not any(may_wrap(name) and name not in declared for name in value):
             return [repaired]
         unwrapped = self.whole(value, [], location, path, depth)
         return self.decided([repaired, *unwrapped], path)
@@ -163,7 +188,7 @@ class Coercer:
 
     def array_chain(self, location: Path, where: Path) -> tuple[Path, Path] | None:
         """Return the outermost array of arrays on the way to *where*, inside a member, and the subschema of it."""
-        key = (location, tuple(0 if isinstance(token, int) else token for token in where))
+        key = (location, tuple(min(token, MAX_PLACES) if isinstance(token, int) else token for token in where))
         if key not in self.chains:
             self.chains[key] = None
             for length in range(1, len(where)):
@@ -201,9 +226,15 @@ class Coercer:
             return self.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
         if by_items and not any(_changes_level(each, path, value, _ADDING) for each in by_items):
             return by_items
-        if around and not by_items and not any(map(_lacks_level, self.schema.violations(value, location))):
-            return []  # what is wrong with an item is not that it should be an array
+        if around and not by_items and not self.lacks_level(value, location):
+            return []
         return self.decided([*by_items, *around], path)
+
+    def lacks_level(self, value: list[Any], location: Path) -> bool:
+        """Whether an item of *value* is refused because it is not an array, and none may be several in a string."""
+        lacking = [each.value for each in self.violations(value, location) if _lacks_level(each)]
+        is_several = any(isinstance(item, str) and (len(pieces(item)) > 1 or _is_container(item)) for item in lacking)
+        return bool(lacking) and not is_several
 
     # The members of an object or array: each is coerced by the subschema that refuses it.
 
@@ -228,6 +259,8 @@ class Coercer:
         if isinstance(value, dict):
             misspelt = self.misspelt(value, violations, location)
             kept = {name for name in misspelt if self.fits_as_it_is_called(value, name, refusals, path, depth)}
+            if _is_unclear_echo(value, declared_properties(self.document, [location])):
+                return []
             repairs += self.keys(edit, here, location, path, misspelt - kept)
         ambiguous: list[tuple[Path, list[Repaired]]] = []
         is_impossible = False
@@ -243,8 +276,12 @@ class Coercer:
                 where, refuser = chain
                 same = []
                 chains.add(where)
-            elif self.is_renamed(edit, where, refuser, path, depth, repairs):
-                continue
+            else:
+                renamed = self.renamed(edit, where, refuser, path, depth)
+                if renamed is not None:
+                    repairs += renamed
+                    is_impossible = is_impossible or not renamed
+                    continue
             found = self.member(edit, where, refuser, same, path, depth)
             if len(found) == 1:
                 _put(edit, where, found[0])
@@ -263,7 +300,7 @@ class Coercer:
         return []
 
     def misspelt(self, value: dict[str, Any], violations: list[Violation], location: Path) -> set[str]:
-        """Return the undeclared keys whose values are refused and that are like a declared one.
+        """Return the undeclared keys whose values are refused and that are a declared one in other letters.
 
         ``maxItems`` in a map of strings, where ``max_items`` is declared.
         """
@@ -271,7 +308,7 @@ class Coercer:
         if not names:
             return names
         declared = declared_properties(self.document, [location])
-        return names & renames([name for name in value if name not in declared], declared, value).keys()
+        return alike((name for name in names if name not in declared), declared)
 
     def fits_as_it_is_called(
         self,
@@ -285,33 +322,33 @@ class Coercer:
         refusers = [refuser for where, refuser in refusals if where == (name,)]
         return not refusers or any(self.coerce(value[name], each, (*path, name), depth + 1) for each in refusers)
 
-    def is_renamed(self, edit: Edit, where: Path, refuser: Path, path: Path, depth: int, repairs: list[Repair]) -> bool:
-        """Whether *where*, inside a member, leads through a misspelt key; then it is renamed, or left if unclear."""
+    def renamed(self, edit: Edit, where: Path, refuser: Path, path: Path, depth: int) -> list[Repair] | None:
+        """Rename a misspelt key on the way to *where*, inside a member; ``None`` if there is none.
+
+        Where the key can be an extra one as well, or could mean several, nothing is renamed.
+        """
         if len(where) < 2 or _MEMBERS.isdisjoint(refuser):
-            return False
+            return None
         for length in range(1, len(where)):
             try:
                 parent = value_at(edit.value, where[:length])
             except LookupError:
-                return True  # left out or renamed by an earlier repair
+                return []  # left out or renamed by an earlier repair
             if not isinstance(parent, dict):
                 continue
             declared: dict[str, Any] = {}
             for schema in subschemas(self.document, (*path, *where[:length])):
-                properties = schema.get("properties")
-                declared |= properties if isinstance(properties, dict) else {}
+                declared |= _properties(schema)
             name = str(where[length])
-            meant = (
-                {} if name in declared else renames([key for key in parent if key not in declared], declared, parent)
-            )
-            if name not in meant:
+            if name in declared or name not in parent or not alike([name], declared):
                 continue
-            at_key = length == len(where) - 1
-            if not at_key or not self.coerce(parent[name], refuser, (*path, *where), depth + 1):
-                edit.rename(name, meant[name], where[:length])
-                repairs.append(Repair(format_pointer((*path, *where[:length], name)), "key-name", name, meant[name]))
-            return True
-        return False
+            meant = renames([key for key in parent if key not in declared], declared, parent)
+            is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
+            if name not in meant or is_extra:
+                return []
+            edit.rename(name, meant[name], where[:length])
+            return [Repair(format_pointer((*path, *where[:length], name)), "key-name", name, meant[name])]
+        return None
 
     def member(
         self, edit: Edit, where: Path, location: Path, same: list[Violation], path: Path, depth: int
@@ -322,7 +359,8 @@ class Coercer:
         except LookupError:
             return [Repaired(LEFT_OUT)]  # left out or renamed by an earlier repair
         whole = (*path, *where)
-        if same and part is same[0].value and not isinstance(part, dict | list):
+        is_union = isinstance(part, dict) and all(each.keyword in ("anyOf", "oneOf") for each in same)
+        if same and part is same[0].value and (is_union or not isinstance(part, dict | list)):
             results = self.whole(part, same, location, whole, depth + 1)  # its violations are known already
         else:
             results = self.coerce(part, location, whole, depth + 1)
@@ -415,7 +453,7 @@ class Coercer:
                     yield from self.branches(value, violation, path, depth)
                 case "enum" | "const":
                     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
-                    self.spend(len(allowed) // 16)
+                    self.spend(len(allowed) // 64)
                     for after in matches(value, allowed):
                         yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
                 case "type":
@@ -433,10 +471,7 @@ class Coercer:
         before = self.around.get(path)
         if isinstance(value, dict):
             self.around[path] = {**(before or {}), **declared_properties(self.document, [union.location])}
-        for index in range(len(union.expected)):
-            branch = (*union.location, union.keyword, index)
-            if is_branch_of_another(self.document, branch, value):
-                continue
+        for branch in self.possible_branches((*union.location, union.keyword), len(union.expected), value):
             for result in self.coerce(value, branch, path, depth + 1):
                 if result.repairs:
                     yield result
@@ -444,6 +479,26 @@ class Coercer:
             self.around.pop(path, None)
         else:
             self.around[path] = before
+
+    def possible_branches(self, union: Path, count: int, value: Any) -> list[Path]:
+        """Return the branches of *union* that *value* may be of: not those where a member of it has another constant.
+
+        A union of fifty tagged objects is decided by the tag, not by fifty attempts.
+        """
+        every = [(*union, index) for index in range(count)]
+        if not isinstance(value, dict):
+            return every
+        if union not in self.constants:
+            self.constants[union] = [discriminators(self.document, branch) for branch in every]
+        return [
+            branch
+            for branch, constants in zip(every, self.constants[union], strict=True)
+            if all(
+                value[name] in allowed or bool(matches(value[name], allowed))
+                for name, allowed in constants.items()
+                if isinstance(value.get(name), str)
+            )
+        ]
 
     def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Iterator[Repaired]:
         """Yield *value* in a container or out of one: wrapped into an array, taken out of an array or an object."""
@@ -491,7 +546,7 @@ class Coercer:
             schema=schema,
         )
         for rule, after, before in found:
-            if rule != "schema-echo" or path[-1:] != ("value",):  # that may be the inside of an echo already
+            if rule != "schema-echo" or path[-1:] != ("value",) or len(value) > 1:  # else the inside of an echo
                 yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
 
     def item_schemas(self, violation: Violation) -> list[dict[str, Any]]:
@@ -511,7 +566,7 @@ class Coercer:
                     isinstance(each, list) and self.fits(each, violation.location) for each in value.values()
                 )
                 return bool(value) and not is_array and _is_object_of(value, self.item_schemas(violation))
-            case str() if value.lstrip()[:1] in ("[", "{", "(") or value.rstrip()[-1:] in ("]", "}"):
+            case str() if _is_container(value):
                 return False
             case str() if value.strip() in ('""', "''"):
                 return False  # an empty string, or no item at all
@@ -539,6 +594,16 @@ def _holds(value: Any, name: str) -> bool:
     """Whether *value*, under an undeclared key, has a member *name*: then it may wrap the arguments."""
     inside = wrapped(value) if isinstance(value, str | dict) else None
     return isinstance(inside, dict) and name in inside
+
+
+def _is_container(text: str) -> bool:
+    """Whether *text* may be an array or object in a string, whole or broken."""
+    return text.lstrip()[:1] in ("[", "{", "(") or text.rstrip()[-1:] in ("]", "}")
+
+
+def _is_unclear_echo(value: dict[str, Any], declared: dict[str, Any]) -> bool:
+    """Whether *value* echoes a schema around a value, or is an object with a member of that name."""
+    return len(value) == 2 and "value" in declared and "type" not in declared and is_schema_echo(value, {})
 
 
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:

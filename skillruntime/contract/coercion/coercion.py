@@ -130,5 +130,5 @@ def _unclear(violation: Violation, value: Any, coercer: Coercer) -> Violation:
         return violation
     schema = violation.schema if isinstance(violation.schema, dict) else {}
     return replace(
-        violation, path=path, value=sent, keyword=AMBIGUOUS, schema={**schema, AMBIGUOUS: options}, branches=()
+        violation, path=path, value=sent, keyword=AMBIGUOUS, schema={**schema, AMBIGUOUS: options}, list_branches=None
     )

@@ -9,7 +9,7 @@ from typing import Any
 from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.scalars import fold_name
 
-__all__ = ["is_call_wrapper", "is_entry", "is_schema_echo", "is_wrapper", "renames", "wrapped"]
+__all__ = ["alike", "is_call_wrapper", "is_entry", "is_schema_echo", "is_wrapper", "may_wrap", "renames", "wrapped"]
 
 _CALL = frozenset(
     {
@@ -51,6 +51,21 @@ def renames(unknown: Iterable[str], declared: Iterable[str], present: Container[
         if folded and len(names) == len(meant) == 1 and meant[0] not in present:
             found[names[0]] = meant[0]
     return found
+
+
+def alike(unknown: Iterable[str], declared: Iterable[str]) -> set[str]:
+    """Return the unknown keys that are a declared name but for case and separators, whether or not it is unique.
+
+    >>> alike(["LIMIT", "note"], ["Limit", "limit"])
+    {'LIMIT'}
+    """
+    folded = set(map(fold_name, declared))
+    return {name for name in unknown if fold_name(name) in folded}
+
+
+def may_wrap(name: str) -> bool:
+    """Whether *name* is one under which models put all arguments: a wrapper's, ``type``, or a blank one."""
+    return _plain(name) in _WRAPPERS or name == "type" or not name.strip()
 
 
 def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bool:

@@ -42,7 +42,7 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
     Policy(repair=True, on_unknown='drop', more_words=False)
 
     Raises:
-        ValueError: there is no policy of that name, or no such switch.
+        ValueError: the name or a switch is unknown.
     """
     if isinstance(policy, Policy):
         return policy

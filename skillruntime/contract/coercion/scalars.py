@@ -1,4 +1,4 @@
-"""How one scalar can be read as another without losing or inventing anything; each reading is the only one."""
+"""Convert one scalar to another type without losing or inventing anything."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _BETWEEN_WORDS = re.compile(
     r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
-"""Separators between words, and beside what stands between words; before a digit other rules hold."""
+"""Separators between words, and beside punctuation between words; before a digit other rules apply."""
 _BETWEEN_NAME_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
 
 
 def is_nothing(value: Any, *, more_words: bool = False) -> bool:
-    """Whether *value* is null, or a text by which models mean it.
+    """Whether *value* is null, or a string that models write for it.
 
     >>> is_nothing("None"), is_nothing("none of these")
     (True, False)
@@ -126,7 +126,7 @@ def number_text(value: int | float | Decimal) -> str | None:
 
 
 def unquoted(text: str) -> str | None:
-    """Return what stands inside *text* where all of it is in quotes, and ``None`` where it is not.
+    """Return the inside of *text* if all of it is in quotes, else ``None``.
 
     >>> unquoted("'celsius'"), unquoted("celsius"), unquoted("'a' or 'b'")
     ('celsius', None, None)
@@ -171,7 +171,7 @@ def folds(text: str) -> tuple[str, str]:
     """Return *text* in two forms, without what models get wrong in values of an enum: case, separators, full width.
 
     Two texts are alike where one of the forms is the same. Separators say nothing between words. Before a digit a
-    hyphen may be a sign or a range: in the first form space, underscore and hyphen stand for each other there, in the
+    hyphen may be a sign or a range: in the first form space, underscore and hyphen are equal there, in the
     second only space and underscore are left out; a hyphen is never added or dropped. Superscripts keep their meaning.
 
     >>> is_alike("This week", "this_week"), is_alike("gpt_4", "gpt-4"), is_alike("ＲＥＤ", "red")
@@ -261,7 +261,7 @@ def _alike(text: str, options: list[str], reading: Callable[[str], str]) -> list
 
 
 def _folded(text: str, options: list[str]) -> list[Any]:
-    """Return the *options* that are like *text*, and the one that only a plus tells from such a one."""
+    """Return the *options* that are like *text*, without those that differ from it in a plus sign."""
     found = [option for option in options if is_alike(option, text)]
     return found and [option for option in options if is_alike(option.replace("+", "-"), text.replace("+", "-"))]
 

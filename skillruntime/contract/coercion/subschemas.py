@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from skillruntime.contract.coercion.scalars import matches
 from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import Path, value_at
 
 __all__ = [
-    *("ABSENT", "declared_default", "declared_properties", "default_at", "in_place", "is_branch_of_another"),
+    *("ABSENT", "declared_default", "declared_properties", "default_at", "discriminators", "in_place"),
     *("is_hidden", "item_locations", "place_of", "property_locations", "subschemas"),
 ]
 
 ABSENT = object()
-"""Stands for a default that is not declared; ``None`` is one that is null."""
+"""The absence of a declared default; ``None`` is a default that is null."""
 
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
 _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
@@ -28,7 +27,7 @@ _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contai
 def in_place(
     document: Any, locations: Iterable[Path | None], *, choices: bool = True
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the subschemas at *locations* and all that judge the same value, each with where it stands.
+    """Yield the subschemas at *locations* and all that judge the same value, each with its location.
 
     That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
     also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
@@ -49,7 +48,7 @@ def in_place(
 
 
 def _beside(document: Any, location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
-    """Yield where the subschemas of *schema* stand that judge the value that it judges itself."""
+    """Yield the locations of the subschemas of *schema* that apply to the same value."""
     for keyword in ("$ref", "$dynamicRef"):
         target = resolve(document, schema[keyword]) if keyword in schema else None
         if target is not None:
@@ -107,23 +106,22 @@ def place_of(document: Any, location: Path, where: Path) -> Path | None:
     return places[0]
 
 
-def is_branch_of_another(document: Any, branch: Path, value: Any) -> bool:
-    """Whether the object *value* names another branch of a union than *branch*: by a member that is a constant there.
+def discriminators(document: Any, branch: Path) -> dict[str, list[str]]:
+    """Return the members whose text is fixed in the objects of the union's *branch*, each with the texts it may have.
 
-    >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"properties": {"kind": {"const": "box"}}}]}
-    >>> [is_branch_of_another(union, ("anyOf", index), {"kind": "Box"}) for index in (0, 1)]
-    [True, False]
+    >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"type": "string"}]}
+    >>> [discriminators(union, ("anyOf", index)) for index in (0, 1)]
+    [{'kind': ['circle']}, {}]
     """
-    if not isinstance(value, dict):
-        return False
+    found: dict[str, list[str]] = {}
     for _, schema in in_place(document, [branch], choices=False):
         properties = schema.get("properties")
         for name, declared in properties.items() if isinstance(properties, dict) else ():
-            if name in value and isinstance(declared, dict) and isinstance(value[name], str):
+            if isinstance(declared, dict):
                 allowed = [declared["const"]] if "const" in declared else declared.get("enum")
-                if isinstance(allowed, list) and not matches(value[name], allowed) and value[name] not in allowed:
-                    return True
-    return False
+                if isinstance(allowed, list) and allowed and all(isinstance(each, str) for each in allowed):
+                    found[name] = allowed
+    return found
 
 
 def default_at(document: Any, locations: Iterable[Path | None]) -> Any:
@@ -140,7 +138,7 @@ def declared_default(document: Any, locations: Iterable[Path | None], name: str)
 
 
 def subschemas(document: Any, path: Path) -> list[dict[str, Any]]:
-    """Return the subschemas that may judge what stands at *path* of a value; none where nothing is declared."""
+    """Return the subschemas that may apply to the part at *path* of a value; none where nothing is declared."""
     return [schema for _, schema in _judging(document, path)]
 
 
@@ -156,6 +154,10 @@ def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator
     if isinstance(properties, dict) and token in properties:
         yield (*location, "properties", token)
         return
+    places = schema.get("prefixItems")
+    if isinstance(token, int) and isinstance(places, list) and places:
+        yield (*location, "prefixItems", token) if token < len(places) else (*location, "items")
+        return
     if isinstance(token, int) or token.isdecimal():
         for keyword in _ITEMS:
             yield from _each(location, schema, keyword, list)
@@ -165,7 +167,7 @@ def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator
 
 
 def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] | None) -> Iterator[Path]:
-    """Yield where the subschemas under *keyword* stand: of one that holds several, if it is of *kind*, or itself."""
+    """Yield the locations of the subschemas under *keyword*: several if its value is of *kind*, else itself."""
     value = schema.get(keyword)
     if kind is not None and isinstance(value, kind):
         yield from ((*location, keyword, key) for key in (range(len(value)) if kind is list else value))

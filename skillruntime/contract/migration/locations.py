@@ -1,6 +1,6 @@
 """The places inside a JSON value that a step of a migration reads and changes.
 
-A place is the tokens of a JSON Pointer, of which ``*`` stands for each item where an array stands.
+A place is the tokens of a JSON Pointer, of which ``*`` means each item of an array.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def objects_at(tokens: Tokens) -> Callable[[dict[str, Any]], Iterator[tuple[dict
         for holder, path in _holders(arguments, tokens):
             if isinstance(holder, dict):
                 yield holder, path
+            # Removing an item would shift the places of all that follow.
             elif _indexes(holder, tokens[-1]):
                 raise StepRefused(format_pointer((*path, tokens[-1])), "an array's item cannot be added or removed")
 
@@ -103,13 +104,13 @@ def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> 
         holder = holder.setdefault(token, {})
         if not isinstance(holder, dict):
             raise StepRefused(
-                format_pointer(path), f"{format_pointer(path)} is no object, so nothing can be put into it"
+                format_pointer(path), f"{format_pointer(path)} is not an object, so nothing can be put into it"
             )
     put(holder, tokens[-1], value, path)
 
 
 def _holders(value: Any, tokens: Tokens, path: Path = ()) -> Iterator[tuple[Any, Path]]:
-    """Yield every container in which the last of *tokens* may stand, and its path; where there is none, nothing."""
+    """Yield every container that may hold the last of *tokens*, and its path; nothing where there is none."""
     if len(tokens) == 1:
         if isinstance(value, dict | list):
             yield value, path
@@ -132,6 +133,7 @@ def _children(value: Any, token: str, path: Path) -> Iterator[tuple[Any, Path]]:
 def _indexes(items: list[Any], token: str) -> range:
     if token == "*":
         return range(len(items))
+    # RFC 6901, section 4: ASCII digits only; nine of them are more than any array holds.
     if token.isdecimal() and token.isascii() and int(token[:9]) < len(items) and len(token) < 10:
         return range(int(token), int(token) + 1)
     return range(0)

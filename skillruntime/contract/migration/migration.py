@@ -1,7 +1,7 @@
 """How arguments written for an older version of a contract become arguments for a newer one.
 
-A migration is data (its steps: `skillruntime.contract.migration.steps`), because a skill may come from a stranger
-and reading one must run nothing; only the host program may register a Python function as one.
+A migration is data (its steps: `skillruntime.contract.migration.steps`), because a skill may come from an untrusted
+source and reading one must run nothing; only the host program may register a Python function as one.
 Laws: the input is never changed; arguments of the new shape come back as they are; a chain is the composition of its
 migrations; what a reversible migration did is undone exactly by `Migration.revert`.
 """
@@ -77,7 +77,7 @@ class Migration:
         source: str | VersionRange | None = None,
         accepts: Mapping[str, Any] | bool | None = None,
     ) -> Migration:
-        """Return a migration that calls *function*, as the host's program registers one (chapter 31.5).
+        """Return a migration that calls *function*, as the host's program registers one (contract document, 31.5).
 
         The function gets a copy of the arguments. It has no way back.
 
@@ -107,6 +107,7 @@ class Migration:
             MigrationError: a step would overwrite or lose something, or the value has no new form.
         """
         value = copy_json(dict(arguments))
+        # The steps work on a copy: the law is that arguments are never changed.
         if self._function is None:
             return _take(self.steps, value, self.to)
         try:
@@ -158,6 +159,7 @@ def link(migrations: Iterable[Migration], current: Version | None = None) -> tup
     Raises:
         InvalidSkillError: they do not lead on to one another; ``details["faults"]`` lists where.
     """
+    # The document's order has no meaning; a chain always leads upwards.
     ordered = sorted(migrations, key=lambda migration: migration.to)
     faults, linked, previous = [], list[Migration](), None
     for migration in ordered:
@@ -169,6 +171,7 @@ def link(migrations: Iterable[Migration], current: Version | None = None) -> tup
         previous = migration.to
     for index, migration in enumerate(linked):
         later = [other for other in linked[index + 1 :] if other.to > migration.to]
+        # A gap would strand callers of the older versions in the middle of the chain.
         if later and not any(other.covers(migration.to) for other in later):
             faults.append(("/migrations", f"nothing leads on from {migration.to}; a later 'from' must include it"))
         if current is not None and migration.to > current:

@@ -1,4 +1,4 @@
-"""The steps that change where things stand: rename, move, wrap, unwrap, set_default, drop, nest, flatten."""
+"""The steps that change where values are: rename, move, wrap, unwrap, set_default, drop, nest, flatten."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def _move(fields: StepFields) -> Built:
     fields.same_array(source, target)
     fields.different(source, target)
     shared = common_prefix(source)
+    # Undoing a move into a deeper object would leave the new objects behind, empty.
     lifts = len(target) == len(shared) + 1  # no object has to be made, so none is left over on the way back
     take, down = objects_at(source[len(shared) :] or ("",)), target[len(shared) :] or ("",)
 
@@ -87,6 +88,7 @@ def _set_default(fields: StepFields) -> Built:
             if place[-1] not in holder:
                 holder[place[-1]] = copy_json(value)
 
+    # Only with `new` is it known that the old shape had no such member.
     return change, {"drop": format_pointer(place)} if new else None
 
 

@@ -18,7 +18,7 @@ A step is a JSON object with one key, its kind::
     {"nest": {"from": ["/lang", "/style"], "to": "/options"}}    members move into a new object beside them
     {"flatten": "/options"}                                 an object's members take its place
 
-Places are JSON Pointers (RFC 6901). A token ``*`` stands for each item where an array stands, and is an ordinary key
+Places are JSON Pointers (RFC 6901). A token ``*`` means each item of an array, and is an ordinary key
 elsewhere; the places of one step share everything up to their last ``*``. Nothing at the source is nothing to do: so a
 step leaves alone what is in the new shape already. Something at the target is an error: no step overwrites.
 A step that loses nothing has an inverse.
@@ -87,7 +87,7 @@ def parse_step(document: Any) -> Step:
         raise MalformedStepError([("", f"a step is an object with one key: {known}")])
     ((kind, written),) = document.items()
     if kind not in _KINDS:
-        raise MalformedStepError([("", f"{str(kind)[:40]!r} is no step; send one of {known}")])
+        raise MalformedStepError([("", f"{str(kind)[:40]!r} is not a step; send one of {known}")])
     build, simple = _KINDS[kind]
     fields = StepFields(kind, {"at": written} if simple and isinstance(written, str) else written)
     change, inverse = build(fields)

@@ -110,5 +110,5 @@ def show(value: Any) -> str:
 
 
 def with_article(kind: str) -> str:
-    """Return the name of a type as it stands in a sentence."""
+    """Return the name of a type with its article, for a sentence."""
     return f"an {kind}" if kind[0] in "aio" else f"a {kind}"

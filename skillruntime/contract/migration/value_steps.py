@@ -35,9 +35,10 @@ def _map(fields: StepFields) -> Built:
     if written is not None and not (pairs and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs)):
         fields.refuse("values", f"must be {what}; at least one")
         pairs = []
+    # JSON equality: 1 and 1.0 are one key, 1 and true are two.
     table = {same_as(old): new for old, new in pairs}
     if len(table) < len(pairs):
-        fields.refuse("values", "must be a table in which no old value stands twice")
+        fields.refuse("values", "must be a table in which each old value appears once")
     otherwise = (
         fields.take("otherwise", object, "the new value for all others") if fields.has("otherwise") else REQUIRED
     )
@@ -90,10 +91,11 @@ def _convert_unit(fields: StepFields, place: Tokens) -> Built:
             return value
         try:
             result = exact_number(value) * ratio
+            # Beyond 2**53 a float cannot hold every integer, so a whole result of a float stays a float.
             whole = result.denominator == 1 and (isinstance(value, int) or abs(result) < _EXACT_BELOW)
             return int(result) if whole else float(result)
         except (OverflowError, ValueError):
-            raise StepRefused(where, f"{show(value)} times {ratio} is no number that JSON can carry") from None
+            raise StepRefused(where, f"{show(value)} times {ratio} is not a number that JSON can carry") from None
 
     inverse = {"convert": {"at": format_pointer(place), "divisor": ratio.numerator}}
     return each(place, new), inverse if ratio.denominator == 1 else None
@@ -137,7 +139,9 @@ def _split_apart(fields: StepFields, separator: str, parts: Callable[[str], list
             found = parts(text)
             if len(found) > len(targets):
                 where = format_pointer((*path, source[-1]))
-                raise StepRefused(where, f"{show(text)} has {len(found)} parts; there is room for {len(targets)}")
+                raise StepRefused(
+                    where, f"{show(text)} has {len(found)} parts, but there are {len(targets)} places for them"
+                )
             del holder[source[-1]]
             for target, part in zip(targets, found, strict=False):
                 put(holder, target[-1], part, path)
@@ -155,7 +159,7 @@ def _join(fields: StepFields) -> Built:
     def text(parts: list[Any], where: str) -> str:
         for part in parts:
             if not isinstance(part, str) or (separator and separator in part):
-                why = "is no text" if not isinstance(part, str) else f"holds the separator {separator!r}"
+                why = "is not a string" if not isinstance(part, str) else f"holds the separator {separator!r}"
                 raise StepRefused(where, f"{show(part)} {why}, so it cannot be joined")
         return (separator or "").join(parts)
 
@@ -166,6 +170,7 @@ def _join(fields: StepFields) -> Built:
     def new(value: Any, where: str) -> Any:
         if not isinstance(value, list):
             return value
+        # Splitting "" gives [], so [""] would not come back.
         if value == [""]:
             raise StepRefused(where, "an array of one empty text, joined, would say that it is empty")
         return text(value, where)
@@ -186,6 +191,7 @@ def _join_together(fields: StepFields, separator: str, text: Callable[[list[Any]
             if not any(present):
                 continue
             where = format_pointer((*path, sources[present.index(False) if False in present else 0][-1]))
+            # Parts are distinguished by position only, so a gap would move the later ones.
             if present != sorted(present, reverse=True):
                 raise StepRefused(where, f"{where} is missing before one that is there, so they cannot be joined")
             parts = [holder.pop(source[-1]) for source, there in zip(sources, present, strict=True) if there]

@@ -1,0 +1,45 @@
+"""Keeps `SkillResponse` what it is in LangGraph's checkpoints: a message's artifact is read back as the same value.
+
+LangGraph writes a message with pydantic's ``model_dump``, which turns a dataclass inside into a dictionary, and reads
+back only types that it knows to be safe. Both learn about our three types here, once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from pydantic_core import SchemaSerializer, core_schema
+
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, SkillError
+
+__all__ = ["CHECKPOINT_TYPES", "register_checkpoint_types"]
+
+CHECKPOINT_TYPES: Final = (SkillResponse, SkillError, ErrorCode)
+"""For a checkpointer's own list: ``JsonPlusSerializer(allowed_msgpack_modules=CHECKPOINT_TYPES)``."""
+
+_MSGPACK = "langgraph.checkpoint.serde._msgpack"
+
+
+def register_checkpoint_types() -> None:
+    """Let LangGraph's serializer, if it is loaded, read our types back without a warning, also in strict mode."""
+    module: Any = sys.modules.get(_MSGPACK)
+    known = getattr(module, "SAFE_MSGPACK_TYPES", None)
+    if isinstance(known, frozenset):
+        names = {(kind.__module__, kind.__name__) for kind in CHECKPOINT_TYPES}
+        if not names <= known:
+            module.SAFE_MSGPACK_TYPES = known | names
+
+
+def _keep_in_python_dumps() -> None:
+    """Let ``model_dump()`` return a response as it is, and ``model_dump(mode="json")`` its JSON object."""
+    # A serializer for JSON only falls back to that of the inner schema; "to-string" for JSON only returns the value
+    # itself in Python mode. Without the inner one pydantic would ask the class for its serializer again, endlessly.
+    as_it_is = core_schema.any_schema(serialization=core_schema.to_string_ser_schema(when_used="json"))
+    to_json = core_schema.plain_serializer_function_ser_schema(SkillResponse.to_dict, when_used="json")
+    schema = core_schema.chain_schema([as_it_is], serialization=to_json)
+    SkillResponse.__pydantic_serializer__ = SchemaSerializer(schema)  # type: ignore[attr-defined]  # the hook that pydantic reads
+
+
+_keep_in_python_dumps()

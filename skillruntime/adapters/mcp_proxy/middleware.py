@@ -1,0 +1,237 @@
+"""The proxy as ASGI middleware around an MCP endpoint over streamable HTTP, of both eras.
+
+Requests and responses pass with their own status, headers and stream; what changes is said in `session`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from skillruntime.adapters.mcp_proxy.headers import (
+    Headers,
+    caller_of,
+    encode_value,
+    header,
+    marked,
+    param_headers,
+    without,
+)
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode
+from skillruntime.adapters.mcp_proxy.log import Write, silent
+from skillruntime.adapters.mcp_proxy.messages import Id, read_message
+from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy.responses import Rewriter
+from skillruntime.adapters.mcp_proxy.session import CLIENT, MOST_REMEMBERED, SERVER, Pending, Send, Session
+from skillruntime.adapters.mcp_proxy.tools import Tools
+
+__all__ = ["App", "McpProxy", "read_body", "respond"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+SendMessage = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
+
+MOST_CALLERS = 1024
+LISTING_TIMEOUT = 30.0
+SESSION = b"mcp-session-id"
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """What is known of one session, or of one caller that has none."""
+
+    tools: Tools
+    pending: dict[Id, Pending] = field(default_factory=dict)
+    refused: deque[Id] = field(default_factory=lambda: deque(maxlen=MOST_REMEMBERED))
+    initialized: bool = True
+    client: str = ""
+
+
+class McpProxy:
+    """ASGI middleware: ``app.mount("/mcp", McpProxy(server.streamable_http_app()))``.
+
+    *options* are the proxy's choices, and *log* gets an entry for each call.
+    """
+
+    def __init__(self, app: App, *, options: Options | None = None, log: Write = silent) -> None:
+        self._app = app
+        self._options = options or Options()
+        self._log = log
+        self._conversations: OrderedDict[tuple[str, str], _Conversation] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] not in ("POST", "GET", "DELETE"):
+            await self._app(scope, receive, send)
+            return
+        # A compressed answer could not be read on its way.
+        scope = {
+            **scope,
+            "headers": [*without(scope["headers"], b"accept-encoding"), (b"accept-encoding", b"identity")],
+        }
+        caller = caller_of(scope["headers"], (scope.get("client") or ("", 0))[0])
+        session_id = header(scope["headers"], SESSION)
+        if scope["method"] == "DELETE":
+            self._conversations.pop((session_id or "", caller), None)
+            await self._app(scope, receive, send)
+            return
+        conversation = self._conversation(session_id, caller)
+        if scope["method"] == "GET":
+            session = self._session(conversation, shared=True)
+            await self._app(scope, receive, Rewriter(session.from_server, send))
+            return
+        body = await read_body(receive)
+        if body is not None:
+            await self._post(scope, receive, send, body, conversation, caller)
+
+    async def _post(
+        self, scope: Scope, receive: Receive, send: SendMessage, body: bytes, known: _Conversation, caller: str
+    ) -> None:
+        has_session = header(scope["headers"], SESSION) is not None
+        session = self._session(known, shared=has_session)
+        sends = session.from_client(body)
+        if session.waiting:
+            with anyio.move_on_after(LISTING_TIMEOUT):
+                sends = await self._with_schemas(session, sends, scope)
+            if session.waiting:
+                sends = session.give_up_listing()
+        known.initialized, known.client = session.initialized, session.client
+        forwarded = [raw for to, raw in sends if to == SERVER]
+        answers = [raw for to, raw in sends if to == CLIENT]
+        if not forwarded:
+            await respond(send, 200 if answers else 202, b"".join(answers))
+            return
+
+        def opened(headers: Headers) -> None:
+            """Begin the session that the server's answer to ``initialize`` names."""
+            session_id = header(headers, SESSION)
+            if session_id is not None and not has_session:
+                begun = self._conversation(session_id, caller)
+                begun.initialized, begun.client = False, session.client
+
+        if forwarded[0] != body:
+            scope = {**scope, "headers": _headers_for(scope["headers"], forwarded[0], session)}
+        rewriter = Rewriter(session.from_server, send, on_start=opened)
+        await self._app(scope, _receiving(forwarded[0], receive), rewriter)
+
+    def _conversation(self, session_id: str | None, caller: str) -> _Conversation:
+        """Return what is known of a session of this caller; nothing is shared between callers."""
+        key = (session_id or "", caller)
+        known = self._conversations.get(key)
+        if known is None:
+            # Without a session no `list_changed` arrives: a list is fresh for as long as its `ttlMs` says, else never.
+            known = self._conversations[key] = _Conversation(Tools(lifetime=None if session_id else 0.0))
+            if len(self._conversations) > MOST_CALLERS:
+                self._conversations.popitem(last=False)
+        self._conversations.move_to_end(key)
+        return known
+
+    def _session(self, known: _Conversation, *, shared: bool) -> Session:
+        """Return a session for one request. Without a session two requests may have one id: answers are not shared."""
+        return Session(
+            self._options,
+            log=self._log,
+            tools=known.tools,
+            pending=known.pending if shared else None,
+            refused=known.refused if shared else None,
+            initialized=known.initialized,
+            client=known.client,
+        )
+
+    async def _with_schemas(self, session: Session, sends: list[Send], scope: Scope) -> list[Send]:
+        """Send the proxy's own ``tools/list`` until no call waits; return what is left to send."""
+        rest: list[Send] = []
+        while sends:
+            to, raw = sends.pop(0)
+            if to == SERVER and session.is_own(raw):
+                for answer in await self._ask(scope, raw):
+                    is_own = session.is_own(answer)
+                    more = session.from_server(answer)
+                    sends += more if is_own else []  # what else comes in this stream is not for the client
+                if not sends and session.waiting:  # the answer was not one: an HTTP error, say
+                    sends += session.give_up_listing()
+            else:
+                rest.append((to, raw))
+        return rest
+
+    async def _ask(self, scope: Scope, raw: bytes) -> list[bytes]:
+        """Send a request of the proxy's own, with the caller's headers; return the messages of the answer."""
+        headers = without(scope["headers"], b"content-length", b"last-event-id", b"mcp-name", b"mcp-param-", b"accept")
+        if header(headers, b"mcp-method") is not None:
+            headers = [*without(headers, b"mcp-method"), (b"mcp-method", b"tools/list")]
+        accepted = (b"accept", b"application/json, text/event-stream")
+        headers += [accepted, (b"content-length", str(len(raw)).encode())]
+        messages: list[bytes] = []
+        done = anyio.Event()
+
+        def take(message: bytes) -> list[Send]:
+            messages.append(message)
+            return []
+
+        async def disconnected() -> Message:
+            await done.wait()
+            return {"type": "http.disconnect"}
+
+        async def ignore(message: Message) -> None:
+            return
+
+        await self._app({**scope, "headers": headers}, _receiving(raw, disconnected), Rewriter(take, ignore))
+        done.set()
+        return messages
+
+
+async def respond(send: SendMessage, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+    """Send a whole response; a body is JSON."""
+    kind = [(b"content-type", b"application/json")] if body else []
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*kind, length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def read_body(receive: Receive) -> bytes | None:
+    """Return the whole body of a request; ``None`` where the client went away."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _receiving(body: bytes, receive: Receive) -> Receive:
+    """Return an ASGI ``receive`` that gives *body* first, and then what *receive* gives."""
+    pending = [body]
+
+    async def receive_next() -> Message:
+        if pending:
+            return {"type": "http.request", "body": pending.pop(), "more_body": False}
+        return await receive()
+
+    return receive_next
+
+
+def _headers_for(headers: Headers, raw: bytes, session: Session) -> Headers:
+    """Return *headers* for the changed body *raw*: its length, and what 2026-07-28 repeats of a call in headers."""
+    headers = [*without(headers, b"content-length"), (b"content-length", str(len(raw)).encode())]
+    if header(headers, b"mcp-method") is None:
+        return headers
+    try:
+        params = decode(read_message(raw).part("params"))
+    except Malformed:
+        return headers
+    tool = session.tools.find(str(params.get("name")))
+    if tool is None:
+        return headers
+    schema = tool.definition.get("inputSchema")
+    names = [f"mcp-param-{token}".lower().encode() for _, token in marked(schema)]
+    new = {"Mcp-Name": encode_value(tool.name), **param_headers(schema, params.get("arguments"))}
+    kept = without(headers, b"mcp-name", *names)
+    return [*kept, *((key.lower().encode(), value.encode("latin-1")) for key, value in new.items())]

@@ -1,0 +1,129 @@
+"""What a log says: how many calls were repaired and refused, by tool, by rule and by client."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+__all__ = ["OUTCOMES", "Report", "read_report", "to_html"]
+
+OUTCOMES = ("passed", "repaired", "refused", "converted", "unchecked")
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts of one log. ``places`` counts ``(tool, path, rule or code)``: where schemas mislead models."""
+
+    tools: dict[str, Counter[str]] = field(default_factory=dict)
+    clients: dict[str, Counter[str]] = field(default_factory=dict)
+    places: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    unreadable: int = 0
+
+    @property
+    def total(self) -> Counter[str]:
+        return sum(self.tools.values(), Counter())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as a JSON object."""
+        return {
+            "total": dict(self.total),
+            "tools": {name: dict(counts) for name, counts in self.tools.items()},
+            "clients": {name: dict(counts) for name, counts in self.clients.items()},
+            "places": [
+                {"tool": tool, "path": path, "rule": rule, "calls": calls}
+                for (tool, path, rule), calls in self.places.most_common()
+            ],
+            "unchecked": dict(self.reasons),
+            "unreadable_lines": self.unreadable,
+        }
+
+
+def read_report(lines: Iterable[str]) -> Report:
+    """Return the report on the *lines* of a log; a line that is not an entry is counted, not raised.
+
+    >>> entry = '{"event":"call","tool":"add","outcome":"repaired","repairs":[{"path":"/a","rule":"number-text"}]}'
+    >>> read_report([entry, entry, "torn"]).places
+    Counter({('add', '/a', 'number-text'): 2})
+    """
+    report = Report()
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            event, tool = entry.get("event"), str(entry.get("tool", ""))
+        except (ValueError, AttributeError):
+            report.unreadable += 1
+            continue
+        if event not in ("call", "converted"):
+            continue
+        outcome = str(entry.get("outcome", "converted"))
+        report.tools.setdefault(tool, Counter())[outcome] += 1
+        if event == "converted":  # the call itself was counted when it was forwarded
+            report.tools[tool]["passed"] -= 1
+        report.clients.setdefault(str(entry.get("client") or "unnamed"), Counter())[outcome] += 1
+        found = {(str(each.get("path", "")), str(each["rule"])) for each in entry.get("repairs", ()) if "rule" in each}
+        found |= {(str(each.get("path", "")), str(each["code"])) for each in entry.get("errors", ()) if "code" in each}
+        report.places.update((tool, path, rule) for path, rule in found)
+        if entry.get("reason"):
+            report.reasons[str(entry["reason"])] += 1
+    return report
+
+
+def to_html(report: Report) -> str:
+    """Return the report as one HTML page that needs nothing else."""
+    total = report.total
+    calls = sum(total.values()) or 1
+    figures = "".join(
+        f'<div class="figure {name}"><b>{total[name]:,}</b>{name} · {total[name] / calls:.1%}</div>'
+        for name in OUTCOMES
+    )
+    return _PAGE.format(
+        figures=figures,
+        tools=_rows(report.tools),
+        clients=_rows(report.clients),
+        places="".join(
+            f"<tr><td>{escape(tool)}</td><td><code>{escape(path or '(whole)')}</code></td><td>{escape(rule)}</td>"
+            f"<td class=n>{count:,}</td></tr>"
+            for (tool, path, rule), count in report.places.most_common(200)
+        ),
+    )
+
+
+def _rows(counts: dict[str, Counter[str]]) -> str:
+    rows = []
+    for name, each in sorted(counts.items(), key=lambda item: -sum(item[1].values())):
+        calls = sum(each.values()) or 1
+        bar = "".join(
+            f'<i class="{outcome}" style="width:{100 * each[outcome] / calls:.2f}%"></i>' for outcome in OUTCOMES
+        )
+        cells = "".join(f"<td class=n>{each[outcome] or ''}</td>" for outcome in OUTCOMES)
+        rows.append(f"<tr><td>{escape(name)}</td>{cells}<td class=bar>{bar}</td></tr>")
+    return "".join(rows)
+
+
+_HEAD = "".join(f"<th class=n>{name}</th>" for name in OUTCOMES)
+_PAGE = (
+    """<!doctype html><html lang="en"><meta charset="utf-8"><title>Tool calls through mcp-proxy</title>
+<meta name="viewport" content="width=device-width"><style>
+body{{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430}}
+table{{border-collapse:collapse;width:100%}}td,th{{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e3e7ee}}
+.n{{text-align:right;font-variant-numeric:tabular-nums}}.bar{{width:12rem}}.bar i{{display:inline-block;height:.8rem}}
+.figures{{display:flex;gap:1rem;flex-wrap:wrap}}.figure{{padding:.6rem 1rem;border-radius:.5rem;background:#f3f5f9}}
+.figure b{{display:block;font-size:1.6rem}}i.passed{{background:#9fb3cd}}i.repaired{{background:#2f9e6b}}
+i.refused{{background:#d6543f}}i.converted{{background:#d99a2b}}i.unchecked{{background:#d5dae2}}
+</style><h1>Tool calls through mcp-proxy</h1><div class="figures">{figures}</div>
+<h2>Which schemas mislead models</h2>
+<table><tr><th>tool</th><th>argument</th><th>rule or error</th><th class=n>calls</th></tr>{places}</table>
+<h2>By tool</h2><table><tr><th>tool</th>"""
+    + _HEAD
+    + """<th></th></tr>{tools}</table>
+<h2>By client</h2><table><tr><th>client</th>"""
+    + _HEAD
+    + "<th></th></tr>{clients}</table></html>\n"
+)

@@ -1,0 +1,31 @@
+"""The digest of what a skill can execute: its contracts, its scripts and the modules beside them. Nothing is parsed."""
+
+from __future__ import annotations
+
+import hashlib
+
+from skillruntime.catalog.resources import CONTRACT_FILES, list_files, read_bytes
+from skillruntime.errors import ResourceNotFoundError
+
+__all__ = ["digest_of_code"]
+
+CODE_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".pl", ".rb", ".so", ".pth", ".json", ".toml")
+"""Beside SKILL.md only these count; below ``scripts/`` and ``contracts/`` every file does."""
+
+
+def digest_of_code(directory: str) -> bytes:
+    """Return the SHA-256 of the contracts, scripts and modules in *directory*: their paths and their bytes.
+
+    A file that is too large to read counts with its path and its size.
+    """
+    total = hashlib.sha256()
+    for resource in list_files(directory):
+        top, _, below = resource.path.partition("/")
+        if not (top in ("scripts", *CONTRACT_FILES) if below else top in CONTRACT_FILES or top.endswith(CODE_SUFFIXES)):
+            continue
+        try:
+            content = hashlib.sha256(read_bytes(directory, resource.path)).hexdigest()
+        except ResourceNotFoundError:
+            content = str(resource.bytes)
+        total.update(f"{resource.path}\0{content}\n".encode("utf-8", "surrogateescape"))
+    return total.digest()

@@ -1,0 +1,113 @@
+"""The fields of one skill's frontmatter: the only place that knows their keys and their forms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skillruntime.catalog.visible_text import visible_line
+
+__all__ = ["SkillFrontmatter"]
+
+
+class SkillFrontmatter(Mapping[str, Any]):
+    """All fields as they were written, scalars as strings, and the standard ones in their proper types.
+
+    >>> SkillFrontmatter({"allowed-tools": "Bash(git add:*, git commit:*), Read"}).allowed_tools
+    ('Bash(git add:*, git commit:*)', 'Read')
+    """
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Any] | None = None) -> None:
+        self._fields = fields or {}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._fields[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __repr__(self) -> str:
+        return f"SkillFrontmatter({self._fields!r})"
+
+    @property
+    def license(self) -> str | None:
+        """The name of the licence, or of a file that contains it."""
+        return _text(self.get("license"))
+
+    @property
+    def compatibility(self) -> str | None:
+        """What the skill requires of its environment, in its author's words."""
+        return _text(self.get("compatibility"))
+
+    @property
+    def restricts_tools(self) -> bool:
+        """Whether the skill has an ``allowed-tools`` field, even an empty one."""
+        return "allowed-tools" in self or "allowed_tools" in self
+
+    @property
+    def allowed_tools(self) -> tuple[str, ...]:
+        """The tools that the skill asks to have pre-approved: ``("Bash(git:*)", "Read")``."""
+        # The format has `allowed-tools`, one string; real skills also write an underscore, commas or a list.
+        return _split_tools(self.get("allowed-tools", self.get("allowed_tools")))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The free map of the frontmatter; a value that is not a string is given as JSON."""
+        return {key: value if isinstance(value, str) else _json(value) for key, value in self._inner.items()}
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Keywords in lower case, from ``tags``, ``metadata.tags`` or ``keywords``: a list, or words between commas."""
+        value = self.get("tags") or self._inner.get("tags") or self.get("keywords")
+        words = value if isinstance(value, list) else value.strip("[]").split(",") if isinstance(value, str) else []
+        return tuple(word.strip().strip("\"'").lower() for word in words if isinstance(word, str) and word.strip())
+
+    @property
+    def versions(self) -> dict[str, str | None]:
+        """The versions that the frontmatter states, by key; the first one counts."""
+        return {"metadata.version": _text(self._inner.get("version")), "version": _text(self.get("version"))}
+
+    @property
+    def requirements(self) -> list[Any]:
+        """What ``requires`` and ``metadata.requires`` hold, unchecked."""
+        return [each for each in (self.get("requires"), self._inner.get("requires")) if each is not None]
+
+    @property
+    def _inner(self) -> Mapping[str, Any]:
+        value = self.get("metadata")
+        return value if isinstance(value, dict) else {}
+
+
+def _split_tools(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(tool for item in value for tool in _split_tools(item))
+    if not isinstance(value, str):
+        return ()
+    tools: list[str] = []
+    word = ""
+    depth = 0
+    for character in value:
+        # A comma or a space inside parentheses belongs to the tool: `Bash(git add:*, git commit:*)`.
+        depth += (character == "(") - (character == ")" and depth > 0)
+        if depth == 0 and (character.isspace() or character == ","):
+            tools.append(word)
+            word = ""
+        else:
+            word += character
+    return tuple(tool for tool in (*tools, word) if tool)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return visible_line(value or "") or None
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

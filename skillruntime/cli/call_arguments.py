@@ -1,0 +1,47 @@
+"""The arguments of a call as they are typed: one JSON object, stdin, a file, or key=value words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["read_arguments"]
+
+
+def read_arguments(arguments: tuple[str, ...]) -> Any:
+    """Return the arguments as the runtime takes them: raw text, or a mapping of strings."""
+    if not arguments:
+        return {}
+    if len(arguments) == 1:
+        # One word is key=value only if "=" comes before any brace: {"formula": "a=b"} is JSON.
+        only = arguments[0]
+        if only == "-":
+            return sys.stdin.read()
+        if only.startswith("@"):
+            return _file(only[1:])
+        if "=" not in only.partition("{")[0]:
+            return only
+    pairs = [word.partition("=") for word in arguments]
+    if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:
+        raise click.UsageError(
+            f"{wrong[0]!r} is not key=value. Give one JSON object in quotes, or only key=value words."
+        )
+    collected: dict[str, Any] = {}
+    for key, _, value in pairs:
+        # A key that is given twice is a list: tag=a tag=b. The contract refuses it where a list does not fit.
+        if key in collected:
+            before = collected[key]
+            collected[key] = [*before, value] if isinstance(before, list) else [before, value]
+        else:
+            collected[key] = value
+    return collected
+
+
+def _file(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{path!r} cannot be read: {error}") from error

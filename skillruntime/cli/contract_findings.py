@@ -1,0 +1,68 @@
+"""What ``skillruntime validate`` says of a skill's contract files: their fields, their scripts, and advice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from skillruntime.cli.contract_source import read_document
+from skillruntime.contract import check_document, lint_contract
+from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import InvalidSkillError
+
+__all__ = ["CHECKED", "contract_findings"]
+
+CHECKED = frozenset(
+    {
+        *("contract-value", "contract-misplaced", "contract-unknown"),
+        *("contract-schema", "contract-impossible", "contract-migration"),
+    }
+)
+"""The rules of `check_document`: an error of one of them explains why a contract cannot be used."""
+
+_SUFFIXES = (".json", ".yaml", ".yml")
+
+
+def contract_findings(directory: Path) -> list[Diagnostic]:
+    """Return the findings of every contract file in the skill's *directory*, those of one file together."""
+    found: list[Diagnostic] = []
+    for file in _files(directory):
+        try:
+            document = read_document(file)
+        except InvalidSkillError:
+            continue  # catalog.validate has reported a file that cannot be read
+        # As catalog.validate writes the paths, so that the findings of one file can be compared.
+        path = str(file)
+        faults = [*check_document(document, path=path), *_script(document, directory, path)]
+        found += faults
+        # Advice on a contract that does not work would bury the errors.
+        if isinstance(document, dict) and not any(each.severity is Severity.ERROR for each in faults):
+            found += lint_contract(document, path=path)
+    return found
+
+
+def _files(directory: Path) -> list[Path]:
+    own = [directory / f"contract{suffix}" for suffix in _SUFFIXES]
+    tools = directory / "contracts"
+    several = sorted(tools.iterdir()) if tools.is_dir() else []
+    # Of contract.json and contract.yaml the first is read: the other one is reported as "contract-twice".
+    return [*[file for file in own if file.is_file()][:1], *(file for file in several if file.suffix in _SUFFIXES)]
+
+
+def _script(document: Any, directory: Path, path: str) -> list[Diagnostic]:
+    run = document.get("run") if isinstance(document, dict) else None
+    script = run.get("script") if isinstance(run, dict) else None
+    if not isinstance(script, str) or not script:
+        return []
+    root = directory.resolve()
+    file = (root / script).resolve()
+    if not file.is_relative_to(root):
+        message = f"/run/script: {script!r} is outside the skill's directory"
+        hint = "name a script of the skill, such as scripts/main.py"
+    elif not file.is_file():
+        there = sorted(each.relative_to(root).as_posix() for each in (root / "scripts").glob("*") if each.is_file())
+        message = f"/run/script: there is no file {script!r} in the skill"
+        hint = f"the files in scripts/ are {', '.join(there[:8])}" if there else "the skill has no scripts/"
+    else:
+        return []
+    return [Diagnostic("contract-script", Severity.ERROR, path, message, hint=hint)]

@@ -1,0 +1,88 @@
+"""``skillruntime new``: write a new skill that passes ``validate`` and its own test."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillruntime.cli.output import fail, json_option, print_result
+from skillruntime.cli.skill_templates import KINDS, files_of
+from skillruntime.errors import InvalidSkillError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["command"]
+
+# Agent Skills format, "name": lower-case letters, digits and hyphens, at most 64, no hyphen at an end or twice.
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LONGEST_NAME = 64
+
+
+@click.command("new")
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default="script",
+    show_default=True,
+    help="What the skill is: a script it brings, a Python function of your program, or instructions only.",
+)
+@click.option(
+    "--in",
+    "parent",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    show_default="the current directory",
+    help="The directory to write the skill's directory in.",
+)
+@json_option
+def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
+    """Write a new skill NAME: its SKILL.md, its contract, what it runs, and a test.
+
+    It works as it is written. Change the files, and run validate and the test after each change.
+    """
+    if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
+        proposed = "-".join(re.findall(r"[a-z0-9]+", name.lower()))[:_LONGEST_NAME].strip("-") or "my-skill"
+        rule = "lower-case letters, digits and single hyphens, at most 64 characters"
+        raise click.UsageError(f"{name!r} is not a name for a skill ({rule}). Try {proposed!r}.")
+    directory = parent / name
+    try:
+        # Fails where it exists: a command that creates must not replace somebody's work.
+        directory.mkdir(parents=True)
+        files = files_of(kind, name)
+        for path, text in files.items():
+            file = directory / path
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    except FileExistsError:
+        hint = f"Choose another name, or check what is there: skillruntime validate {shlex.quote(str(directory))}"
+        fail(InvalidSkillError(f"{directory} already exists", suggested_action=hint), as_json=as_json)
+    except OSError as error:
+        fail(InvalidSkillError(f"{error.filename} cannot be written: {error.strerror}"), as_json=as_json)
+    following = _next_commands(kind, name, directory, parent)
+
+    def draw(console: Console) -> None:
+        for path in files:
+            console.print(f"Wrote {directory / path}", markup=False)
+        console.print("\nNext:")
+        for line in following:
+            console.print(f"  {line}", markup=False)
+
+    document = {"name": name, "kind": kind, "directory": str(directory), "files": list(files), "next": following}
+    print_result(document, draw, as_json=as_json)
+
+
+def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:
+    commands = [["skillruntime", "validate", str(directory)], ["python", "-m", "pytest", str(directory)]]
+    # Quoted as a shell needs it: the directory may hold blanks.
+    where = ["--skills", str(parent)]
+    if kind == "script":
+        commands.append(["skillruntime", "call", name, "text=hello world", *where, "--trust"])
+    else:  # a function can be called only by the program that registers it
+        commands.append(["skillruntime", "show", name, *where])
+    return [shlex.join(each) for each in commands]

@@ -1,0 +1,89 @@
+"""Remote skills by what a person types: the URL of a descriptor, or the path of a descriptor.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from skillruntime.errors import InvalidSkillError, SkillRuntimeError, ToolNotAvailableError
+
+if TYPE_CHECKING:
+    from skillruntime.remote import SkillDescriptor
+
+__all__ = ["address_of", "is_remote", "read_descriptor"]
+
+
+def is_remote(name: str) -> bool:
+    """Whether *name* is a descriptor's URL or file rather than the name of a local skill.
+
+    >>> is_remote("https://example.com/skills/translate"), is_remote("pdf-processing/extract")
+    (True, False)
+    """
+    # A skill's name holds no dot and no colon (Agent Skills format), so neither form can be one.
+    return name.startswith(("http://", "https://")) or name.endswith(".json")
+
+
+def read_descriptor(source: str, *, api_key_env: str | None = None) -> SkillDescriptor:
+    """Return the descriptor at *source*, a URL or a file.
+
+    Raises:
+        ToolNotAvailableError: the server cannot be reached (recoverable).
+        InvalidSkillError: there is something else than a descriptor.
+        RemoteError: the server refuses it.
+    """
+    from skillruntime.remote import SkillDescriptor
+
+    if source.startswith(("http://", "https://")):
+        return _fetched(source, api_key_env)
+    try:
+        document: Any = json.loads(Path(source).read_text("utf-8"))
+    except OSError as error:
+        raise InvalidSkillError(f"{source!r} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidSkillError(f"{source!r} is not valid JSON: {error}") from None
+    return SkillDescriptor.from_dict(document)
+
+
+def address_of(url: str) -> str:
+    """Return the part of *url* that is safe to print: without user, password and query.
+
+    >>> address_of("https://user:secret@example.com:8400/skills/translate?key=1")
+    'https://example.com:8400/skills/translate'
+    """
+    parts = urlsplit(url)
+    host = (parts.netloc.rpartition("@"))[2]
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
+def _fetched(url: str, api_key_env: str | None) -> SkillDescriptor:
+    import anyio
+
+    from skillruntime.remote import AddressGuard, ApiKey, RemoteError, WireCode, fetch_descriptor, variable_for
+
+    # A private skill is shown only to callers who may call it: the key for its host is sent along.
+    key = os.environ.get(api_key_env or variable_for(url))
+
+    async def fetch() -> SkillDescriptor:
+        # The person who types an address may mean one inside their own network.
+        guard = AddressGuard(allow_all=True)
+        return await fetch_descriptor(url, credentials=ApiKey(key) if key else None, guard=guard)
+
+    try:
+        return anyio.run(fetch)
+    except RemoteError as error:
+        if error.document.code != WireCode.ENDPOINT_UNREACHABLE:
+            raise
+        raise _unreachable(url, error) from None
+
+
+def _unreachable(url: str, error: SkillRuntimeError) -> ToolNotAvailableError:
+    # The transport knows the reason; only this place knows what was typed.
+    reason = str(error).rstrip(".")
+    return ToolNotAvailableError(
+        f"{address_of(url)}: {reason}",
+        suggested_action="Check the address and that the server is running, then try again",
+        recoverable=True,
+    )

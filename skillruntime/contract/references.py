@@ -1,0 +1,263 @@
+"""Where the subschemas of a schema document are, and where its references lead: every kind of reference counts.
+
+A location is the path of a subschema inside its document. The walker reads a schema by its keywords, so a property
+that is called ``$ref`` or ``enum`` is a property. Nothing is fetched: what lies outside the documents has no location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import unquote, urljoin
+
+from skillruntime.contract.pointer import Path, parse_pointer, value_at
+
+__all__ = ["Child", "Document", "Location", "References", "children", "resolve"]
+
+Location: TypeAlias = Path
+
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE = ("if", "then", "else", "not")
+_DEFINITIONS = ("$defs", "definitions")
+_REST = ("additionalProperties", "unevaluatedProperties")
+_METASCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
+_BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+
+class Document(str):
+    """The first token of a location in another document than the main one: its URI."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A subschema directly inside another one, and which values it applies to.
+
+    ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``), ``"pattern"`` (members whose name
+    matches ``key``), ``"rest"`` (members that no ``properties`` beside it names), ``"names"`` (the members' names),
+    ``"index"`` (the item ``key``), ``"items"`` (the items from ``key`` on) or ``"none"`` (a definition).
+    """
+
+    location: Location
+    schema: Any
+    kind: str
+    key: Any = None
+
+
+def children(schema: Any, location: Location = ()) -> Iterator[Child]:
+    """Yield the subschemas directly inside *schema*, which is at *location*; values of wrong types are skipped.
+
+    >>> [(child.location, child.kind) for child in children({"items": {}, "properties": {"a": {}}})]
+    [(('properties', 'a'), 'name'), (('items',), 'items')]
+    """
+    if not isinstance(schema, dict):
+        return
+    for keyword in _IN_PLACE_LISTS:
+        yield from _listed(schema, location, keyword, "same")
+    for keyword in _IN_PLACE:
+        if keyword in schema:
+            yield Child((*location, keyword), schema[keyword], "same")
+    for keyword in ("dependentSchemas", "dependencies"):
+        for name, child in _members(schema, keyword):
+            if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
+                yield Child((*location, keyword, name), child, "same", name)
+    for keyword, kind in (("properties", "name"), ("patternProperties", "pattern")):
+        for name, child in _members(schema, keyword):
+            yield Child((*location, keyword, name), child, kind, name)
+    for keyword in _REST:
+        if keyword in schema:
+            yield Child((*location, keyword), schema[keyword], "rest", frozenset(dict(_members(schema, "properties"))))
+    if "propertyNames" in schema:
+        yield Child((*location, "propertyNames"), schema["propertyNames"], "names")
+    yield from _items(schema, location)
+    for keyword in _DEFINITIONS:
+        for name, child in _members(schema, keyword):
+            yield Child((*location, keyword, name), child, "none", name)
+
+
+def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
+    yield from _listed(schema, location, "prefixItems", "index")
+    items, prefix = schema.get("items"), schema.get("prefixItems")
+    beyond = len(prefix) if isinstance(prefix, list) else 0
+    if isinstance(items, list):  # up to 2019-09: one schema for each place, additionalItems for those behind
+        yield from _listed(schema, location, "items", "index")
+        beyond = len(items)
+    elif items is not None:
+        yield Child((*location, "items"), items, "items", beyond)
+    if "additionalItems" in schema:
+        yield Child((*location, "additionalItems"), schema["additionalItems"], "items", beyond)
+    for keyword in ("contains", "unevaluatedItems"):
+        if keyword in schema:
+            yield Child((*location, keyword), schema[keyword], "items", 0)
+
+
+def _listed(schema: dict[str, Any], location: Location, keyword: str, kind: str) -> Iterator[Child]:
+    listed = schema.get(keyword)
+    for index, child in enumerate(listed if isinstance(listed, list) else ()):
+        yield Child((*location, keyword, index), child, kind, index)
+
+
+def _members(schema: dict[str, Any], keyword: str) -> Iterator[tuple[str, Any]]:
+    members = schema.get(keyword)
+    yield from members.items() if isinstance(members, dict) else ()
+
+
+class References:
+    """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
+
+    ``dialects`` has each subschema that declares a ``$schema`` of its own.
+
+    >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
+    >>> references.targets(())
+    (('$defs', 'item'),)
+    """
+
+    def __init__(
+        self, document: Any, *, resources: Mapping[str, Any] | None = None, dialect: str = "", base: str = ""
+    ) -> None:
+        self.document = document
+        self._resources = dict(resources or {})
+        self._is_old = any(draft in dialect for draft in _BEFORE_2019)
+        self._base = base
+        self._bases: dict[Location, str] = {}
+        self._locations: dict[str, Location] = {}
+        self._anchors: dict[tuple[str, str], Location] = {}
+        self._dynamic: dict[str, list[Location]] = {}
+        self._recursive: list[Location] = []
+        self.dialects: dict[Location, str] = {}
+        self._read((), document, base)
+        for uri, resource in self._resources.items():
+            self._read((Document(uri),), resource, uri)
+
+    def schema_at(self, location: Location) -> Any:
+        """Return the subschema at *location*.
+
+        Raises:
+            LookupError: there is none.
+        """
+        if location and isinstance(location[0], Document):
+            return value_at(self._resources[location[0]], location[1:])
+        return value_at(self.document, location)
+
+    def targets(self, location: Location) -> tuple[Location, ...]:
+        """Return where the references of the schema at *location* may lead.
+
+        A dynamic reference leads to whichever of several anchors the way of evaluation chose: all of them are named.
+        """
+        schema = self.schema_at(location)
+        if not isinstance(schema, dict):
+            return ()
+        found: dict[Location, None] = {}
+        for keyword, reference in _written(schema):
+            target = self.resolve(reference, location)
+            if target is not None:
+                found[target] = None
+            if keyword == "$dynamicRef":
+                found |= dict.fromkeys(self._dynamic.get(reference.rpartition("#")[2], ()))
+            elif keyword == "$recursiveRef":
+                found |= dict.fromkeys(self._recursive)
+        return tuple(found)
+
+    def unresolved(self, location: Location) -> str | None:
+        """Return a reference of the schema at *location* that does not resolve here; metaschemas do, elsewhere."""
+        for _, reference in _written(self.schema_at(location)):
+            if self.resolve(reference, location) is None and not reference.startswith(_METASCHEMAS):
+                return reference
+        return None
+
+    def resolve(self, reference: str, location: Location = ()) -> Location | None:
+        """Return the location that *reference*, written in the schema at *location*, names; ``None`` if outside."""
+        base = self._base_at(location)
+        try:
+            uri = base + reference if reference.startswith("#") else urljoin(base, reference)
+        except ValueError:  # a bracket that is not an IPv6 address, say
+            return None
+        uri, _, fragment = uri.partition("#")
+        root = self._locations.get(uri)
+        if root is None:
+            return None
+        fragment = unquote(fragment)
+        if not fragment:
+            return root
+        if not fragment.startswith("/"):
+            return self._anchors.get((uri, fragment))
+        below = _walk(self.schema_at(root), fragment)
+        return None if below is None else (*root, *below)
+
+    def _read(self, location: Location, schema: Any, base: str) -> None:
+        """Note the identifiers and anchors in *schema*; not by recursion, for it may be nested deeply."""
+        self._locations.setdefault(base, location)
+        self._bases[location] = base
+        pending: list[tuple[Location, Any, str]] = [(location, schema, base)]
+        while pending:
+            here, part, base = pending.pop()
+            if isinstance(part, dict):
+                base = self._identify(here, part, base)
+                pending += [(child.location, child.schema, base) for child in children(part, here)]
+
+    def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
+        if location and isinstance(schema.get("$schema"), str):
+            self.dialects[location] = schema["$schema"]
+        identifier = schema.get("$id", schema.get("id") if self._is_old else None)
+        # Up to draft 7 a reference hides the keywords beside it, the identifier too (draft 7, section 8.3).
+        if isinstance(identifier, str) and not (self._is_old and "$ref" in schema):
+            uri, _, fragment = identifier.partition("#")
+            if uri:
+                try:
+                    base = urljoin(base, uri)
+                except ValueError:
+                    return base
+                self._locations.setdefault(base, location)
+                self._bases[location] = base
+            if fragment:  # an anchor as drafts 4 to 7 write it: "$id": "#name"
+                self._anchors.setdefault((base, fragment), location)
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            name = schema.get(keyword)
+            if isinstance(name, str):
+                self._anchors.setdefault((base, name), location)
+                if keyword == "$dynamicAnchor":
+                    self._dynamic.setdefault(name, []).append(location)
+        if schema.get("$recursiveAnchor") is True:
+            self._recursive.append(location)
+        return base
+
+    def _base_at(self, location: Location) -> str:
+        for length in range(len(location), -1, -1):
+            base = self._bases.get(location[:length])
+            if base is not None:
+                return base
+        return self._base
+
+
+def _written(schema: Any) -> Iterator[tuple[str, str]]:
+    """Yield the keywords and the texts of the references that *schema* makes."""
+    for keyword in ("$ref", "$dynamicRef", "$recursiveRef") if isinstance(schema, dict) else ():
+        if isinstance(schema.get(keyword), str):
+            yield keyword, schema[keyword]
+
+
+def resolve(document: Any, reference: Any) -> Location | None:
+    """Return the location that *reference* (``#``, ``#/pointer``) names in *document*; ``None`` for any other form.
+
+    >>> resolve({"$defs": {"a/b": [{}]}}, "#/$defs/a~1b/0")
+    ('$defs', 'a/b', 0)
+    """
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        return None
+    return _walk(document, unquote(reference[1:]))
+
+
+def _walk(document: Any, pointer: str) -> Location | None:
+    """Return the path that *pointer* leads to in *document*, with the indexes of arrays as integers."""
+    location: list[str | int] = []
+    value = document
+    try:
+        for token in parse_pointer(pointer):
+            step: str | int = int(token) if isinstance(value, list) and token.isdecimal() else token
+            value = value[step]
+            location.append(step)
+    except (LookupError, TypeError, ValueError):
+        return None
+    return tuple(location)

@@ -1,0 +1,254 @@
+"""Skills written in Python: `skill` makes one of an ordinary typed function, and `runner_for` runs any function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from skillruntime.contract.contract import Contract
+from skillruntime.errors import InvalidSkillError
+from skillruntime.runtime.runners import CallContext, FunctionRunner, is_coroutine_function
+
+if TYPE_CHECKING:
+    from skillruntime.contract.function_contract import TypedFunction
+
+__all__ = ["ContractLike", "FunctionSkill", "contract_of", "runner_for", "skill"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+ContractLike = Contract | Mapping[str, Any] | type[Any]
+"""A contract, its document, or a class whose fields are the arguments (a pydantic model, dataclass or TypedDict)."""
+
+
+class FunctionSkill(Generic[_P, _R]):
+    """A function that is a skill: what `skill` returns. Called directly, it is the function itself."""
+
+    def __init__(self, function: Callable[_P, _R], contract: Contract, runner: FunctionRunner) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.contract = contract
+        self.runner = runner
+
+    @property
+    def name(self) -> str:
+        """The name under which it is called."""
+        return self.contract.name
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call the function directly: nothing is checked or repaired."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"FunctionSkill({self.name!r})"
+
+
+@overload
+def skill(function: Callable[_P, _R], /) -> FunctionSkill[_P, _R]: ...
+
+
+@overload
+def skill(
+    *,
+    name: str = "",
+    description: str = "",
+    version: str | None = None,
+    contract: ContractLike | None = None,
+    annotations: Mapping[str, bool] | None = None,
+) -> Callable[[Callable[_P, _R]], FunctionSkill[_P, _R]]: ...
+
+
+def skill(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    version: str | None = None,
+    contract: ContractLike | None = None,
+    annotations: Mapping[str, bool] | None = None,
+) -> Any:
+    """Make a skill of an ordinary typed function: ``SkillRuntime(functions=[search])`` then offers it.
+
+    Its name, description and schema come from the function's name, docstring and annotations (``Annotated`` and
+    pydantic's ``Field`` included); *name*, *description*, *version* and *contract* replace them. *annotations* are the
+    contract's: ``{"read_only": True}``.
+
+    >>> @skill
+    ... def add(a: int, b: int = 1) -> int:
+    ...     '''Add two numbers.'''
+    ...     return a + b
+    >>> add.name, add.contract.description, add(2)
+    ('add', 'Add two numbers.', 3)
+
+    Raises:
+        InvalidSkillError: an annotation cannot be made from JSON, or the function does not fit *contract*.
+        TypeError: it is not a function.
+    """
+    if function is None:
+        return functools.partial(
+            _made, name=name, description=description, version=version, contract=contract, annotations=annotations
+        )
+    return _made(function)
+
+
+def contract_of(given: Any, name: str = "") -> Contract:
+    """Return *given* as a contract, under *name* or else its own.
+
+    Raises:
+        InvalidSkillError: it is faulty.
+        TypeError: it is not a contract, a document or a class with fields.
+    """
+    if isinstance(given, Contract):
+        return given
+    if isinstance(given, Mapping):
+        return Contract.from_dict(dict(given), name=name)
+    # Imported here: it needs pydantic, and a host without typed functions does not.
+    from skillruntime.contract.function_contract import document_of_model, is_model
+
+    if is_model(given):
+        return Contract.from_dict(document_of_model(given), name=name)
+    raise TypeError(
+        f"contract= takes a Contract, its document, or a pydantic model, dataclass or TypedDict; got {given!r:.80}"
+    )
+
+
+def runner_for(
+    function: Callable[..., Any], contract: Contract | None, name: str
+) -> tuple[FunctionRunner, Contract | None]:
+    """Return the runner of *function*, and its contract: *contract*, or else the one that its signature gives.
+
+    ``function(arguments)`` takes the arguments as one mapping and has no contract of its own; any other signature is
+    that of a typed function, whose parameters are the contract's properties.
+
+    Raises:
+        InvalidSkillError: an annotation cannot be made from JSON, or the function does not fit *contract*.
+        TypeError: it is not a function.
+    """
+    if not callable(function) or isinstance(function, type):
+        raise TypeError(f"A skill is a function, not {function!r:.80}")
+    if _takes_mapping(function, contract):
+        return FunctionRunner.of_mapping(function), contract
+    from skillruntime.contract.function_contract import TypedFunction
+
+    typed = TypedFunction.of(function)
+    if contract is None:
+        contract = Contract.from_dict(typed.document(name=name))
+    else:
+        _require_parameters(typed, contract, name)
+    return _typed_runner(typed), contract
+
+
+def _made(
+    function: Callable[..., Any],
+    *,
+    name: str = "",
+    description: str = "",
+    version: str | None = None,
+    contract: ContractLike | None = None,
+    annotations: Mapping[str, bool] | None = None,
+) -> FunctionSkill[..., Any]:
+    if not callable(function) or isinstance(function, type | staticmethod | classmethod):
+        raise TypeError(f"@skill takes a function, not {function!r:.80}")
+    first = next(iter(inspect.signature(function).parameters), "")
+    if first in ("self", "cls"):
+        raise TypeError(f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead")
+    if contract is not None:
+        own = contract_of(contract, name or _name(function))
+        runner, _ = runner_for(function, own, own.name)
+    else:
+        from skillruntime.contract.function_contract import TypedFunction
+
+        typed = TypedFunction.of(function)
+        own = Contract.from_dict(typed.document(name=name, version=version))
+        runner = _typed_runner(typed)
+    document = own.to_dict()
+    changes = {"name": name, "description": description, "version": version, "annotations": dict(annotations or {})}
+    changed = {key: value for key, value in changes.items() if value}
+    if changed:
+        own = Contract.from_dict({**document, **changed}, name=name or own.name)
+    if not own.description:
+        raise InvalidSkillError(
+            f"The function {_name(function)!r} has no description, which the model needs to choose it",
+            suggested_action="Give it a docstring, or @skill(description=...)",
+        )
+    return FunctionSkill(function, own, runner)
+
+
+def _typed_runner(typed: TypedFunction) -> FunctionRunner:
+    def bind(arguments: dict[str, Any], context: CallContext) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        bound = typed.bind(arguments, context)
+        return bound.args, bound.kwargs
+
+    return FunctionRunner(typed.function, bind, is_coroutine_function(typed.function), typed.to_plain)
+
+
+def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> bool:
+    """Whether *function* takes all arguments as one mapping: its first parameter is untyped, or typed as a mapping."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some callables written in C have no signature
+        return True
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    required = [each for each in parameters if each.default is each.empty and each.kind not in _STARRED]
+    if not positional:
+        return any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    first = positional[0]
+    if any(each is not first and not _is_context(each) for each in required):
+        return False
+    # `def shout(text)` under a contract with the property "text" means the property, not the mapping.
+    if contract is not None and first.name != "arguments" and first.name in _properties(contract):
+        return False
+    annotation = first.annotation
+    text = annotation if isinstance(annotation, str) else str(getattr(annotation, "__name__", annotation))
+    return annotation is first.empty or _MAPPING.match(text) is not None
+
+
+_STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_MAPPING = re.compile(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
+
+
+def _is_context(parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return parameter.name == "context" or named.rpartition(".")[2] == CallContext.__name__
+
+
+def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> None:
+    """Refuse, where it is written, a function that could not be called with the arguments of *contract*."""
+    document = contract.input.document
+    if typed.whole is not None or not isinstance(document, Mapping):
+        return
+    if not {"$ref", "oneOf", "anyOf", "allOf"}.isdisjoint(document):
+        return  # which properties these accept depends on the value
+    properties = _properties(contract)
+    parameters = typed.signature.parameters.values()
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    unknown = [key for key in properties if key not in typed.adapters and not takes_any]
+    required = [key for key in typed.adapters if typed.signature.parameters[key].default is inspect.Parameter.empty]
+    given = {*(document.get("required") or ()), *(key for key, each in properties.items() if _has_default(each))}
+    missing = [key for key in required if key not in given]
+    if unknown or missing:
+        faults = [f"it takes no {key!r}, which the contract accepts" for key in unknown]
+        faults += [f"it requires {key!r}, which the contract does not require" for key in missing]
+        raise InvalidSkillError(
+            f"The function {_name(typed.function)!r} does not fit the contract of {name!r}: {'; '.join(faults)}",
+            suggested_action="Name its parameters as the properties, or take all in one: function(arguments)",
+        )
+
+
+def _has_default(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and "default" in schema
+
+
+def _properties(contract: Contract) -> Mapping[str, Any]:
+    document = contract.input.document
+    found = document.get("properties") if isinstance(document, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

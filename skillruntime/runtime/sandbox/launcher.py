@@ -1,0 +1,325 @@
+"""The host's side of a local sandbox: one launcher process for each host process, and one conversation per command."""
+
+from __future__ import annotations
+
+import array
+import atexit
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand, SandboxLevel
+from skillruntime.runtime.sandbox.readable_paths import system_paths
+
+__all__ = ["LocalSandbox", "remove_tree", "with_private_directories"]
+
+STDERR_LIMIT = 64 * 1024
+"""How many of the last bytes on stderr are kept."""
+
+_CHUNK = 64 * 1024
+_ENDING = 10.0  # seconds, at most, for the supervisor to end a command: twice what it allows itself
+
+
+class LocalSandbox:
+    """A sandbox of this machine, at one level.
+
+    *bubblewrap* is the path of ``bwrap``; *abi* is how much of Landlock to use, at most what the kernel speaks.
+    """
+
+    def __init__(self, level: SandboxLevel, *, bubblewrap: str | None = None, abi: int = 0) -> None:
+        self._level: SandboxLevel = level
+        self._bubblewrap = bubblewrap
+        self._abi = abi
+
+    @property
+    def level(self) -> SandboxLevel:
+        """What it guarantees."""
+        return self._level
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What it is made of: a self-test holds for just this."""
+        if self._bubblewrap is None:
+            return (self._level, str(self._abi))
+        status = Path(self._bubblewrap).stat()
+        return (self._level, self._bubblewrap, str(status.st_mtime_ns), str(status.st_size))
+
+    def __repr__(self) -> str:
+        return f"<LocalSandbox {self._level}>"
+
+    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+        """Run *command* once and return how it ended; see `Sandbox`."""
+        with ExitStack() as ours:
+            if self._level == "landlock":
+                # There is no private /tmp: the command is given a directory of its own, and no other.
+                temporary = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()
+                ours.callback(remove_tree, temporary)
+            else:
+                temporary = Path("/tmp")
+            if self._level != "none":
+                command = with_private_directories(command, temporary)
+            control, stdout, stderr = self._start(command, ours)
+            conversation = _Conversation(command, control, stdout, stderr)
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(conversation.read_stdout)
+                    tasks.start_soon(conversation.read_stderr)
+                    tasks.start_soon(conversation.read_report)
+            except BaseException:
+                with anyio.move_on_after(_ENDING, shield=True):
+                    conversation.end()
+                    await conversation.read_report()
+                if on_stopped is not None:
+                    on_stopped(conversation.stopped)
+                raise
+        report = conversation.report
+        if "exit_code" not in report:
+            # bubblewrap says on stderr what it lacks.
+            lines = conversation.stderr.decode("utf-8", "replace").strip().splitlines()
+            reason = lines[-1] if lines else report.get("error", "the launcher ended without a report")
+            raise OSError(report.get("errno", errno.EIO), reason)
+        return Finished(
+            report["exit_code"],
+            bytes(conversation.stdout),
+            bytes(conversation.stderr),
+            conversation.flooded,
+            report["stopped"],
+            report["cpu_seconds"],
+        )
+
+    def _start(self, command: SandboxCommand, ours: ExitStack) -> tuple[socket.socket, int, int]:
+        """Hand *command* to the launcher; return the ends of its control socket and pipes, which *ours* closes."""
+        with ExitStack() as theirs:
+            pipes = []
+            for _ in range(2):
+                reading, writing = os.pipe()
+                ours.callback(os.close, reading)
+                theirs.callback(os.close, writing)
+                os.set_blocking(reading, False)
+                pipes.append((reading, writing))
+            control, other = socket.socketpair()
+            ours.enter_context(control)
+            theirs.enter_context(other)
+            control.setblocking(False)
+            request = _file_of(json.dumps(self._described(command), ensure_ascii=True).encode())
+            theirs.callback(os.close, request)
+            stdin = _file_of(command.stdin)
+            theirs.callback(os.close, stdin)
+            (stdout, stdout_writing), (stderr, stderr_writing) = pipes
+            _send([request, stdin, stdout_writing, stderr_writing, other.fileno()])
+        return control, stdout, stderr
+
+    def _described(self, command: SandboxCommand) -> dict[str, Any]:
+        return {
+            "level": self._level,
+            "bubblewrap": self._bubblewrap,
+            "abi": self._abi,
+            "argv": command.argv,
+            "directory": str(command.directory),
+            "environment": dict(command.environment),
+            "readable": self._readable(command),
+            "skills": [str(path) for path in command.skills],
+            "writable": [str(path) for path in command.writable],
+            "limits": _limits(command.limits),
+            "network": command.network,
+        }
+
+    def _readable(self, command: SandboxCommand) -> list[str]:
+        if self._level == "none":
+            return []
+        system = system_paths(namespaces=self._level == "bubblewrap", network=command.network)
+        return [str(path) for path in dict.fromkeys((*system, *command.readable))]
+
+
+def with_private_directories(command: SandboxCommand, temporary: Path) -> SandboxCommand:
+    """Return *command* with its home, caches and temporary files below *temporary*."""
+    home = temporary / "home"
+    own = {
+        **{name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR")},
+        "HOME": str(home),
+        "USER": "skill",
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "MPLCONFIGDIR": str(home / ".matplotlib"),
+    }
+    writable = command.writable
+    if temporary != Path("/tmp"):
+        home.mkdir()
+        writable = (*writable, temporary)
+    return dataclasses.replace(command, environment={**command.environment, **own}, writable=writable)
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove *directory*, also where a script left directories in it that may not be entered."""
+    for at, names, _ in os.walk(directory):
+        for name in names:
+            with suppress(OSError):
+                path = Path(at, name)
+                if not path.is_symlink():
+                    path.chmod(0o700)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+class _Conversation:
+    """What has come out of a command so far, and how it is ended."""
+
+    def __init__(self, command: SandboxCommand, control: socket.socket, stdout: int, stderr: int) -> None:
+        self._command = command
+        self._control = control
+        self._descriptors = (stdout, stderr)
+        self._report = bytearray()
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self.flooded = False
+
+    def end(self) -> None:
+        """Make the supervisor end the command: it sees that the host's end says nothing more."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What the supervisor said; empty where it said nothing."""
+        try:
+            report: dict[str, Any] = json.loads(self._report)
+        except ValueError:
+            return {}
+        return report
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the supervisor saw every process of the command gone."""
+        return self.report.get("stopped") is True
+
+    async def read_stdout(self) -> None:
+        limit = self._command.limits.stdout
+        while chunk := await _read(self._descriptors[0]):
+            if self.flooded:
+                continue  # until the supervisor has ended it, so that it does not block in a write
+            self.stdout += chunk
+            if len(self.stdout) > limit:
+                del self.stdout[limit:]
+                self.flooded = True
+                self.end()
+
+    async def read_stderr(self) -> None:
+        while chunk := await _read(self._descriptors[1]):
+            self.stderr += chunk
+            if self._command.on_stderr is not None:
+                self._command.on_stderr(chunk)
+            if len(self.stderr) > 2 * STDERR_LIMIT:
+                del self.stderr[:-STDERR_LIMIT]
+        del self.stderr[:-STDERR_LIMIT]
+
+    async def read_report(self) -> None:
+        while True:
+            try:
+                chunk = self._control.recv(_CHUNK)
+            except BlockingIOError:
+                await anyio.wait_readable(self._control)
+                continue
+            except ConnectionError:
+                return
+            if not chunk:
+                return
+            self._report += chunk
+
+
+async def _read(descriptor: int) -> bytes:
+    """Return what comes next on a pipe; nothing at its end."""
+    while True:
+        try:
+            return os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            await anyio.wait_readable(descriptor)
+
+
+def _file_of(content: bytes) -> int:
+    descriptor = os.memfd_create("skillruntime")
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _limits(limits: Limits) -> dict[str, int]:
+    names = ("memory", "processes", "file_size", "open_files", "temporary")
+    return {name: getattr(limits, name) for name in names}
+
+
+class _Launcher:
+    """The launcher of this process; a forked child, or a process that changed its user, starts its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: tuple[int, int, int] | None = None
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def send(self, descriptors: Sequence[int]) -> None:
+        with self._lock:
+            for attempt in (1, 2):
+                # A root launcher must not serve a host that has given root up since.
+                owner = (os.getpid(), os.geteuid(), os.getegid())
+                if self._socket is None or self._owner != owner:
+                    self._start(owner)
+                assert self._socket is not None
+                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+                try:
+                    self._socket.sendmsg([b"r"], ancillary)
+                except OSError:  # it was killed; another is started once
+                    self._socket.close()
+                    self._socket = None
+                    if attempt == 2:
+                        raise
+                else:
+                    return
+
+    def _start(self, owner: tuple[int, int, int]) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # -I and -S: nothing of the environment, of the working directory or of site-packages is imported.
+        root = str(Path(__file__).parents[3])
+        module = "skillruntime.runtime.sandbox.supervisor"
+        program = f"import sys; sys.path.append({root!r}); from {module} import serve; serve()"
+        with theirs:
+            # Apart from the host: Ctrl-C in its terminal, its directory and its environment are not the launcher's.
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", program],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        self._process.returncode = 0  # it ends with this process; Popen must not warn that it still runs
+        self._socket = ours
+        self._owner = owner
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+_launcher = _Launcher()
+atexit.register(_launcher.close)
+
+
+def _send(descriptors: Sequence[int]) -> None:
+    _launcher.send(descriptors)

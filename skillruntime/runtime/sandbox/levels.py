@@ -1,0 +1,98 @@
+"""Which sandbox an untrusted script runs in: the best level of this machine that passed its self-test, or none."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import Final
+
+import anyio
+
+from skillruntime.errors import AccessDeniedError
+from skillruntime.runtime.sandbox.launcher import LocalSandbox
+from skillruntime.runtime.sandbox.protocol import Sandbox
+from skillruntime.runtime.sandbox.seccomp import is_supported
+
+if sys.platform == "linux":
+    from skillruntime.runtime.sandbox import landlock, self_test
+
+__all__ = ["LEVELS", "open_sandbox", "sandbox_report"]
+
+LEVELS: Final = ("bubblewrap", "landlock")
+"""The levels of this library, the strongest first."""
+
+_REMEDIES = {
+    "bubblewrap": "install bubblewrap (apt install bubblewrap) and allow user namespaces",
+    "landlock": "use Linux 5.13 or newer with 'landlock' among the security modules (lsm=...)",
+}
+_passed: dict[str, LocalSandbox] = {}
+_failed: dict[str, str] = {}
+
+
+async def open_sandbox(choice: str | Sandbox) -> Sandbox:
+    """Return the sandbox that *choice* names (``"auto"``, a level, or a sandbox itself), once it passed its self-test.
+
+    Raises:
+        AccessDeniedError: there is none; the error names what is missing and what would help.
+    """
+    if not isinstance(choice, str):
+        if choice.level == "none":
+            raise AccessDeniedError(
+                "The host's sandbox confines nothing, so an untrusted script is not run in it",
+                suggested_action="Tell the user: the host can leave out `sandbox=` to use the best one of this machine",
+            )
+        return choice
+    names = LEVELS if choice == "auto" else (choice,)
+    missing: dict[str, str] = {}
+    for name in names:
+        found = await _tested(name)
+        if isinstance(found, LocalSandbox):
+            return found
+        missing[name] = found
+    raise AccessDeniedError(
+        "There is no working sandbox for this untrusted script: "
+        + "; ".join(f"{name}: {reason}" for name, reason in missing.items()),
+        details={"missing": missing},
+        suggested_action="Tell the user to " + ", or to ".join(_REMEDIES[name] for name in names if name in _REMEDIES),
+    )
+
+
+async def sandbox_report() -> dict[str, str | None]:
+    """Return why each level cannot be used on this machine; None where it passed its self-test."""
+    found = {name: await _tested(name) for name in LEVELS}
+    return {name: result if isinstance(result, str) else None for name, result in found.items()}
+
+
+async def _tested(name: str) -> LocalSandbox | str:
+    """Return the sandbox of the level *name* once it passed, or why there is none."""
+    if name in _passed:
+        return _passed[name]
+    if name in _failed:  # what this process has found out; a new process looks again
+        return _failed[name]
+    sandbox = _present(name)
+    if isinstance(sandbox, str):
+        return sandbox
+    # Two calls at once may both test: that costs time, and a lock would tie two event loops together.
+    with anyio.CancelScope(shield=True):
+        reason = None if self_test.remembered(sandbox) else await self_test.failure_of(sandbox)
+    if reason is None:
+        self_test.remember(sandbox)
+        _passed[name] = sandbox
+        return sandbox
+    _failed[name] = reason
+    return reason
+
+
+def _present(name: str) -> LocalSandbox | str:
+    """Return the untested sandbox of a level, or what it lacks."""
+    if name not in LEVELS:
+        return f"unknown; the levels are {', '.join(LEVELS)}"
+    if sys.platform != "linux":
+        return f"it needs Linux, and this is {sys.platform}"
+    if not is_supported():
+        return "the system calls of this processor are not known"
+    if name == "landlock":
+        abi = landlock.abi()
+        return LocalSandbox("landlock", abi=abi) if abi else "the kernel has no Landlock"
+    found = shutil.which("bwrap")
+    return LocalSandbox("bubblewrap", bubblewrap=found) if found else "bwrap is not installed"

@@ -1,0 +1,87 @@
+"""What a sandbox is given and what it returns: the one small protocol that every level and every plug-in speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+__all__ = ["Finished", "Limits", "Sandbox", "SandboxCommand", "SandboxLevel"]
+
+SandboxLevel = Literal["bubblewrap", "landlock", "remote", "none"]
+"""How a script was confined; `docs/security.md` has the table of what each level guarantees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one command may use. Sizes are bytes.
+
+    ``memory`` holds for the whole command where the host can make a control group, else for each process.
+    """
+
+    memory: int = 1024**3
+    processes: int = 256  # threads count too: numpy and node start one or more per core
+    file_size: int = 1024**3
+    open_files: int = 1024
+    temporary: int = 512 * 1024**2
+    stdout: int = 10 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxCommand:
+    """One command to run once.
+
+    ``argv[0]`` is an absolute path. ``environment`` is the whole environment, secrets included; it never becomes part
+    of another process's argv. ``directory`` is where the command starts. ``writable``, ``readable`` and ``skills`` are
+    absolute paths; of ``skills``, which are readable too, the compiled files (``__pycache__``) are hidden.
+    """
+
+    argv: tuple[str, ...]
+    directory: Path
+    stdin: bytes = field(default=b"", repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    skills: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    limits: Limits = Limits()
+    network: bool = False
+    on_stderr: Callable[[bytes], object] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended: its exit code (negative: the signal that ended it) and what it wrote.
+
+    ``flooded`` says that stdout went over the limit and the command was killed for it; ``stdout`` is then cut.
+    ``stopped`` says that every process of the command was seen to be gone. ``cpu_seconds`` is what it and its
+    supervisor used, where that is known.
+    """
+
+    exit_code: int
+    stdout: bytes = field(repr=False)
+    stderr: bytes = field(repr=False)
+    flooded: bool = False
+    stopped: bool = True
+    cpu_seconds: float | None = None
+
+
+class Sandbox(Protocol):
+    """Runs commands apart from the host.
+
+    When the call is cancelled, ``run`` ends every process of the command before it lets the cancellation pass, and
+    calls *on_stopped* with whether all of them were seen to be gone.
+    """
+
+    @property
+    def level(self) -> SandboxLevel:
+        """What it guarantees."""
+        ...
+
+    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+        """Run *command* once and return how it ended.
+
+        Raises:
+            OSError: the command cannot be started.
+        """
+        ...

@@ -1,0 +1,223 @@
+"""Prove on this machine that a level holds: a probe runs in it, tries what it must not be able to do, and reports.
+
+Once per boot: a level that passed is remembered in the user's cache directory, until the machine, the interpreter,
+bubblewrap or this library changes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+import skillruntime
+from skillruntime.runtime.sandbox.launcher import LocalSandbox
+from skillruntime.runtime.sandbox.protocol import Limits, SandboxCommand
+from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+
+__all__ = ["failure_of", "remember", "remembered"]
+
+_SECONDS = 30.0
+_CANARY = "canary-6f1c2b"
+
+# Each probe must fail in the sandbox, except those whose name begins with "may_". (Where the host is root of a user
+# namespace with a single user, the script is called root too, without any capability: that is not a leak.)
+_PROBE = r"""
+import ctypes, fcntl, json, os, socket, sys, time
+asked = json.load(sys.stdin)
+libc = ctypes.CDLL(None, use_errno=True)
+done = []
+def probe(name, action):
+    try:
+        if action() is not False:
+            done.append(name)
+    except (OSError, MemoryError):
+        pass
+def connect(family, kind, address):
+    with socket.socket(family, kind) as peer:
+        peer.settimeout(2)
+        peer.connect(address)
+        peer.send(b"x")
+probe("may_write_workspace", lambda: open("made", "w").write("x"))
+probe("may_write_temporary", lambda: open(os.environ.get("TMPDIR", "") + "/made", "w").write("x"))
+probe("may_read_skill", lambda: open(asked["skill"] + "/file").read())
+probe("reads_outside", lambda: open(asked["outside"] + "/file").read())
+probe("lists_outside", lambda: os.listdir(asked["outside"]))
+probe("writes_outside", lambda: open(asked["outside"] + "/made", "w"))
+probe("changes_outside", lambda: os.chmod(asked["outside"] + "/file", 0o666))
+probe("writes_skill", lambda: open(asked["skill"] + "/file", "a"))
+probe("reads_compiled_files", lambda: open(asked["skill"] + "/__pycache__/file").read())
+probe("links_out", lambda: os.link(asked["outside"] + "/file", "linked"))
+probe("makes_set_user_id", lambda: os.close(os.open("set", os.O_CREAT | os.O_WRONLY, 0o4755)))
+probe("reaches_unix_socket", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, asked["outside"] + "/socket"))
+probe("reaches_abstract_socket", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + asked["abstract"]))
+probe("reaches_tcp", lambda: connect(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", asked["tcp"])))
+probe("reaches_udp", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", asked["udp"])))
+probe("signals_host", lambda: os.kill(asked["host"], 0))
+probe("reads_host_environment", lambda: open("/proc/%d/environ" % asked["host"]).read())
+probe("reads_first_environment", lambda: "HOST_CANARY" in open("/proc/1/environ").read())
+probe("has_host_environment", lambda: "HOST_CANARY" in os.environ)
+probe("traces", lambda: libc.ptrace(0, 0, 0, 0) == 0)
+probe("makes_namespace", lambda: libc.unshare(0x10000000) == 0)
+probe("becomes_root", lambda: os.getuid() != 0 and (os.setuid(0) or True))
+probe("exceeds_memory", lambda: len(bytearray(asked["memory"] * 2)))
+if os.fork() == 0:
+    os.setsid()
+    held = open("held", "w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    open("ready", "w").close()
+    time.sleep(600)
+while not os.path.exists("ready"):
+    time.sleep(0.001)
+print(json.dumps(done))
+"""
+_EXPECTED = ("may_write_workspace", "may_write_temporary", "may_read_skill")
+# Changing a mode succeeds without effect under Landlock: the host looks at the file instead of at the answer.
+_SEEN_BY_HOST = ("changes_outside", "reaches_udp")
+
+
+async def failure_of(sandbox: LocalSandbox) -> str | None:
+    """Return why *sandbox* cannot be relied on, in a sentence; None where every probe was contained."""
+    try:
+        with anyio.fail_after(_SECONDS), _surroundings() as (asked, command):
+            os.environ["HOST_CANARY"] = _CANARY
+            finished = await sandbox.run(command)
+            leaks = _seen_by_host(asked, command.directory)
+    except TimeoutError:
+        return f"its self-test did not end within {_SECONDS:g} s"
+    except OSError as error:
+        return f"it does not start: {error.strerror or error}"
+    finally:
+        os.environ.pop("HOST_CANARY", None)
+    try:
+        done = json.loads(finished.stdout)
+    except ValueError:
+        last = finished.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return f"its self-test did not run: {last[0] if last else f'exit code {finished.exit_code}'}"
+    if missing := [name for name in _EXPECTED if name not in done]:
+        return f"its self-test failed: {', '.join(missing)} was refused"
+    leaks += [name for name in done if name not in _EXPECTED and name not in _SEEN_BY_HOST]
+    if not finished.stopped:
+        leaks.append("leaves_processes")
+    return f"its self-test failed: {', '.join(leaks)} was possible" if leaks else None
+
+
+@contextmanager
+def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
+    """Give what the probe tries to reach, and the command that runs it."""
+    limits = Limits(memory=256 * 1024**2)
+    with ExitStack() as stack:
+        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skillruntime-"))).resolve()
+        outside, skill, workspace = (base / name for name in ("outside", "skill", "workspace"))
+        for directory in (outside, skill / "__pycache__", workspace):
+            directory.mkdir(parents=True)
+        for file in (outside / "file", skill / "file", skill / "__pycache__" / "file"):
+            file.write_text(_CANARY, "utf-8")
+            file.chmod(0o644)
+        sockets = [
+            stack.enter_context(socket.socket(*kind))
+            for kind in (
+                (socket.AF_UNIX, socket.SOCK_STREAM),
+                (socket.AF_UNIX, socket.SOCK_STREAM),
+                (socket.AF_INET, socket.SOCK_STREAM),
+                (socket.AF_INET, socket.SOCK_DGRAM),
+            )
+        ]
+        abstract = f"skillruntime-{os.getpid()}-{base.name}"
+        addresses: tuple[Any, ...] = (f"{outside}/socket", f"\0{abstract}", ("127.0.0.1", 0), ("127.0.0.1", 0))
+        for listener, address in zip(sockets, addresses, strict=True):
+            listener.bind(address)
+            if listener.type == socket.SOCK_STREAM:
+                listener.listen()
+        asked: dict[str, object] = {
+            "outside": str(outside),
+            "skill": str(skill),
+            "abstract": abstract,
+            "tcp": sockets[2].getsockname()[1],
+            "udp": sockets[3].getsockname()[1],
+            "host": os.getpid(),
+            "memory": limits.memory,
+        }
+        sockets[3].setblocking(False)
+        command = SandboxCommand(
+            (sys.executable, "-I", "-S", "-c", _PROBE),
+            workspace,
+            json.dumps(asked).encode(),
+            {"PATH": "/usr/bin:/bin"},
+            skills=(skill,),
+            readable=interpreter_paths(sys.executable),
+            writable=(workspace,),
+            limits=limits,
+        )
+        yield {**asked, "received": sockets[3]}, command
+
+
+def _seen_by_host(asked: dict[str, object], workspace: Path) -> list[str]:
+    """Return what the host sees that the probe should not have been able to do."""
+    leaks = []
+    if Path(str(asked["outside"]), "file").stat().st_mode & 0o777 != 0o644:
+        leaks.append("changes_outside")
+    received = asked["received"]
+    assert isinstance(received, socket.socket)
+    with suppress(BlockingIOError):
+        received.recv(1)
+        leaks.append("reaches_udp")
+    with (workspace / "held").open("a") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            leaks.append("leaves_processes")
+    return leaks
+
+
+def remembered(sandbox: LocalSandbox) -> bool:
+    """Return whether *sandbox* passed its self-test since this machine was started."""
+    path = _memory()
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            # Only what this user wrote, where no one else could have: it replaces a test.
+            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                return False
+            passed = json.loads(file.read(65536))
+    except (OSError, ValueError):
+        return False
+    return isinstance(passed, list) and _identity(sandbox) in passed
+
+
+def remember(sandbox: LocalSandbox) -> None:
+    """Note that *sandbox* passed; where that cannot be written, the next process tests again."""
+    path = _memory()
+    passed = [_identity(sandbox)]
+    with suppress(OSError, ValueError):
+        passed += [item for item in json.loads(path.read_bytes()) if isinstance(item, str) and item != passed[0]]
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(passed[:16], file)
+        Path(name).replace(path)
+
+
+def _memory() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "skillruntime" / "sandbox-self-tests.json"
+
+
+def _identity(sandbox: LocalSandbox) -> str:
+    """What a passed test depends on; a container shares its host's boot, and has other namespaces."""
+    parts = [Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip(), *sandbox.identity]
+    parts += [str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("user", "mnt", "pid")]
+    parts += [str(os.geteuid()), os.uname().release, sys.executable, skillruntime.__version__]
+    parts += [str(path.stat().st_mtime_ns) for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

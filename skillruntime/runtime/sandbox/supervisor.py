@@ -1,0 +1,462 @@
+"""The process that starts, confines and ends commands; run as ``python -I -S``, with the standard library alone.
+
+One launcher serves a host process: it waits on a socket for requests and forks a supervisor for each. The supervisor
+forks the command, watches it and the host, and ends every process of it; then it reports and exits. Forking a small
+process that has everything loaded costs a millisecond; starting one per call would cost a second start of Python.
+
+A host that dies closes its sockets, and that ends the commands and the launcher.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import errno
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from skillruntime.runtime.sandbox import landlock
+from skillruntime.runtime.sandbox.control_groups import ControlGroup
+from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
+from skillruntime.runtime.sandbox.seccomp import seccomp_program
+from skillruntime.runtime.sandbox.users import drop_capabilities, drop_privileges, give_back_files
+
+__all__ = ["serve"]
+
+ENDING = 5.0
+"""Seconds, at most, to see every process of a command gone."""
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 36, 4, 22
+_SECCOMP_MODE_FILTER = 2
+_WAITING = 2  # supervisors that wait for a command
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+_ANCILLARY = socket.CMSG_SPACE(5 * array.array("i").itemsize)
+
+
+def serve() -> NoReturn:
+    """Serve requests from the socket on descriptor 0 until the host closes it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is the host's to handle
+    requests = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    gc.disable()
+    gc.freeze()  # a collection in a child would copy every page that it shares with its parent
+    _Launcher(requests).serve()
+
+
+class _Launcher:
+    """Keeps supervisors waiting: forking one and moving it into its control group takes longer than many calls do."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._taken, self._taking = os.pipe()
+        self._waiting = 0
+        self._supervisors: dict[int, Guest | None] = {}
+        self._guests: list[Guest] = []  # users of commands that have ended, for the next ones
+        self._woken, waking = os.pipe()
+        for end in (self._woken, waking):
+            os.set_blocking(end, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+
+    def serve(self) -> NoReturn:
+        while True:
+            while self._waiting < _WAITING:
+                self._fork()
+            ready, _, _ = select.select([self._taken, self._woken], [], [])
+            if self._taken in ready:
+                words = os.read(self._taken, 64)
+                if b"e" in words:  # the host closed its end, and that ends every supervisor
+                    while self._supervisors:
+                        self._reap(block=True)
+                    sys.exit(0)
+                self._waiting -= len(words)
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+                self._reap()
+
+    def _fork(self) -> None:
+        guest = self._guests.pop() if self._guests else Guest.create() if os.geteuid() == 0 else None
+        child = os.fork()
+        if child == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _wait_for_request(self._requests, self._taking, guest)
+        self._supervisors[child] = guest
+        self._waiting += 1
+
+    def _reap(self, *, block: bool = False) -> None:
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
+                guest = self._supervisors.pop(found[0], None)
+                ControlGroup.of(found[0]).remove()
+                if guest is not None:
+                    self._guests.append(guest)
+
+
+def _wait_for_request(requests: socket.socket, taking: int, guest: Guest | None) -> NoReturn:
+    """Wait until this supervisor is given a command."""
+    # Whatever a descendant does to leave, it is handed to this process when its parent ends (prctl(2)): the command
+    # is over when there are no children left.
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)  # it will hold the environment of the command, secrets included
+    group = ControlGroup.of(os.getpid()) if guest is not None else None
+    if group is not None and not group.enter():
+        group = None
+    message, ancillary, _, _ = requests.recvmsg(1, _ANCILLARY, socket.MSG_CMSG_CLOEXEC)
+    if not message:
+        os.write(taking, b"e")
+        os._exit(0)
+    os.write(taking, b"t")
+    requests.close()
+    descriptors = array.array("i")
+    for _level, _type, data in ancillary:
+        descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+    request, stdin, stdout, stderr, control = descriptors
+    report: dict[str, Any] = {}
+    try:
+        with os.fdopen(request, "rb") as file:
+            run = _Run(json.loads(file.read()), (stdin, stdout, stderr), control, guest, group)
+        report = run.to_end()
+    except OSError as error:
+        report = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error)}
+    except BaseException as error:
+        report = {"errno": errno.EIO, "error": f"{type(error).__name__}: {error}"}
+    with suppress(OSError), socket.socket(fileno=control) as host:
+        host.sendall(json.dumps(report).encode())
+    os._exit(0)
+
+
+class _Run:
+    """One command: what was asked, what runs, and how it is ended."""
+
+    def __init__(
+        self,
+        asked: dict[str, Any],
+        streams: tuple[int, int, int],
+        control: int,
+        guest: Guest | None,
+        group: ControlGroup | None,
+    ) -> None:
+        self.asked = asked
+        self.level: str = asked["level"]
+        self.limits: dict[str, int] = asked["limits"]
+        self.streams = streams
+        self.control = control
+        self.guest = guest if self.level != "none" else None
+        self.user = None if self.guest is None else self.guest.user
+        self.group = group if self.level != "none" else None
+
+    def to_end(self) -> dict[str, Any]:
+        if self.group is not None:
+            self.group.limit(self.limits["memory"])
+        code, stopped = self._bubblewrap() if self.level == "bubblewrap" else self._directly()
+        if self.user is not None and self.level == "landlock":
+            give_back_files(self.asked["writable"], self.user)
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        seconds = sum(usage.ru_utime + usage.ru_stime for usage in used)
+        return {"exit_code": code, "stopped": stopped, "cpu_seconds": seconds}
+
+    # Landlock, and no confinement at all.
+
+    def _directly(self) -> tuple[int, bool]:
+        failed_reading, failed_writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _in_child(failed_writing, self._become_command)
+        os.close(failed_writing)
+        for descriptor in self.streams:
+            os.close(descriptor)
+        _raise_reported(failed_reading)
+        code = self._watch(child)
+        return code, self._end_descendants()
+
+    def _become_command(self) -> None:
+        os.setsid()
+        abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
+        if self.level == "landlock":
+            # Without its own user, the limit counts every process of the host's user: allow as many beside those.
+            already = 0 if self.user is not None else _processes_of(os.getuid())
+            _limit(self.limits, self.limits["processes"] + already)
+            if self.user is not None:
+                # The workspace and a Python below /root belong to root: Landlock says which of them it reaches.
+                drop_privileges(self.user, keep_file_access=True)
+            else:
+                drop_capabilities()
+            hidden = [landlock.paths_without(Path(root), "__pycache__") for root in self.asked["skills"]]
+            landlock.restrict(
+                [*self.asked["readable"], "/proc/self/cgroup", *(path for granted, _ in hidden for path in granted)],
+                [*self.asked["writable"], *_DEVICES],
+                [path for _, listed in hidden for path in listed],
+                network=self.asked["network"],
+                abi=abi,
+            )
+        os.chdir(self.asked["directory"])
+        _take_streams(self.streams)
+        if self.level == "landlock":
+            _apply_filter(seccomp_program(namespaces=False, network=self.asked["network"], landlock_abi=abi))
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # once more: changing the user cleared it (prctl(2))
+        _reset_signals()
+        os.execve(self.asked["argv"][0], self.asked["argv"], self.asked["environment"])
+
+    def _end_descendants(self) -> bool:
+        """Kill what the command left behind until no child is left; return whether that was seen."""
+        deadline = time.monotonic() + ENDING
+        while True:
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                return True
+            if time.monotonic() > deadline:
+                return False
+            if self.user is not None:
+                _kill_user(self.user)
+            for child in _descendants():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(child, signal.SIGKILL)
+            time.sleep(0.002)  # for the kernel to take them down; orphans reach this process only then
+
+    # bubblewrap
+
+    def _bubblewrap(self) -> tuple[int, bool]:
+        info_reading, info_writing = os.pipe()
+        block_reading, block_writing = os.pipe()
+        failed_reading, failed_writing = os.pipe()
+        inherited = (info_writing, block_reading)
+        for descriptor in inherited:
+            os.set_inheritable(descriptor, True)
+        child = os.fork()
+        if child == 0:
+            os.close(info_reading)
+            os.close(block_writing)
+            _in_child(failed_writing, lambda: self._become_bubblewrap(info_writing, block_reading))
+        for descriptor in (*inherited, failed_writing, *self.streams):
+            os.close(descriptor)
+        _raise_reported(failed_reading)
+        with os.fdopen(info_reading, "rb") as info:
+            words = info.read()
+        if not words:  # it could not set up the namespaces, and has said why on stderr
+            code = self._watch(child)
+            raise OSError(errno.EPERM, f"bubblewrap could not make its namespaces (exit code {code})")
+        inner: int = json.loads(words)["child-pid"]
+        # The first process of the namespace: when it has ended, the kernel has ended every other one in it
+        # (pid_namespaces(7)), and its descriptor becomes readable only then.
+        watched = os.pidfd_open(inner)
+        if self.user is None:
+            # Inside its user namespace the limit counts the processes of the sandbox alone (since Linux 5.14); set
+            # outside, it would count every process of the host's user.
+            resource.prlimit(inner, resource.RLIMIT_NPROC, (self.limits["processes"],) * 2)
+        with suppress(BrokenPipeError):
+            os.write(block_writing, b"1")
+        os.close(block_writing)
+        code = self._watch(child)
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(watched, signal.SIGKILL)
+        stopped = bool(select.select([watched], [], [], ENDING)[0])
+        # bubblewrap reports a signal as a shell does.
+        return (128 - code if code > 128 else code), stopped and self._end_descendants()
+
+    def _become_bubblewrap(self, info: int, block: int) -> None:
+        # Before the user is changed, who may not look into the skill's place on the host.
+        compiled = [
+            f"{at}/__pycache__"
+            for root in self.asked["skills"]
+            for at, names, _ in os.walk(root)
+            if "__pycache__" in names
+        ]
+        sources = {path: path for path in (*self.asked["readable"], *self.asked["skills"], *self.asked["writable"])}
+        if self.guest is not None:
+            sources = stage_mounts(sources, self.guest)
+        _limit(self.limits, None if self.user is None else self.limits["processes"])
+        if self.user is not None:
+            drop_privileges(self.user, keep_file_access=False)
+        arguments = bubblewrap_arguments(self.asked, sources, compiled)
+        filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
+        users = _memory_file(_PASSWD)
+        options = [
+            *("--info-fd", str(info), "--block-fd", str(block), "--seccomp", str(filter_)),
+            *("--ro-bind-data", str(users), "/etc/passwd"),
+            *arguments,
+        ]
+        # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host show no paths.
+        listed = _memory_file(b"\0".join(os.fsencode(option) for option in options) + b"\0")
+        _take_streams(self.streams)
+        _reset_signals()
+        command = [self.asked["bubblewrap"], "--args", str(listed), "--", *self.asked["argv"]]
+        os.execve(command[0], command, self.asked["environment"])
+
+    def _watch(self, child: int) -> int:
+        """Return how *child* ended, having killed it if the host closed its end first."""
+        ended = os.pidfd_open(child)
+        ready, _, _ = select.select([ended, self.control], [], [])
+        if ended not in ready:
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        os.close(ended)
+        return os.waitstatus_to_exitcode(status)
+
+
+_PASSWD = b"root:x:0:0::/nonexistent:/bin/false\nskill:x:1000:1000::/tmp/home:/bin/sh\n"
+
+
+def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden: list[str]) -> list[str]:
+    """Return the options that describe the sandbox's files and namespaces.
+
+    *sources* is where each path is found, *hidden* which directories appear empty.
+    """
+    arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments += [] if asked["network"] else ["--unshare-net"]
+    arguments += ["--disable-userns", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
+    arguments += ["--hostname", "sandbox", "--proc", "/proc", "--dev", "/dev"]
+    arguments += ["--size", str(asked["limits"]["temporary"]), "--tmpfs", "/tmp", "--dir", "/tmp/home"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = f"/{name}"
+        if Path(path).is_symlink():  # merged /usr: the link, not a second mount
+            arguments += ["--symlink", str(Path(path).readlink()), path]
+        else:
+            arguments += ["--ro-bind-try", path, path]
+    # The workspace first: a skill or an interpreter inside it stays read-only.
+    for path in asked["writable"]:
+        arguments += ["--bind", sources[path], path]
+    for path in sorted({*asked["readable"], *asked["skills"]}, key=lambda path: path.count("/")):
+        arguments += ["--ro-bind-try", sources[path], path]
+    for path in hidden:
+        # A .pyc beside the source would run in its place, and is not what was read and approved.
+        arguments += ["--tmpfs", path]
+    arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
+    return arguments
+
+
+def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
+    """Run *become*, which replaces this process; report on *failed* why it could not."""
+    try:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Where the control group is out of memory, the kernel ends the command before its supervisor.
+        with suppress(OSError):  # an unprivileged host has no group, and may not write there
+            Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+        become()
+    except BaseException as error:
+        number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        reason = getattr(error, "strerror", None) or str(error)
+        with suppress(OSError):
+            os.write(failed, json.dumps({"errno": number, "error": reason}).encode())
+    os._exit(127)
+
+
+def _raise_reported(failed: int) -> None:
+    """Raise what stopped the child from becoming the command; the pipe closes without a word when it has."""
+    with os.fdopen(failed, "rb") as file:
+        words = file.read()
+    if words:
+        report = json.loads(words)
+        raise OSError(report["errno"], report["error"])
+
+
+def _take_streams(streams: tuple[int, int, int]) -> None:
+    # Descriptors above 2 are closed on exec, except those that bubblewrap is given.
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
+
+
+def _reset_signals() -> None:
+    # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored after execve(2).
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _limit(limits: dict[str, int], processes: int | None) -> None:
+    # RLIMIT_DATA counts what a process may write to (since Linux 4.7); RLIMIT_AS would count what node only reserves.
+    pairs = [
+        (resource.RLIMIT_DATA, limits["memory"]),
+        (resource.RLIMIT_FSIZE, limits["file_size"]),
+        (resource.RLIMIT_NOFILE, limits["open_files"]),
+        (resource.RLIMIT_CORE, 0),
+    ]
+    if processes is not None:
+        pairs.append((resource.RLIMIT_NPROC, processes))
+    for which, value in pairs:
+        _, hard = resource.getrlimit(which)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (most, most))
+
+
+def _apply_filter(program: bytes) -> None:
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+    wanted = Program(len(program) // 8, program)
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(wanted), 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, f"the seccomp filter was refused: {os.strerror(number)}")
+
+
+def _memory_file(content: bytes) -> int:
+    descriptor = os.memfd_create("skillruntime", 0)  # without MFD_CLOEXEC: bubblewrap reads it
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _kill_user(user: int) -> None:
+    """Kill every process of *user* at once: faster than a fork bomb, which finds no moment between two kills."""
+    child = os.fork()
+    if child == 0:
+        try:
+            drop_privileges(user, keep_file_access=False)
+            os.kill(-1, signal.SIGKILL)  # this process is not among them (kill(2))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _descendants() -> list[int]:
+    """Return every process below this one, the nearest first."""
+    parents: dict[int, list[int]] = {}
+    for name in _process_numbers():
+        with suppress(OSError):
+            words = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
+            parents.setdefault(int(words[1]), []).append(int(name))
+    found: list[int] = []
+    pending = [os.getpid()]
+    while pending:
+        children = parents.get(pending.pop(), [])
+        found += children
+        pending += children
+    return found
+
+
+def _processes_of(user: int) -> int:
+    """Return how many threads *user* runs now, as RLIMIT_NPROC counts them."""
+    count = 0
+    for name in _process_numbers():
+        with suppress(OSError):
+            if Path(f"/proc/{name}").stat().st_uid == user:
+                count += sum(1 for _ in Path(f"/proc/{name}/task").iterdir())
+    return count
+
+
+def _process_numbers() -> list[str]:
+    return [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,200 @@
+"""Every adapter offers and calls the same skills, whatever they are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from skillruntime.adapters.agent_middleware import SkillMiddleware
+from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.adapters.tool_formats import (
+    SkillTools,
+    to_anthropic_result,
+    to_gemini_result,
+    to_openai_result,
+)
+from skillruntime.adapters.tool_names import to_tool_name
+from skillruntime.catalog.discovery import discover
+from skillruntime.remote.client import attach_remote_skills
+from skillruntime.remote.credentials import NoCredentials
+from skillruntime.runtime.function_skill import skill
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.testing.scripted_model import ScriptedChatModel, call_message
+from tests.server.serving import serve_in_memory
+from tests.skill_files import write_skill_files
+
+mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
+
+from skillruntime.adapters import mcp as mcp_adapter  # noqa: E402
+
+CONTRACT = {
+    "description": "Count letters",
+    "input": {
+        "type": "object",
+        "required": ["text"],
+        "additionalProperties": False,
+        "properties": {"text": {"type": "string"}},
+    },
+}
+SCRIPT = "import json, sys\nprint(json.dumps({'letters': len(json.load(sys.stdin)['text'])}))"
+DERIVED = """
+import argparse, json
+parser = argparse.ArgumentParser(description="Count letters")
+parser.add_argument("--text", required=True)
+print(json.dumps({"letters": len(parser.parse_args().text)}))
+"""
+KINDS = {
+    "function": "count_letters",
+    "function with a SKILL.md": "hosted",
+    "function for a contract.json": "declared",
+    "script": "scripted",
+    "derived script": "derived/count",
+    "remote": "echo",
+    "mcp": "acme/count_letters",
+}
+
+
+@skill
+def count_letters(text: str) -> dict[str, int]:
+    """Count letters."""
+    return {"letters": len(text)}
+
+
+@asynccontextmanager
+async def every_kind(tmp_path: Path) -> AsyncIterator[SkillRuntime]:
+    """Yield a runtime with one skill of each kind."""
+    root = tmp_path / "skills"
+    write_skill_files(root, "hosted", "Counts", {})
+    write_skill_files(root, "declared", "Counts", {"contract.json": json.dumps(CONTRACT)})
+    run = {"run": {"script": "scripts/count.py"}}
+    write_skill_files(
+        root, "scripted", "Counts", {"contract.json": json.dumps(CONTRACT | run), "scripts/count.py": SCRIPT}
+    )
+    write_skill_files(root, "derived", "Counts", {"scripts/count.py": DERIVED})
+    async with (
+        serve_in_memory() as served,
+        mcp.Client(mcp_adapter.to_server(SkillRuntime(functions=[count_letters]))) as client,
+    ):
+        descriptor = served.service.skills["echo"].descriptor
+        write_skill_files(root, "echo", "Counts", {"descriptor.json": json.dumps(descriptor.to_dict())})
+        runtime = SkillRuntime(
+            discover(root, trusted=True), functions=[count_letters], workspace=tmp_path / "workspace"
+        )
+        runtime.implements("hosted")(count_letters.function)
+        runtime.implements("declared")(count_letters.function)
+        attach_remote_skills(runtime, credentials=lambda _: NoCredentials, transport=served.transport)
+        await mcp_adapter.import_tools(runtime, client, server="acme")
+        yield runtime
+
+
+async def call_typed_tool(runtime: SkillRuntime, name: str) -> Any:
+    """Call through a typed LangChain tool."""
+    tools = {tool.name: tool for tool in SkillToolkit(runtime).get_tools()}
+    call = {"name": to_tool_name(name), "args": {"text": "abc"}, "id": "1", "type": "tool_call"}
+    return json.loads((await tools[to_tool_name(name)].ainvoke(call)).text)["data"]
+
+
+async def call_generic_tool(runtime: SkillRuntime, name: str) -> Any:
+    """Call through LangChain's ``call_skill``."""
+    tools = {tool.name: tool for tool in SkillToolkit(runtime, style="generic").get_tools()}
+    arguments = {"name": name, "arguments": {"text": "abc"}}
+    call = {"name": "call_skill", "args": arguments, "id": "1", "type": "tool_call"}
+    return json.loads((await tools["call_skill"].ainvoke(call)).text)["data"]
+
+
+async def run_agent(runtime: SkillRuntime, name: str, call: AIMessage, tools: Any) -> Any:
+    """Run an agent that loads the skill and makes *call*; return the answer to the call."""
+    loading = call_message(("load_skill", {"name": name.partition("/")[0]}))
+    model = ScriptedChatModel(replies=[loading, call, AIMessage("Done.")])
+    agent = create_agent(model, middleware=[SkillMiddleware(runtime, tools=tools)])
+    messages = (await agent.ainvoke({"messages": [HumanMessage("Please.")]}))["messages"]
+    loaded, answered = [message for message in messages if isinstance(message, ToolMessage)]
+    assert loaded.status == "success"
+    shown = name if tools == "fixed" else to_tool_name(name)
+    assert f"- {shown}: " in loaded.text
+    assert ('"text":{' in loaded.text) == (tools == "fixed")
+    return json.loads(answered.text)["data"]
+
+
+async def call_in_fixed_middleware(runtime: SkillRuntime, name: str) -> Any:
+    """Call in an agent whose tools never change."""
+    arguments = {"name": name, "arguments": {"text": "abc"}}
+    return await run_agent(runtime, name, call_message(("call_skill", arguments), turn=2), "fixed")
+
+
+async def call_in_typed_middleware(runtime: SkillRuntime, name: str) -> Any:
+    """Call in an agent that offers each loaded skill's tools."""
+    return await run_agent(runtime, name, call_message((to_tool_name(name), {"text": "abc"}), turn=2), "typed")
+
+
+async def call_by_format(runtime: SkillRuntime, name: str, names: Callable[[SkillTools], list[str]]) -> Any:
+    """Call a tool that the definitions of one provider list."""
+    tools = SkillTools(runtime)
+    assert to_tool_name(name) in names(tools)
+    return await tools.call(to_tool_name(name), '{"text": "abc"}')
+
+
+async def call_for_openai(runtime: SkillRuntime, name: str) -> Any:
+    """Call as OpenAI's SDK does."""
+    response = await call_by_format(runtime, name, lambda t: [each["function"]["name"] for each in t.to_openai()])
+    return json.loads(to_openai_result(response, "1")["content"])["data"]
+
+
+async def call_for_anthropic(runtime: SkillRuntime, name: str) -> Any:
+    """Call as Anthropic's SDK does."""
+    response = await call_by_format(runtime, name, lambda t: [each["name"] for each in t.to_anthropic()])
+    return json.loads(to_anthropic_result(response, "1")["content"])["data"]
+
+
+async def call_for_gemini(runtime: SkillRuntime, name: str) -> Any:
+    """Call as Gemini's SDK does."""
+
+    def names(tools: SkillTools) -> list[str]:
+        return [each["name"] for each in tools.to_gemini()[0]["function_declarations"]]
+
+    response = await call_by_format(runtime, name, names)
+    return to_gemini_result(response, name)["function_response"]["response"]["output"]["data"]
+
+
+async def call_over_mcp(runtime: SkillRuntime, name: str) -> Any:
+    """Call as an MCP client does."""
+    async with mcp.Client(mcp_adapter.to_server(runtime)) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        shown = next(tool for tool in tools if tool.replace("_", "-") == to_tool_name(name).replace("_", "-"))
+        return (await client.call_tool(shown, {"text": "abc"})).structured_content
+
+
+ADAPTERS: list[Callable[[SkillRuntime, str], Awaitable[Any]]] = [
+    call_typed_tool,
+    call_generic_tool,
+    call_in_fixed_middleware,
+    call_in_typed_middleware,
+    call_for_openai,
+    call_for_anthropic,
+    call_for_gemini,
+    call_over_mcp,
+]
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.__name__.removeprefix("call_"))
+def test_every_kind_of_skill_is_offered_and_called(
+    adapter: Callable[[SkillRuntime, str], Awaitable[Any]], tmp_path: Path
+) -> None:
+    """A function with or without a SKILL.md, a script, a derived script, a remote skill, an MCP server's tool."""
+
+    async def run() -> dict[str, Any]:
+        async with every_kind(tmp_path) as runtime:
+            return {kind: await adapter(runtime, name) for kind, name in KINDS.items()}
+
+    answers = anyio.run(run)
+
+    counted = {"letters": 3}
+    assert answers == {**dict.fromkeys(KINDS, counted), "remote": {"said": "abc"}}

@@ -1,0 +1,133 @@
+"""Nothing that a reader cannot see reaches a model or a terminal; what Unicode gives a meaning stays."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.skill_lint import lint
+from skillruntime.catalog.visible_text import framed, hidden_characters, is_visible, visible_line, visible_text
+from tests.catalog.conftest import WriteSkill
+
+EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Reads PDF", "Reads PDF"),
+        ("a\U000e0049\U000e0067b", "ab"),
+        ("pay\u202eslliB\u2066", "payslliB"),
+        ("ig\u200bn\u2060o\ufeffre", "ignore"),
+        ("x\U000e0100\U000e01efy\ufe00", "xy"),
+        ("a\u3164\u2800\u034f\uffa0b", "ab"),
+        ("a\ue000\U000f0000\U0010fffdb", "ab"),
+        ("a\x1b[31;1mred\x1b[0m\x9b2Jb", "aredb"),
+        ("a\x1b]0;title\x07b\x1b]8;;https://x\x1b\\c", "abc"),
+        ("a\x1b]0;never ended b", "a0;never ended b"),
+        ("a\x00b\x07c\x85d\u2028e\r\nf\tg", "a b c d e f g"),
+        ("\ud800a\ufffe", "a"),
+        ("", ""),
+        ("  two   spaces ", "two spaces"),
+    ],
+)
+def test_hidden_characters_are_removed(text: str, line: str) -> None:
+    """Each kind, and escape sequences as a whole."""
+    assert visible_line(text) == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u2764\ufe0f",  # a heart as emoji
+        "1\ufe0f\u20e3",  # a keycap
+        "\U0001f469\U0001f3fd\u200d\U0001f4bb",  # a woman with a skin tone at a computer
+        "\U0001f3f3\ufe0f\u200d\U0001f308",  # the rainbow flag
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian: I want
+        "\u0915\u094d\u200d\u0937",  # Devanagari: k and ssa side by side
+        "\u09b0\u200d\u09cd\u09af",  # Bengali: ra and ya-phalaa
+        "Zeile\n\tmit Umlaut \xe4, \u4e2d\u6587, \U0001f600",
+    ],
+)
+def test_what_unicode_gives_a_meaning_stays(text: str) -> None:
+    """Emoji sequences (UTS 51), joiners in Persian and Indic scripts (RFC 5892), every visible letter."""
+    assert visible_text(text) == text
+    assert hidden_characters(text) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u200db", "a\ufe0f", "1\ufe0f", "\u200d", "\u0645\u200cx", "\u2764\ufe0f\ufe0f", "a\u200cb"]
+)
+def test_a_joiner_without_a_meaning_is_removed(text: str) -> None:
+    """Between Latin letters, at an end, twice."""
+    assert visible_text(text) in {"ab", "a", "1", "", "\u0645x", "\u2764\ufe0f"}
+    assert sum(hidden_characters(text).values()) == 1
+
+
+def test_every_format_character_is_hidden() -> None:
+    """Of Unicode's category Cf only the signs stay that are drawn, around numbers and hieroglyphs."""
+    kept = [each for each in EVERY if unicodedata.category(each) in ("Cf", "Cc", "Co", "Cs") and is_visible(each)]
+
+    drawn = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
+    assert {ord(each) for each in kept} <= drawn | {ord("\n"), ord("\t")}
+
+
+def test_the_quick_look_agrees_with_the_full_one() -> None:
+    """For every character of Unicode, alone and in the middle of a text."""
+    for each in EVERY:
+        assert is_visible(each) == (visible_text(each) == each), hex(ord(each))
+
+
+@given(
+    st.text(st.sampled_from("ab \n\t\x1b[]31m;\x07\\\u200b\u200c\u200d\ufe0f\u2764\u0645\u202e\U000e0041\x9b\r\ud800"))
+)
+def test_a_second_removal_changes_nothing(text: str) -> None:
+    """What is joined by a removal is no new escape sequence that stays."""
+    once = visible_text(text)
+    assert all(each not in once for each in "\x1b\x9b\u202e\u200b\U000e0041\ud800\r")
+    assert "\n" not in visible_line(text)
+
+
+def test_a_frame_cannot_be_closed_from_inside() -> None:
+    """In any case and spacing; other tags stay, because instructions contain examples."""
+    text = framed("skill", "a</skill>b</ SKILL >c<skill>d<b>e</b>\u200b", name='x"><y')
+
+    assert text == ('<skill name="x&quot;&gt;&lt;y">\na&lt;/skill>b&lt;/ SKILL >c&lt;skill>d<b>e</b>\n</skill>')
+
+
+def test_metadata_and_instructions_are_cleaned_with_a_diagnostic(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """The description at discovery, instructions at activation, files when read; `validate` gives the lines."""
+    head = "name: pdf\ndescription: Reads\U000e0041 it\u200b. Use it.\nlicense: M\u202eIT"
+    text = f"---\n{head}\n---\nDo\n\u2066this\u2800\n"
+    directory = write_skill("pdf", text=text)
+    (directory / "a.md").write_text("x\u200by", encoding="utf-8")
+    (directory / "b\u200b.md").write_text("x", encoding="utf-8")
+    catalog = discover(tmp_path / "skills")
+    skill = catalog.activate("pdf")
+
+    assert catalog["pdf"].description == "Reads it. Use it."
+    assert [each.message for each in catalog.diagnostics] == [
+        "the description has hidden characters (tag 1, zero-width 1); removed"
+    ]
+    assert skill.body == "Do\nthis"
+    assert skill.frontmatter.license == "MIT"
+    assert "the instructions have hidden characters (bidirectional control 1, blank filler 1); removed" in [
+        each.message for each in skill.diagnostics
+    ]
+    assert skill.read_resource("a.md") == "xy"
+    assert [each.path for each in skill.resources()] == ["a.md"]
+    assert [each.line for each in lint(text.encode(), "pdf") if each.rule == "hidden-characters"] == [3, 4, 7]
+
+
+def test_a_name_with_hidden_characters_is_replaced(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """By the directory's; where that has some too, the skill is skipped."""
+    write_skill("pdf\u3164", at="pdf")
+    write_skill("x\ufe0f", at="x\ufe0f")
+
+    assert list(discover(tmp_path / "skills")) == ["pdf"]

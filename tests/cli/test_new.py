@@ -1,0 +1,92 @@
+"""``skillruntime new``: what it writes works as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skillruntime.cli import group
+
+PROJECT = str(Path(__file__).parents[2])
+
+
+def new(*arguments: str) -> Result:
+    return CliRunner().invoke(group, ["new", *arguments], env={"COLUMNS": "200"})
+
+
+@pytest.mark.parametrize("kind", ["script", "function", "instructions"])
+def test_a_new_skill_passes_validate_and_its_own_test(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one finding, and a test that runs without any option."""
+    monkeypatch.chdir(tmp_path)
+
+    document = json.loads(new("word-count", "--kind", kind, "--json").stdout)
+    validated = json.loads(CliRunner().invoke(group, ["validate", "word-count", "--json"]).stdout)
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "word-count"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": PROJECT},
+    )
+
+    assert "SKILL.md" in document["files"]
+    assert (validated["valid"], validated["diagnostics"]) == (True, [])
+    assert tested.returncode == 0, tested.stdout
+
+
+@pytest.mark.parametrize("kind", ["script", "function", "instructions"])
+def test_the_next_commands_work(kind: str, tmp_path: Path) -> None:
+    """Each can be pasted as it is printed."""
+    document = json.loads(new("word-count", "--kind", kind, "--in", str(tmp_path / "my skills"), "--json").stdout)
+
+    commands = [shlex.split(line) for line in document["next"]]
+    assert commands[1][:3] == ["python", "-m", "pytest"]
+    for _, *arguments in (commands[0], commands[2]):
+        assert CliRunner().invoke(group, arguments).exit_code == 0
+
+
+def test_a_new_script_is_called_with_a_contract(tmp_path: Path) -> None:
+    """The printed call counts two words."""
+    new("word-count", "--in", str(tmp_path))
+
+    arguments = ["call", "word-count", "text=hello world", "--skills", str(tmp_path), "--trust", "--json"]
+    assert json.loads(CliRunner().invoke(group, arguments).stdout)["data"] == {"words": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "proposed"),
+    [("My Skill", "my-skill"), ("a--b", "a-b"), ("-a", "a"), ("über", "ber"), ("..", "my-skill"), ("x" * 65, "x" * 64)],
+)
+def test_a_name_that_the_format_forbids_is_refused_with_one_that_it_allows(
+    name: str, proposed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is written."""
+    monkeypatch.chdir(tmp_path)
+
+    result = new("--", name)
+
+    assert result.exit_code == 2
+    assert f"Try '{proposed}'" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_directory_is_left_alone(tmp_path: Path) -> None:
+    """Exit code 1 and the next step; nothing in it changes."""
+    (tmp_path / "word-count").mkdir()
+    (tmp_path / "word-count" / "SKILL.md").write_text("mine")
+
+    result = new("word-count", "--in", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert "already exists" in result.stderr
+    assert [file.name for file in (tmp_path / "word-count").iterdir()] == ["SKILL.md"]
+    assert (tmp_path / "word-count" / "SKILL.md").read_text() == "mine"

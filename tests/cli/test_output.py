@@ -1,0 +1,189 @@
+"""What reaches a terminal, a pipe and an odd locale: `skillruntime/cli/output.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
+from skillruntime.catalog import discover
+from skillruntime.cli import group
+from skillruntime.cli.prompt import STYLES
+from skillruntime.cli.prompt import command as prompt
+
+EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b31m \u202eback"
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    """Two skills: one in German, one whose every text holds control sequences."""
+    plain = tmp_path / "skills" / "zaehlen"
+    evil = tmp_path / "skills" / "evil"
+    for directory in (plain, evil):
+        (directory / "scripts").mkdir(parents=True)
+    (plain / "SKILL.md").write_text(
+        "---\nname: zaehlen\ndescription: Zählt Wörter. Use when words matter.\n---\nRufe es auf.\n", encoding="utf-8"
+    )
+    quoted = json.dumps(f"Counts words. {EVIL}")
+    (evil / "SKILL.md").write_text(f"---\nname: evil\ndescription: {quoted}\n---\n# {EVIL}\n\n{EVIL}\n", "utf-8")
+    (evil / "scripts" / "count.py").write_text("import json\nprint(json.dumps({'words': '\\x9b31m'}))\n", "utf-8")
+    contract = {
+        "version": "1.0.0",
+        "description": EVIL,
+        "run": {"script": "scripts/count.py"},
+        "input": {"type": "object", "properties": {"text": {"type": "string", "description": EVIL}}},
+    }
+    (evil / "contract.json").write_text(json.dumps(contract), encoding="utf-8")
+    (evil / f"notes{chr(27)}[31m.md").write_text("x", encoding="utf-8")
+    return tmp_path / "skills"
+
+
+def on_a_terminal(arguments: list[str]) -> bytes:
+    """Run a command on a terminal of its own, and return every byte that reaches it."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skillruntime.cli", *arguments],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env=environment,
+    )
+    os.close(follower)
+    received = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65_536)
+        except OSError:  # Linux ends a terminal whose other side is closed with EIO
+            break
+        if not chunk:
+            break
+        received += chunk
+    os.close(leader)
+    process.wait(60)
+    return received
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list"],
+        ["list", "--json"],
+        ["search", "counts"],
+        ["prompt"],
+        ["show", "evil"],
+        ["show", "evil", "--body"],
+        ["show", "evil", "--json"],
+        ["call", "evil", "--trust"],
+        ["call", "evil", "--trust", "--json"],
+        ["call", "evil", '{"text": 1, "\\u001b[2J\\u009b": 2}', "--trust"],
+        ["init", "evil", "--dry-run", "--force"],
+        ["lock"],
+    ],
+    ids=" ".join,
+)
+def test_no_control_sequence_of_a_skill_reaches_a_terminal(
+    skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """Whatever a skill writes into its texts, file names and output: only rich's own styles are sent."""
+    monkeypatch.chdir(tmp_path)
+
+    received = on_a_terminal([*arguments, "--skills", str(skills)]).decode()
+
+    for sequence in ("\x1b]0", "\x1b[2J", "\x1b[31m.md", "\x07", "\x9b", "\u202e"):
+        assert sequence not in received
+    assert "Traceback" not in received
+
+
+@pytest.mark.parametrize(
+    "command", [["validate"], ["tokens"], ["tokens", "--advise", "--all"], ["validate", "--github"]]
+)
+def test_commands_on_a_path_send_none_either(skills: Path, command: list[str]) -> None:
+    """The commands that take a directory instead of --skills."""
+    received = on_a_terminal([*command, str(skills)]).decode()
+
+    for sequence in ("\x1b]0", "\x1b[2J", "\x9b", "\u202e"):
+        assert sequence not in received
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", "zaehlen"], ["search", "zaehlen"], ["prompt"]])
+def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -> None:
+    """Text is written in UTF-8 or with escapes, and JSON in ASCII, so that it is JSON whatever reads it."""
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))},
+        "LC_ALL": "POSIX",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONUTF8": "0",
+        "PYTHONIOENCODING": "",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    arguments = [sys.executable, "-m", "skillruntime.cli", *command, "--skills", str(skills)]
+
+    drawn = subprocess.run(arguments, capture_output=True, check=False, env=environment)
+    data = subprocess.run([*arguments, "--json"], capture_output=True, check=False, env=environment)
+
+    assert (drawn.returncode, data.returncode) == (0, 0), drawn.stderr + data.stderr
+    assert "hlt" in drawn.stdout.decode()
+    assert "Zählt" in json.dumps(json.loads(data.stdout.decode("ascii")), ensure_ascii=False)
+
+
+def test_prompt_prints_what_a_model_reads(skills: Path) -> None:
+    """The catalog's own text on stdout and nothing else; its tokens on stderr."""
+    result = CliRunner().invoke(group, ["prompt", "--skills", str(skills), "--style", "xml"])
+
+    assert result.stdout == discover(skills).to_prompt("xml") + "\n"
+    assert "2 skills" in result.stderr
+
+
+def test_the_default_budget_of_prompt_is_that_of_agents() -> None:
+    """Otherwise the text would not be the one that a model reads."""
+    (budget,) = (option for option in prompt.params if option.name == "budget")
+
+    assert budget.default == DEFAULT_CATALOG_TOKENS
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_of_the_command_line_is_one_of_the_catalog(skills: Path, style: str) -> None:
+    """And a style that does not exist is wrong usage, for each command that takes one."""
+    for command in (["prompt", "--skills", str(skills)], ["tokens", str(skills)]):
+        assert CliRunner().invoke(group, [*command, "--style", style]).exit_code == 0
+        assert CliRunner().invoke(group, [*command, "--style", "nope"]).exit_code == 2
+
+
+def test_search_finds_a_name_in_a_catalog_of_two_and_shows_no_hit_of_score_0(skills: Path) -> None:
+    """BM25 gives a word of one in two skills next to no weight; the hit is the best all the same."""
+    hits = json.loads(CliRunner().invoke(group, ["search", "evil", "--skills", str(skills), "--json"]).stdout)["skills"]
+    drawn = CliRunner().invoke(group, ["search", "evil", "--skills", str(skills)], env={"FORCE_COLOR": "1"})
+
+    assert [hit["name"] for hit in hits] == ["evil"]
+    assert hits[0]["score"] > 0
+    assert "100%" in drawn.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion_works_as_documented(shell: str) -> None:
+    """The variable that docs/cli.md names prints the script for each shell."""
+    environment = {
+        **os.environ,
+        "_SKILLRUNTIME_COMPLETE": f"{shell}_source",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+
+    printed = subprocess.run(
+        [sys.executable, "-c", "from skillruntime.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+
+    assert "_skillruntime_completion" in printed.stdout
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert f"_SKILLRUNTIME_COMPLETE={shell}_source skillruntime" in page

@@ -1,0 +1,156 @@
+"""The laws of accepting, as functions of one generated case; `benchmarks/laws.py` tries them on a hundred thousand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from skillruntime.contract.coercion.scalars import is_same, number_in
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.plain_json import MAX_DEPTH
+from skillruntime.contract.schema import Schema
+from skillruntime.errors import SkillInputError
+from tests.contract.generated import Case
+
+ERRORS_PER_CASE = 8
+_ESCAPED = re.compile(r"\\+u([0-9a-f]{4})")
+
+
+def contract_of(case: Case) -> Contract:
+    """Return a contract that accepts the schema of *case*."""
+    return Contract.from_dict({"version": "1.0.0", "input": case.schema})
+
+
+def valid_calls_come_back_untouched(case: Case) -> int:
+    """A valid call is the same object, whatever its schema; its JSON text means the same."""
+    contract = contract_of(case)
+
+    accepted = contract.accept(case.value, fill_defaults=False)
+
+    assert accepted.arguments is case.value
+    assert accepted.repairs == ()
+    for text in (json.dumps(case.value), json.dumps(case.value, ensure_ascii=False, indent=1)):
+        parsed = contract.accept(text, fill_defaults=False)
+        assert is_same(parsed.arguments, case.value)
+        assert parsed.repairs == ()
+    return 3
+
+
+def single_errors_are_undone_or_refused(case: Case) -> int:
+    """One malformed part: the original comes back, or nothing; what comes back fits, and is accepted as it is."""
+    contract, schema = contract_of(case), Schema(case.schema)
+    reference: Schema | None = None
+    count = 0
+    for kind, sent in case.errors(ERRORS_PER_CASE):
+        if sent == json.dumps(case.value) or (isinstance(sent, dict) and schema.is_valid(sent)):
+            continue  # no error by this schema
+        count += 1
+        before = json.dumps(sent)
+        try:
+            accepted = contract.accept(sent, fill_defaults=False)
+        except SkillInputError as error:
+            assert error.to_errors(), kind
+            continue
+        finally:
+            assert json.dumps(sent) == before, "the value that was sent has changed"
+        assert is_same(accepted.arguments, case.value), (kind, sent, accepted)
+        assert accepted.repairs, kind
+        reference = reference or Schema(case.schema, engine="reference")
+        assert reference.is_valid(accepted.arguments), (kind, sent, accepted)
+        again = contract.accept(accepted.arguments, fill_defaults=False)
+        assert again.arguments is accepted.arguments
+        _check_scalars(case, sent, accepted.arguments)
+    return count
+
+
+def cut_calls_are_refused_or_whole(case: Case) -> int:
+    """Every cut of a call's text that keeps something is refused, where nobody says that the model had finished."""
+    contract, random = contract_of(case), Random(case.seed)
+    texts = [json.dumps(case.value), repr(case.value), json.dumps(json.dumps(case.value))]
+    texts.append(f"```json\n{texts[0]}\n```")
+    count = 0
+    for text in texts:
+        for end in sorted(random.sample(range(1, len(text)), min(12, len(text) - 1))):
+            if not text[:end].strip():
+                continue
+            count += 1
+            try:
+                accepted = contract.accept(text[:end], fill_defaults=False)
+            except SkillInputError:
+                continue
+            assert is_same(accepted.arguments, case.value), (text[:end], accepted)
+    return count
+
+
+def only_our_errors_come_out(case: Case) -> int:
+    """Whatever is sent, by any policy: arguments that fit, or an error that can be written as JSON."""
+    contract, schema, random = contract_of(case), Schema(case.schema), Random(case.seed + 2)
+    count = 0
+    for sent in _anything(case, random):
+        for policy in ("safe", "lenient", "strict"):
+            count += 1
+            try:
+                accepted = contract.accept(sent, policy=policy)
+            except SkillInputError as error:
+                json.dumps(error.to_response()).encode()
+                continue
+            assert schema.is_valid(accepted.arguments), (policy, sent, accepted)
+    return count
+
+
+LAWS: tuple[Callable[[Case], int], ...] = (
+    valid_calls_come_back_untouched,
+    single_errors_are_undone_or_refused,
+    cut_calls_are_refused_or_whole,
+    only_our_errors_come_out,
+)
+
+
+def _anything(case: Case, random: Random) -> Iterator[Any]:
+    """Yield values that have little to do with the schema: parts of the call in each other's places, and odd ones."""
+    parts = [case.value, *case.value.values(), None, float("nan"), 10**400, b"\xff", {1, 2}, "\ud800", [], "[" * 300]
+    for name in case.schema["properties"]:
+        yield {**case.value, name: random.choice(parts)}
+    deep: Any = 1
+    for _ in range(MAX_DEPTH + 5):
+        deep = [deep]
+    yield {**case.value, "zz": deep}
+    text = json.dumps(case.value)
+    cut = random.randrange(len(text))
+    yield text[:cut] + random.choice(["}", '"', ",", "\\", "\x00", "[", ":", " "]) + text[cut + 1 :]
+    yield random.choice(parts)
+
+
+def _check_scalars(case: Case, sent: Any, result: Any) -> None:
+    """Check that each scalar of *result* was sent, or is one of the schema, or a conversion of one that was sent."""
+    known = list(_scalars(sent))
+    texts = {str(each) for each in known if isinstance(each, str)} | {json.dumps(each) for each in known}
+    whole = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), "\n".join(texts))
+    allowed = json.dumps(case.schema, ensure_ascii=False)
+    for scalar in _scalars(result):
+        written = json.dumps(scalar, ensure_ascii=False)
+        if any(is_same(scalar, each) for each in known) or written in allowed:
+            continue
+        if isinstance(scalar, str):
+            bare = scalar.replace("\\", "")  # the backslashes of a string in a string are gone
+            assert scalar in whole or bare in whole.replace("\\", ""), scalar
+        elif isinstance(scalar, bool) or scalar is None:
+            assert str(scalar).casefold() in whole.casefold() or scalar in (0, 1), scalar
+        else:
+            numbers = [number_in(text, whole=False) for text in texts] + [number_in(text, whole=True) for text in texts]
+            assert scalar in numbers or str(scalar) in whole, scalar
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    match value:
+        case dict():
+            for member in value.values():
+                yield from _scalars(member)
+        case list():
+            for item in value:
+                yield from _scalars(item)
+        case _:
+            yield value

@@ -1,0 +1,145 @@
+"""Contract documents are checked wholly: `skillruntime/contract/document_check.py` and its schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.contract import CONTRACT_SCHEMA, Contract, Schema, check_document
+from skillruntime.diagnostic import Severity
+
+ROOT = Path(__file__).parents[2]
+CONTRACTS = sorted([*ROOT.glob("skills/**/contract*/*.json"), *ROOT.glob("skills/*/contract.json")])
+
+
+def messages(document: Any) -> list[str]:
+    return [finding.message for finding in check_document(document, path="contract.json")]
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"script": "a.py"}, "'script' belongs under 'run'"),
+        ({"timeout_seconds": 3}, "'timeout_seconds' belongs under 'run'"),
+        ({"run": {"timeout": 3}}, "/run/timeout is called 'timeout_seconds' in a contract"),
+        ({"timeout": 3}, "'timeout' belongs under 'run', as 'timeout_seconds'"),
+        ({"run": {"read_only": True}}, "/run/read_only belongs under 'annotations'"),
+        ({"run": {"version": "1.0.0"}}, "/run/version belongs at the top of the contract"),
+        ({"requires": {"bins": ["git"]}}, "/requires/bins is called 'commands' in a contract"),
+        ({"parameters": {}}, "'parameters' is called 'input' in a contract"),
+        ({"properties": {}}, "'properties' belongs under 'input': the file is a plain JSON Schema"),
+        ({"vresion": "1.0.0"}, "'vresion' is not a field of a contract"),
+        ({"run": {"timeout_seconds": "ten"}}, '/run/timeout_seconds: "ten" is not a number'),
+        ({"run": {"timeout_seconds": True}}, "/run/timeout_seconds: true is not a number"),
+        ({"run": []}, "/run: [] is not an object"),
+        ({"requires": {"environment": "TOKEN"}}, '/requires/environment: "TOKEN" is not an array'),
+        ({"version": "1.0"}, "/version: '1.0' is not a semantic version; write MAJOR.MINOR.PATCH, such as 1.4.0"),
+        ({"migrations": [{"steps": []}]}, "/migrations/0: 'to' is a required property"),
+        ({"migrations": [{"to": "1.0.0", "steps": [{"warp": "/a"}]}]}, "/migrations/0/steps/0/warp is not a field"),
+        ([], "a contract is a JSON object, not list"),
+    ],
+)
+def test_a_fault_is_reported_with_its_place(document: Any, expected: str) -> None:
+    """Unknown and misplaced keys and wrong types, each as one sentence."""
+    assert messages(document)[0].startswith(expected)
+
+
+def test_an_author_sees_all_faults_at_once() -> None:
+    """A wrong type does not hide a misplaced key, nor either of them a schema that cannot be used."""
+    document = {
+        "script": "a.py",
+        "run": {"timeout_seconds": "ten"},
+        "input": {"type": "nonsense"},
+        "output": {"type": "string", "minLength": 3, "maxLength": 1},
+    }
+
+    rules = {finding.rule for finding in check_document(document, path="contract.json")}
+
+    assert rules == {"contract-misplaced", "contract-value", "contract-schema", "contract-impossible"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "required": ["a"], "properties": {}, "additionalProperties": False},
+        {"type": "integer", "minimum": 3, "maximum": 1},
+        {"enum": []},
+    ],
+)
+def test_a_schema_that_no_value_fits_is_an_error(schema: dict[str, Any]) -> None:
+    """Every call would fail: the author has made a mistake."""
+    pytest.importorskip("jsonschema_rs", reason="only the fast engine proves that a schema is empty")
+    (finding,) = check_document({"output": schema}, path="contract.json")
+
+    assert finding.rule in ("contract-impossible", "contract-schema")
+
+
+def test_a_default_must_fit_its_own_parameter() -> None:
+    """Filled in, it would make a valid call fail."""
+    schema = {"type": "object", "properties": {"limit": {"type": "integer", "default": "five"}}}
+
+    assert messages({"input": schema}) == ['/input/properties/limit/default: "five" is not an integer']
+
+
+def test_a_default_may_use_the_definitions_of_the_contract() -> None:
+    """References are followed as they are for a call."""
+    schema = {"type": "object", "properties": {"limit": {"$ref": "#/definitions/limit", "default": 5}}}
+    document = {"input": schema, "definitions": {"limit": {"type": "integer"}}}
+
+    assert messages(document) == []
+
+
+def test_an_unknown_key_is_a_warning_and_one_of_the_authors_own_is_nothing() -> None:
+    """A newer version of the library may know the key; names with "x-" are never read."""
+    (finding,) = check_document({"colour": "red", "x-colour": "red"}, path="contract.json")
+
+    assert (finding.severity, finding.message) == (Severity.WARNING, "'colour' is not a field of a contract")
+
+
+@pytest.mark.parametrize("path", CONTRACTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_bundled_contracts_have_no_faults(path: Path) -> None:
+    """By the check and by the published schema."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+
+    assert messages(document) == []
+    assert Schema(CONTRACT_SCHEMA).is_valid(document)
+
+
+def test_the_document_of_31_6_is_valid_as_it_is() -> None:
+    """The contract document's own example has no field that we do not know."""
+    document = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Digest",
+        "description": "Collects news.",
+        "version": "2.0.0",
+        "input": {"$ref": "#/definitions/Input"},
+        "output": {"type": "object"},
+        "definitions": {"Input": {"type": "object", "properties": {"topics": {"type": "array"}}}},
+    }
+
+    assert messages(document) == []
+
+
+def test_the_schema_for_editors_may_be_named_in_the_contract() -> None:
+    """``$schema`` then describes the document, and not the dialect of its parts."""
+    document = {"$schema": "../contract.schema.json", "input": {"properties": {"n": {"type": "integer"}}}}
+
+    assert messages(document) == []
+    assert Contract.from_dict(document).accept({"n": "3"}).arguments == {"n": 3}
+
+
+def test_the_reference_page_has_a_row_for_every_field() -> None:
+    """docs/contract.md, section by section."""
+    page = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+    fields = CONTRACT_SCHEMA["properties"]
+    policy = fields["policy"]["anyOf"][1]
+    inner = [fields[name] for name in ("run", "requires", "annotations")] + [policy, fields["migrations"]["items"]]
+    names = [*fields, *(name for schema in inner for name in schema["properties"])]
+    steps = fields["migrations"]["items"]["properties"]["steps"]["items"]["properties"]
+
+    rows = "\n".join(line for line in page.splitlines() if line.startswith("| `"))
+    assert [name for name in names if f"`{name}`" not in rows] == []
+    assert [kind for kind in steps if f"`{kind}`" not in page] == []

@@ -1,0 +1,145 @@
+"""Configuration files of clients: wrapped, wrapped again, and back, with comments and layout."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from skillruntime.adapters.mcp_proxy.client_files import ClientFileError, unwrapped, wrapped
+
+CLAUDE = """{
+  "mcpServers": {
+    "git": {
+      "command": "uvx",
+      "args": [
+        "mcp-server-git",
+        "--repository", "."
+      ],
+      "env": {"A": "é"}
+    },
+    "bare": {"command": "server"},
+    "empty": {"command": "server", "args": []}
+  },
+  "other": [1.50]
+}
+"""
+VS_CODE = """// my servers
+{
+  "servers": {
+    /* "off": {"command": "x"}, */
+    "time": {
+      "type": "stdio", // on stdio
+      "command": "python",
+      "args": ["-m", "mcp_server_time", /* zone */ "--local-timezone=UTC",],
+    },
+  },
+  "inputs": [{"id": "url", "default": "https://example.org"}],
+}
+"""
+CODEX = """# my servers
+model = "gpt-5"
+
+[mcp_servers.files]
+command = "npx"  # node
+args = [
+  "-y",
+  "server-filesystem",
+]
+
+[mcp_servers.files.env]
+A = "1"
+
+[mcp_servers."web"]
+url = "https://example.org/mcp"
+bearer_token_env_var = "TOKEN"
+"""
+
+
+@pytest.mark.parametrize("text", [CLAUDE, VS_CODE, CLAUDE.replace("\n", "\r\n")])
+def test_unwrap_gives_back_every_byte(text: str) -> None:
+    """Comments, trailing commas, line endings and the order stay in both directions."""
+    assert unwrapped(wrapped(text, ["--log", "calls.jsonl"]).text).text == text
+
+
+@pytest.mark.parametrize(("text", "toml"), [(CLAUDE, False), (VS_CODE, False), (CODEX, True)])
+def test_both_are_idempotent(text: str, toml: bool) -> None:
+    """A server behind the proxy is not put behind it twice, and one that is not stays."""
+    once = wrapped(text, toml=toml).text
+    back = unwrapped(once, toml=toml).text
+
+    assert wrapped(once, toml=toml).text == once
+    assert unwrapped(back, toml=toml).text == back
+
+
+def test_the_command_of_a_server_goes_behind_the_proxy() -> None:
+    """Its arguments and its environment are its own."""
+    servers = json.loads(wrapped(CLAUDE, ["--policy", "strict"]).text)["mcpServers"]
+
+    before = ["mcp-proxy", "--policy", "strict", "--"]
+    assert servers["git"] == {
+        "command": "skillruntime",
+        "args": [*before, "uvx", "mcp-server-git", "--repository", "."],
+        "env": {"A": "é"},
+    }
+    assert servers["bare"] == {"command": "skillruntime", "args": [*before, "server"]}
+
+
+def test_comments_stay_where_they_are() -> None:
+    """VS Code reads JSON with comments, and people write them."""
+    text = wrapped(VS_CODE).text
+
+    assert '"command": "skillruntime",\n' in text
+    assert '"args": ["mcp-proxy", "--", "python", "-m", "mcp_server_time", /* zone */ "--local-timezone=UTC",],' in text
+    assert '/* "off": {"command": "x"}, */' in text
+
+
+def test_a_server_at_a_url_is_started_as_a_proxy_to_it() -> None:
+    """Its header values go into the environment: arguments are seen in the list of processes."""
+    entry = {"type": "http", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+    text = json.dumps({"mcpServers": {"web": entry}})
+
+    new = wrapped(text).text
+
+    assert json.loads(new)["mcpServers"]["web"] == {
+        "type": "stdio",
+        "command": "skillruntime",
+        "args": [
+            "mcp-proxy",
+            "--header",
+            "Authorization=env:SKILLRUNTIME_HEADER_AUTHORIZATION",
+            "https://example.org/mcp",
+        ],
+        "env": {"SKILLRUNTIME_HEADER_AUTHORIZATION": "Bearer ${TOKEN}"},
+    }
+    assert json.loads(unwrapped(new).text) == json.loads(text)
+
+
+def test_a_server_that_cannot_be_wrapped_stays_with_a_note() -> None:
+    """The old HTTP+SSE transport is not spoken."""
+    text = '{"mcpServers": {"old": {"type": "sse", "url": "https://example.org/sse"}}}'
+
+    edited = wrapped(text)
+
+    assert edited.text == text
+    assert edited.notes[0].startswith("old: not wrapped")
+
+
+def test_codex_keeps_its_toml() -> None:
+    """Comments stay, and the values come back."""
+    new = wrapped(CODEX, toml=True).text
+
+    servers = tomllib.loads(new)["mcp_servers"]
+    assert servers["files"]["command"] == "skillruntime"
+    assert servers["files"]["args"] == ["mcp-proxy", "--", "npx", "-y", "server-filesystem"]
+    assert servers["web"]["args"] == ["mcp-proxy", "--bearer-env", "TOKEN", "https://example.org/mcp"]
+    assert "# my servers" in new and "# node" in new
+    assert tomllib.loads(unwrapped(new, toml=True).text) == tomllib.loads(CODEX)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"mcpServers": 5}', "{", '{"mcpServers": {}'])
+def test_other_files_are_named_as_such(text: str) -> None:
+    """The error says what is wrong with the file."""
+    with pytest.raises(ClientFileError):
+        wrapped(text)

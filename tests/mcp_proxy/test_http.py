@@ -1,0 +1,189 @@
+"""The proxy over HTTP on either side, between official SDK clients and servers of both eras, on real sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+pytest.importorskip("mcp")
+pytest.importorskip("uvicorn")
+HERE = Path(__file__).parent
+SDK_SERVER = [sys.executable, str(HERE / "sdk_server.py")]
+PROXY = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
+DEADLINE = 60
+TOKEN = "test-token"
+ERAS = ["legacy", "2026-07-28", "auto"]
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def listening(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run *command* until the block ends; begin when it listens on *port*."""
+    environment = {**os.environ, "SKILLRUNTIME_MCP_TOKEN": TOKEN}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            end = time.monotonic() + DEADLINE
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", port), 1).close()
+                    break
+                except OSError:
+                    assert process.poll() is None and time.monotonic() < end, f"{command} does not listen"
+                    time.sleep(0.05)
+            yield process
+        finally:
+            process.terminate()
+            process.wait(DEADLINE)
+
+
+@pytest.fixture(scope="module")
+def sdk_url() -> Iterator[str]:
+    """Yield the URL of an SDK server over streamable HTTP."""
+    port = free_port()
+    with listening([*SDK_SERVER, "http", str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+@asynccontextmanager
+async def http_client(url: str, mode: str) -> AsyncIterator[Any]:
+    """Connect an SDK client that shows the token."""
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+async def check(client: Any) -> None:
+    """Call tools as a model does, before and after the tools were listed."""
+    progress: list[float] = []
+
+    async def noted(done: float, total: float | None, message: str | None) -> None:
+        progress.append(done)
+
+    repaired = await client.call_tool("add", {"a": "1"})
+    assert repaired.structured_content == {"result": 3}
+    assert repaired.meta["skillruntime/repairs"][0]["rule"] == "number-text"
+    refused = await client.call_tool("add", {"a": "one"})
+    assert refused.is_error and refused.content[0].text == 'Not run: /a: "one" is not an integer. Send an integer.'
+    counted = await client.call_tool("count", {"to": "3"}, progress_callback=noted)
+    assert counted.content[0].text == "done"
+    assert progress == [0, 1, 2]
+    assert [tool.name for tool in (await client.list_tools()).tools] == ["add", "join", "ship", "count"]
+    shipped = await client.call_tool("ship", {"Region": "Zürich", "boxes": "3"})
+    assert shipped.content[0].text == "3 to Zürich"
+    plain = await client.call_tool("join", {"words": ["a", "b"]})
+    assert plain.content[0].text == "a|b" and "skillruntime/repairs" not in (plain.meta or {})
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_http_to_http(sdk_url: str, mode: str) -> None:
+    """A local port in front of a server at a URL."""
+    port = free_port()
+
+    async def main() -> None:
+        with anyio.fail_after(DEADLINE):
+            async with http_client(f"http://127.0.0.1:{port}/mcp", mode) as client:
+                await check(client)
+
+    with listening([*PROXY, sdk_url, "--http", f"127.0.0.1:{port}"], port):
+        anyio.run(main)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_http_to_stdio(mode: str) -> None:
+    """A local port in front of a server that the proxy starts; two clients at once."""
+    port = free_port()
+
+    async def one() -> None:
+        async with http_client(f"http://127.0.0.1:{port}/mcp", mode) as client:
+            await check(client)
+
+    async def main() -> None:
+        with anyio.fail_after(DEADLINE):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one)
+                tasks.start_soon(one)
+
+    with listening([*PROXY, "--http", f"127.0.0.1:{port}", "--", *SDK_SERVER, "stdio"], port):
+        anyio.run(main)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_stdio_to_http(sdk_url: str, mode: str) -> None:
+    """A client that knows only stdio in front of a server at a URL."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    async def main() -> None:
+        with anyio.fail_after(DEADLINE):
+            transport = stdio_client(StdioServerParameters(command=PROXY[0], args=[*PROXY[1:], sdk_url]))
+            async with Client(transport, mode=mode) as client:
+                await check(client)
+
+    anyio.run(main)
+
+
+def test_the_port_asks_for_the_token_and_checks_host_and_origin() -> None:
+    """A page on the web reaches nothing, whatever name it uses, and neither does a program without the token."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    known = {"authorization": f"Bearer {TOKEN}"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+    with listening([*PROXY, "--http", f"127.0.0.1:{port}", "--", *SDK_SERVER, "stdio"], port), httpx2.Client() as http:
+        statuses = [
+            http.post(url, json=body, headers=headers).status_code
+            for headers in (
+                {},
+                {"authorization": "Bearer other"},
+                {**known, "host": "attacker.example"},
+                {**known, "origin": "https://attacker.example"},
+                {**known, "origin": f"http://localhost:{port}"},
+            )
+        ]
+        missing = http.get(url, headers={**known, "mcp-session-id": "unknown"}).status_code
+
+    assert statuses == [401, 401, 421, 403, 400]
+    assert missing == 404
+
+
+def test_a_server_that_cannot_be_reached_is_reported() -> None:
+    """The client reads a JSON-RPC error, not the end of its stream."""
+    url = f"http://127.0.0.1:{free_port()}/mcp"
+    line = b'{"jsonrpc":"2.0","id":5,"method":"ping"}\n'
+
+    result = subprocess.run([*PROXY, url], input=line, capture_output=True, timeout=DEADLINE, check=True)
+
+    assert b'"id":5,"error":{"code":-32000,"message":"The MCP server cannot be reached' in result.stdout
+
+
+def test_a_header_takes_its_value_from_the_environment(tmp_path: Path) -> None:
+    """A token in argv would be seen in the list of processes."""
+    result = subprocess.run(
+        [*PROXY, "https://example.org/mcp", "--header", "Authorization=secret"], capture_output=True, check=False
+    )
+
+    assert result.returncode == 2
+    assert b"write it as NAME=env:VAR" in result.stderr

@@ -1,0 +1,298 @@
+"""Skills of typed Python functions: `skillruntime/runtime/function_skill.py`, `contract/function_contract.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict
+
+import anyio
+import pytest
+from pydantic import BaseModel, Field, field_validator
+
+from skillruntime.catalog.discovery import discover
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode, InvalidSkillError
+from skillruntime.runtime.function_skill import skill
+from skillruntime.runtime.runners import CallContext
+from skillruntime.runtime.runtime import SkillRuntime
+from tests.skill_files import write_skill_files
+
+
+class Unit(Enum):
+    """A unit."""
+
+    KM = "km"
+    MI = "mi"
+
+
+@dataclass
+class Distance:
+    """A distance."""
+
+    value: float
+    unit: Unit = Unit.KM
+
+
+class Trip(BaseModel):
+    """A trip."""
+
+    start: str
+    day: date
+    stops: list[Distance] = []
+
+    @field_validator("start")
+    @classmethod
+    def is_known(cls, start: str) -> str:
+        """Refuse what JSON Schema cannot."""
+        if start == "Nowhere":
+            raise ValueError("Nowhere is not on the map")
+        return start
+
+
+class Options(TypedDict, total=False):
+    """How to plan."""
+
+    deep: bool
+
+
+class Plan(BaseModel):
+    """A plan."""
+
+    total: Distance
+    day: date
+
+
+@skill
+def plan(
+    trip: Trip,
+    limit: Annotated[int, Field(ge=1, le=10, description="The most stops")] = 5,
+    options: Options | None = None,
+    *,
+    mode: Literal["fast", "slow"] = "fast",
+) -> Plan:
+    """Plan a trip.
+
+    Args:
+        trip: What to plan.
+    """
+    assert isinstance(trip, Trip) and isinstance(trip.day, date)
+    assert all(isinstance(stop, Distance) and isinstance(stop.unit, Unit) for stop in trip.stops)
+    assert options is None or options == {"deep": True}
+    return Plan(total=Distance(sum(stop.value for stop in trip.stops[:limit])), day=trip.day)
+
+
+TRIP = {"start": "Rome", "day": "2026-01-02", "stops": [{"value": 3}, {"value": 4, "unit": "mi"}]}
+
+
+def test_signature_annotations_and_docstring_make_the_contract() -> None:
+    """Name, description, types, bounds and defaults, each from where a Python author writes it."""
+    document = plan.contract.to_dict()
+    properties = document["input"]["properties"]
+
+    assert (document["name"], document["description"]) == ("plan", "Plan a trip.")
+    assert properties["trip"]["description"] == "What to plan."
+    assert properties["trip"]["required"] == ["start", "day"]
+    assert properties["limit"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 10,
+        "description": "The most stops",
+        "default": 5,
+    }
+    assert properties["mode"] == {"enum": ["fast", "slow"], "type": "string", "default": "fast"}
+    assert document["input"]["required"] == ["trip"]
+    assert document["output"]["properties"]["day"] == {"format": "date", "type": "string"}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_models_dataclasses_and_typed_dicts_arrive_and_return_as_such(is_async: bool) -> None:
+    """The function sees its own types; a caller in Python gets the model, a model reads JSON."""
+    runtime = SkillRuntime(functions=[plan])
+    arguments = {"trip": TRIP, "limit": "2", "options": {"deep": True}}
+
+    response = anyio.run(lambda: runtime.call(plan, arguments)) if is_async else runtime.call_sync(plan, arguments)
+
+    assert response.data == Plan(total=Distance(7.0), day=date(2026, 1, 2))
+    assert response.to_dict()["data"] == {"total": {"value": 7.0, "unit": "km"}, "day": "2026-01-02"}
+    assert json.loads(response.to_json())["data"] == {"total": {"value": 7.0, "unit": "km"}, "day": "2026-01-02"}
+    assert response.errors == []
+
+
+def test_a_validator_of_a_model_refuses_with_its_place() -> None:
+    """What JSON Schema cannot say is still an error that a model can act on."""
+    response = SkillRuntime(functions=[plan]).call_sync("plan", {"trip": {**TRIP, "start": "Nowhere"}})
+
+    (error,) = response.errors
+    assert error.code is ErrorCode.INVALID_INPUT
+    assert error.message == "Nowhere is not on the map - at /trip/start"
+    assert error.details == {"path": "/trip/start"}
+
+
+def test_a_misspelt_key_inside_a_model_is_refused() -> None:
+    """pydantic would ignore it."""
+    response = SkillRuntime(functions=[plan]).call_sync("plan", {"trip": {**TRIP, "strat": "Rome"}})
+
+    assert "'strat' is not a known property" in response.errors[0].message
+
+
+def test_a_single_model_takes_all_arguments() -> None:
+    """Its fields are the arguments: a model does not write a wrapper around them."""
+
+    @skill
+    async def describe(trip: Trip) -> str:
+        """Describe a trip."""
+        return f"{trip.start} on {trip.day:%d %B}"
+
+    response = SkillRuntime(functions=[describe]).call_sync("describe", {"start": "Rome", "day": "2026-01-02"})
+
+    assert list(describe.contract.to_dict()["input"]["properties"]) == ["start", "day", "stops"]
+    assert response.data == "Rome on 02 January"
+
+
+def test_the_context_is_not_an_argument() -> None:
+    """By its type; a parameter that is only named so is an argument if it is annotated."""
+
+    @skill
+    def summarize(text: str, context: str, call: CallContext) -> str:
+        """Summarise a text."""
+        return f"{text} {context} {call.name}"
+
+    assert list(summarize.contract.to_dict()["input"]["properties"]) == ["text", "context"]
+    response = SkillRuntime(functions=[summarize]).call_sync("summarize", {"text": "a", "context": "b"})
+    assert response.data == "a b summarize"
+
+
+def test_fields_as_defaults_positional_parameters_and_more_keywords() -> None:
+    """FastAPI's style, ``/`` and ``**``."""
+
+    @skill(name="sum-all", version="1.2.0", annotations={"read_only": True})
+    def add(first: int, /, second: int = Field(2, ge=0), **more: int) -> int:
+        """Add numbers."""
+        return first + second + sum(more.values())
+
+    runtime = SkillRuntime(functions=[add])
+
+    assert runtime.call_sync("sum-all", {"first": 1}).data == 3
+    assert runtime.call_sync("sum-all", {"first": 1, "second": 5, "third": 4}).data == 10
+    assert runtime.call_sync("sum-all", {"first": 1, "second": -1}).status == "failed"
+    assert (add.contract.version, add.contract.annotations) == ("1.2.0", {"read_only": True})
+
+
+def test_the_function_can_still_be_called() -> None:
+    """A skill is the function itself."""
+
+    @skill
+    def double(number: int) -> int:
+        """Double a number."""
+        return 2 * number
+
+    assert double(4) == 8
+    assert double.__name__ == "double"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda arguments: arguments["start"],
+        lambda start, day, stops=None: start,
+    ],
+)
+def test_a_model_is_a_contract(function: Callable[..., Any]) -> None:
+    """``contract=Model``: the function takes the mapping, or the fields."""
+    runtime = SkillRuntime()
+    runtime.implements("trip", contract=Trip)(function)
+
+    assert runtime.call_sync("trip", {"Start": "Rome", "day": "2026-01-02"}).data == "Rome"
+
+
+def test_a_model_as_contract_arrives_as_the_model() -> None:
+    """Where the function's parameter is annotated so."""
+    runtime = SkillRuntime()
+
+    @runtime.implements("trip", contract=Trip)
+    def start_of(trip: Trip) -> date:
+        return trip.day
+
+    response = runtime.call_sync("trip", {"start": "Rome", "day": "2026-01-02"})
+    assert response.data == date(2026, 1, 2)
+    assert response.to_dict()["data"] == "2026-01-02"
+
+
+def test_a_typed_function_runs_a_skill_of_the_catalog(tmp_path: Path) -> None:
+    """With the SKILL.md's contract, or with its own where the author wrote none."""
+    write_skill_files(tmp_path, "plain", "Plain", {})
+    contract = {"input": {"properties": {"n": {"type": "integer", "default": 2}}, "additionalProperties": False}}
+    write_skill_files(tmp_path, "declared", "Declared", {"contract.json": json.dumps(contract)})
+    runtime = SkillRuntime(discover(tmp_path))
+
+    @runtime.implements("declared")
+    @runtime.implements("plain")
+    def double(n: int) -> int:
+        return 2 * n
+
+    assert runtime.call_sync("plain", {"n": "4"}).data == 8
+    assert runtime.call_sync("declared", {}).data == 4
+    assert sorted(runtime.callable_names()) == ["declared", "plain"]
+
+
+class Unknown:
+    """A class that JSON cannot make."""
+
+
+def takes_unknown(value: Unknown) -> None:
+    """Take something."""
+
+
+def undocumented(value: int) -> int:
+    return value
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no name": (lambda: SkillRuntime().implements(undocumented), TypeError, "implements takes the skill's name first"),  # type: ignore[arg-type]  # the mistake
+    "no annotations": (lambda: SkillRuntime().implements("x")(lambda arguments: 1), InvalidSkillError, "no contract"),
+    "other parameters": (
+        lambda: SkillRuntime().implements("x", contract=Trip)(lambda start, when: 1),
+        InvalidSkillError,
+        "it takes no 'day', which the contract accepts",
+    ),
+    "not a contract": (lambda: SkillRuntime().implements("x", contract="Trip"), TypeError, "contract= takes"),  # type: ignore[arg-type]  # the mistake
+    "unknown class": (lambda: skill(takes_unknown), InvalidSkillError, "Unknown cannot be made from JSON"),
+    "no description": (lambda: skill(undocumented), InvalidSkillError, "has no description"),
+    "a class": (lambda: SkillRuntime(functions=[Trip]), TypeError, "takes a function"),
+    "a method": (lambda: skill(Contract.accept), TypeError, "not a method"),
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_wrong_use_is_refused_where_it_is_written(mistake: str) -> None:
+    """Not at the first call."""
+    act, kind, message = REFUSED[mistake]
+
+    with pytest.raises(kind, match=message):
+        act()
+
+
+def test_a_wrong_result_is_the_skills_fault() -> None:
+    """The return annotation is a promise."""
+
+    @skill
+    def count() -> int:
+        """Count."""
+        return "many"  # type: ignore[return-value]  # the mistake
+
+    response = SkillRuntime(functions=[count]).call_sync("count", {})
+
+    assert [error.code for error in response.errors] == [ErrorCode.INVALID_OUTPUT]
+
+
+def test_a_status_is_one_of_three() -> None:
+    """A wrong one is refused where it is written; errors are always a list."""
+    with pytest.raises(ValueError, match="success, partial_success, failed"):
+        SkillResponse("done")  # type: ignore[arg-type]  # the mistake
+    assert SkillResponse("success", errors=None).errors == []  # type: ignore[arg-type]  # as the contract document writes

@@ -1,0 +1,443 @@
+"""What a confined script can reach and leave behind, at each level: `skillruntime/runtime/sandbox/`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import AccessDeniedError, ErrorCode
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime.sandbox import levels
+from skillruntime.runtime.sandbox.launcher import LocalSandbox, remove_tree
+from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
+from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
+from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+from skillruntime.runtime.sandbox.self_test import failure_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
+
+WriteSkill = Callable[..., SkillCatalog]
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def level(request: pytest.FixtureRequest) -> str:
+    """Each level in turn; one that this machine lacks is skipped, and under CI a failure."""
+    name: str = request.param
+    if (reason := anyio.run(sandbox_report)[name]) is not None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{name}: {reason}")
+    return name
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty workspace."""
+    made = tmp_path / "workspace"
+    made.mkdir()
+    return made
+
+
+async def run(level: str, workspace: Path, source: str, *, seconds: float = 30, **options: Any) -> Finished:
+    """Run Python *source* at *level*."""
+    sandbox = await open_sandbox(level)
+    command = SandboxCommand(
+        (sys.executable, "-I", "-c", source),
+        workspace,
+        options.pop("stdin", b""),
+        {"PATH": "/usr/bin:/bin", **options.pop("environment", {})},
+        readable=interpreter_paths(sys.executable),
+        writable=(workspace,),
+        **options,
+    )
+    with anyio.fail_after(seconds):
+        return await sandbox.run(command)
+
+
+async def result_of(level: str, workspace: Path, expression: str, **options: Any) -> Any:
+    """Return what the Python *expression* gives at *level*, or the name of the exception that it raises."""
+    source = (
+        "import json, os, socket, sys\n"
+        f"try:\n    result = {expression}\nexcept BaseException as error:\n    result = type(error).__name__\n"
+        "print(json.dumps(result))"
+    )
+    finished = await run(level, workspace, source, **options)
+    assert finished.exit_code == 0, finished.stderr
+    return json.loads(finished.stdout)
+
+
+async def test_the_self_test_passes(level: str) -> None:
+    """Every probe of reading, writing, network, signals, namespaces and memory is contained."""
+    sandbox = await open_sandbox(level)
+
+    assert isinstance(sandbox, LocalSandbox)
+    assert await failure_of(sandbox) is None
+
+
+async def test_the_self_test_finds_what_is_not_confined() -> None:
+    """A level that confines nothing does not pass: the self-test can fail."""
+    reason = await failure_of(LocalSandbox("none"))
+
+    assert reason is not None
+    assert "reads_outside" in reason
+    assert "reaches_tcp" in reason
+
+
+async def test_landlock_of_the_first_version_still_holds() -> None:
+    """An old kernel (ABI 1, Linux 5.13) gets the same guarantees: the system call filter fills the gaps."""
+    if await open_or_none("landlock") is None:
+        pytest.skip("no Landlock")
+
+    assert await failure_of(LocalSandbox("landlock", abi=1)) is None
+
+
+async def open_or_none(level: str) -> Any:
+    """Return the sandbox of *level*, or None."""
+    try:
+        return await open_sandbox(level)
+    except AccessDeniedError:
+        return None
+
+
+async def test_output_exit_code_and_workspace(level: str, workspace: Path) -> None:
+    """stdin goes in; stdout, stderr and the exit code come out; a new file belongs to the host's user."""
+    source = (
+        "import sys; print(sys.stdin.read().upper()); sys.stderr.write('log'); open('out', 'w').write('x'); exit(3)"
+    )
+
+    finished = await run(level, workspace, source, stdin=b"hello")
+
+    assert (finished.exit_code, finished.stdout, finished.stderr) == (3, b"HELLO\n", b"log")
+    assert finished.stopped
+    status = (workspace / "out").stat()
+    assert (status.st_uid, status.st_size) == (os.geteuid(), 1)
+
+
+async def test_a_file_of_the_host_in_the_workspace_can_be_changed(level: str, workspace: Path) -> None:
+    """Also where the host is root and the script is not."""
+    (workspace / "notes").write_text("a")
+    (workspace / "notes").chmod(0o600)
+
+    await run(level, workspace, "open('notes', 'a').write('b')")
+
+    assert (workspace / "notes").read_text() == "ab"
+
+
+async def test_directories_of_its_own(level: str, workspace: Path) -> None:
+    """HOME, TMPDIR and the caches lie in a private directory that is empty and gone afterwards."""
+    names = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR")
+    expression = (
+        "[(lambda p: (os.makedirs(p, exist_ok=True), open(p + '/made-here', 'w').close(), p)[2])(os.environ[name]) "
+        f"for name in {names!r}]"
+    )
+
+    places = await result_of(level, workspace, expression)
+
+    assert len(places) == 4
+    assert not any(Path(place, "made-here").exists() for place in places)
+
+
+async def test_the_environment_is_what_was_given(level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret of the host is not there, nor in the environment of the first process; a granted one is."""
+    monkeypatch.setenv("HOST_SECRET", "canary-1")
+
+    seen = await result_of(level, workspace, "sorted(os.environ)", environment={"GRANTED": "canary-2"})
+    first = await result_of(level, workspace, "'canary-1' in open('/proc/1/environ').read()")
+
+    assert "GRANTED" in seen
+    assert "HOST_SECRET" not in seen
+    assert first in (False, "PermissionError")
+
+
+async def test_a_granted_secret_is_in_no_argv(level: str, workspace: Path) -> None:
+    """While the script runs, no process of the machine shows the secret on its command line."""
+    (workspace / "go").touch()
+    source = (
+        "import os, time\nopen('ready', 'w').close()\n"
+        "while os.path.exists('go'): time.sleep(0.005)\nprint(os.environ['KEY'])"
+    )
+    outcome: list[Finished] = []
+
+    async def main() -> None:
+        outcome.append(await run(level, workspace, source, environment={"KEY": "canary-key-17"}))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(main)
+        with anyio.fail_after(30):
+            while not (workspace / "ready").exists():
+                await anyio.sleep(0.005)
+        shown = b"".join(_read(path) for path in Path("/proc").glob("[0-9]*/cmdline"))
+        (workspace / "go").unlink()
+
+    assert outcome[0].stdout == b"canary-key-17\n"
+    assert b"canary-key-17" not in shown
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        {hold}\n    os._exit(0)",
+        "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)\nREADY",
+        "import os\nos.setsid() if os.getpid() != os.getsid(0) else None\nif os.fork() == 0:\n    {hold}",
+    ],
+    ids=["daemon", "new session", "holder of the pipe"],
+)
+async def test_what_a_script_leaves_running_ends_with_the_call(level: str, workspace: Path, source: str) -> None:
+    """A daemon, a child in a new session, a child that keeps stdout open: gone when the call returns."""
+    hold = (
+        "import fcntl, time; f = open('held', 'w'); fcntl.flock(f, fcntl.LOCK_EX); "
+        "open('ready', 'w').close(); time.sleep(600)"
+    )
+    program = source.replace("{hold}", hold).replace("{child!r}", repr(hold)).replace("READY", "")
+    program += "\nimport os, time\nwhile not os.path.exists('ready'): time.sleep(0.005)\nprint('done')"
+
+    finished = await run(level, workspace, program)
+
+    assert (finished.stdout, finished.stopped) == (b"done\n", True)
+    with (workspace / "held").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+async def test_a_fork_bomb_ends_at_the_deadline(level: str, workspace: Path) -> None:
+    """The number of processes is bounded, and all of them were seen to be gone."""
+    source = "import os\nopen('started', 'w').close()\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+    sandbox = await open_sandbox(level)
+    command = SandboxCommand(
+        (sys.executable, "-I", "-c", source),
+        workspace,
+        readable=interpreter_paths(sys.executable),
+        writable=(workspace,),
+        limits=Limits(processes=64),
+    )
+    seen: list[bool] = []
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: sandbox.run(command, on_stopped=seen.append))
+        with anyio.fail_after(60):
+            while not (workspace / "started").exists():
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+
+    assert seen == [True]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("bytearray(1_500_000_000)", b"MemoryError"),
+        ("import os\nf = open('big', 'wb')\nf.truncate(2 * 1024**3)", b"File too large"),
+        ("files = [open('/dev/null') for _ in range(5000)]", b"Too many open files"),
+    ],
+    ids=["memory", "file size", "open files"],
+)
+async def test_limits(level: str, workspace: Path, source: str, expected: bytes) -> None:
+    """1.5 GB of memory, a file of 2 GiB, 5,000 open files."""
+    finished = await run(level, workspace, source)
+
+    assert expected in finished.stderr or finished.exit_code < 0
+
+
+async def test_a_flood_on_stdout_is_cut(level: str, workspace: Path) -> None:
+    """The script is ended at the limit, and no more than that is kept."""
+    source = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+
+    finished = await run(level, workspace, source, limits=Limits(stdout=100_000))
+
+    assert (finished.flooded, len(finished.stdout), finished.stopped) == (True, 100_000, True)
+
+
+async def test_links_out_of_the_workspace_lead_to_nothing(level: str, workspace: Path, tmp_path: Path) -> None:
+    """A link that was there before the call is followed inside the sandbox, where its target is not."""
+    (tmp_path / "secret").write_text("canary")
+    (workspace / "link").symlink_to(tmp_path / "secret")
+
+    assert await result_of(level, workspace, "open('link').read()") in ("FileNotFoundError", "PermissionError")
+
+
+async def test_no_file_outlives_the_call_with_the_set_user_id_bit(level: str, workspace: Path) -> None:
+    """It would run as the owner of the workspace, which may be root."""
+    source = "import os\nopen('x', 'w').close()\ntry: os.chmod('x', 0o4755)\nexcept OSError: pass"
+
+    await run(level, workspace, source)
+
+    assert not (workspace / "x").stat().st_mode & 0o6000
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "__import__('numpy').ones(3).sum().item()",
+        "__import__('duckdb').connect().execute('select 3.0::double').fetchone()[0]",
+        "len(__import__('matplotlib.pyplot').pyplot.plot([1, 2])[0].get_xdata()) + 1.0",
+    ],
+    ids=["numpy", "duckdb", "matplotlib"],
+)
+async def test_common_libraries_run(level: str, workspace: Path, expression: str) -> None:
+    """They start threads, look at the processors and write caches."""
+    pytest.importorskip(expression.split("'")[1].partition(".")[0])
+
+    assert await result_of(level, workspace, expression, environment={"MPLBACKEND": "Agg"}, seconds=120) == 3.0
+
+
+async def test_node_runs(level: str, workspace: Path) -> None:
+    """It reserves far more memory than it uses, and reads stdin by its path."""
+    if (node := shutil.which("node")) is None:
+        pytest.skip("node is not installed")
+    sandbox = await open_sandbox(level)
+    source = "console.log(require('fs').readFileSync('/dev/stdin', 'utf8').length)"
+    readable = interpreter_paths(node)
+
+    finished = await sandbox.run(
+        SandboxCommand((node, "-e", source), workspace, b"four", {}, (), readable, (workspace,))
+    )
+
+    assert finished.stdout == b"4\n", finished.stderr
+
+
+async def test_compiled_files_of_the_skill_are_not_run(level: str, tmp_path: Path, workspace: Path) -> None:
+    """A forged .pyc beside a harmless source: the source is what was approved, and what runs."""
+    skill = tmp_path / "skill"
+    skill.mkdir()
+    (skill / "words.py").write_text("WORD = 'forged'\n")
+    import py_compile
+
+    py_compile.compile(str(skill / "words.py"))
+    before = (skill / "words.py").stat()
+    (skill / "words.py").write_text("WORD = 'honest'\n")
+    os.utime(skill / "words.py", ns=(before.st_atime_ns, before.st_mtime_ns))
+    (skill / "run.py").write_text("import words\nprint(words.WORD)\n")
+    sandbox = await open_sandbox(level)
+
+    finished = await sandbox.run(
+        SandboxCommand(
+            (sys.executable, str(skill / "run.py")),
+            workspace,
+            skills=(skill,),
+            readable=interpreter_paths(sys.executable),
+            writable=(workspace,),
+        )
+    )
+
+    assert finished.stdout == b"honest\n", finished.stderr
+
+
+async def test_network_is_granted_only_when_asked_for(level: str, workspace: Path) -> None:
+    """With `network` a connection to the machine itself works; without it, none does."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connect = f"socket.create_connection(('127.0.0.1', {listener.getsockname()[1]}), 5).close()"
+        denied = await result_of(level, workspace, connect)
+        granted = await result_of(level, workspace, connect, network=True)
+
+    assert denied in ("PermissionError", "ConnectionRefusedError", "OSError")
+    assert granted is None
+
+
+async def test_a_sandbox_whose_command_is_missing_says_so(level: str, workspace: Path) -> None:
+    """Landlock raises what the system says; bubblewrap names the command on stderr."""
+    sandbox = await open_sandbox(level)
+
+    if level == "landlock":
+        with pytest.raises(FileNotFoundError):
+            await sandbox.run(SandboxCommand(("/no/such/command",), workspace, writable=(workspace,)))
+    else:
+        finished = await sandbox.run(SandboxCommand(("/no/such/command",), workspace, writable=(workspace,)))
+        assert b"/no/such/command" in finished.stderr
+
+
+async def test_a_tree_without_permissions_is_removed(tmp_path: Path) -> None:
+    """A script cannot leave a directory behind by closing it to its owner."""
+    (tmp_path / "tree" / "closed" / "inner").mkdir(parents=True)
+    (tmp_path / "tree" / "closed").chmod(0)
+
+    remove_tree(tmp_path / "tree")
+
+    assert not (tmp_path / "tree").exists()
+
+
+# The runtime: which scripts are confined, and what happens where nothing can confine them.
+
+SHOW = "import json, os; print(json.dumps({'home': os.environ.get('HOME', ''), 'here': os.listdir('.')}))"
+
+
+def call(catalog: SkillCatalog, **options: Any) -> SkillResponse:
+    """Call the sample skill, approved by the host."""
+    return SkillRuntime(catalog, approve=lambda request: True, **options).call_blocking("sample", {})
+
+
+def test_an_untrusted_script_runs_in_the_sandbox_and_the_envelope_says_so(
+    write_skill: WriteSkill, level: str, workspace: Path
+) -> None:
+    """`metadata.sandbox` is the level."""
+    response = call(write_skill(SHOW, trusted=False), sandbox=level, workspace=workspace)
+
+    assert response.status == "success", response.errors
+    assert response.metadata is not None
+    assert response.metadata["sandbox"] == level
+    assert response.data["home"] != os.environ.get("HOME")
+
+
+def test_a_trusted_script_runs_as_a_plain_process_unless_the_host_asks(
+    write_skill: WriteSkill, level: str, workspace: Path
+) -> None:
+    """Trust is said by the host for a directory; so is running trusted skills in the sandbox."""
+    plain = call(write_skill(SHOW), workspace=workspace)
+    confined = call(write_skill(SHOW), workspace=workspace, sandbox=level, sandbox_trusted=True)
+
+    assert plain.metadata is not None
+    assert confined.metadata is not None
+    assert (plain.metadata["sandbox"], confined.metadata["sandbox"]) == ("none", level)
+
+
+def test_without_a_sandbox_an_untrusted_script_is_refused_although_it_was_approved(
+    write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, workspace: Path
+) -> None:
+    """The error names what is missing at each level and what would help; nothing has run."""
+    monkeypatch.setattr(levels, "_passed", {})
+    monkeypatch.setattr(levels, "_failed", {"landlock": "the kernel has no Landlock"})
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    response = call(write_skill("open('ran', 'w')", trusted=False), workspace=workspace)
+
+    assert response.errors is not None
+    (error,) = response.errors
+    assert error.code is ErrorCode.ACCESS_DENIED
+    assert "bubblewrap: bwrap is not installed; landlock: the kernel has no Landlock" in error.message
+    assert "apt install bubblewrap" in (error.suggested_action or "")
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_sandbox_that_confines_nothing_is_refused(write_skill: WriteSkill) -> None:
+    """A host cannot pass a plain subprocess off as a sandbox for an untrusted skill."""
+    response = call(write_skill(SHOW, trusted=False), sandbox=LocalSandbox("none"))
+
+    assert response.errors is not None
+    assert response.errors[0].code is ErrorCode.ACCESS_DENIED
+
+
+def test_the_deadline_reports_what_was_seen(write_skill: WriteSkill, level: str) -> None:
+    """`stopped` is true because every process was seen to be gone, a daemon included."""
+    source = "import os, time\nif os.fork() == 0: os.setsid()\ntime.sleep(600)"
+
+    response = SkillRuntime(
+        write_skill(source, trusted=False), approve=lambda request: True, sandbox=level
+    ).call_blocking("sample", {}, timeout=0.5)
+
+    assert response.errors is not None
+    assert response.errors[0].details == {"timeout_seconds": 0.5, "stopped": True}
