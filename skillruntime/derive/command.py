@@ -30,6 +30,8 @@ class Unread:
     argument: str
     reason: str
     line: int | None = None
+    is_needed: bool = False
+    """Whether no call works without it."""
 
     def __str__(self) -> str:
         where = f" (line {self.line})" if self.line else ""

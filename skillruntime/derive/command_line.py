@@ -189,10 +189,10 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
         yield from words
     open_ended = bool(options) and options[-1][0]
     positionals = _in_place(places, faults)
-    known_texts = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
+    given_words = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
     if line.parser != "words" and positionals:
-        if known_texts or places[-1][0].takes != "rest":
-            if open_ended or any(_looks_like_flag(word, line) for word in known_texts):
+        if given_words or places[-1][0].takes != "rest":
+            if open_ended or any(_looks_like_flag(word, line) for word in given_words):
                 yield "--"
         elif open_ended or _looks_like_flag(positionals[0], line):
             faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))

@@ -9,20 +9,22 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
-from skillruntime.derive.command import Unread
+from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
+from skillruntime.derive.described import with_descriptions
 from skillruntime.derive.interpreter.state import Neighbours
 from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.shell_script import read_shell
+from skillruntime.derive.usage_line import usage_text
 
 __all__ = ["Derivation", "derive"]
 
@@ -47,6 +49,8 @@ class Derivation:
     confidence: Confidence
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """All flags of the script, short ones and aliases too, with the name of the parameter that each is for."""
 
     @property
     def complete(self) -> bool:
@@ -126,7 +130,7 @@ def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation |
     except RecursionError:
         _log.warning("%s is nested too deeply to be read", path)
         return None
-    return None if reading is None else _to_derivation(reading, path)
+    return None if reading is None else _to_derivation(_with_all_words(reading, text), path)
 
 
 def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | None] | None:
@@ -134,6 +138,30 @@ def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | No
     if not first.startswith("#!"):
         return None
     return next((_READERS[suffix] for name, suffix in _INTERPRETERS if name in first), None)
+
+
+def _with_all_words(reading: Reading, source: str) -> Reading:
+    """Return *reading*, or one list of words with the script's usage as its description, where no call would work.
+
+    A closed object without parameters says that the script takes nothing. Where nothing was read, or not what every
+    call needs, that is false, and a model that sends the right words would be refused for it.
+    """
+    command = reading.command
+    if reading.framework in _WORD_BY_WORD:
+        command = with_descriptions(command, source)
+        reading = replace(reading, command=command)
+    unread = command.unread
+    positions_unknown = reading.framework in _WORD_BY_WORD and any(each.argument == "arguments" for each in unread)
+    nothing_read = bool(unread) and not command.arguments and not command.commands
+    if reading.schema is not None or not (positions_unknown or nothing_read or any(each.is_needed for each in unread)):
+        return reading
+    usage = usage_text(source)
+    text = "The words of the command line, one item each, without the script's name." + (f" {usage}" if usage else "")
+    words = Argument("args", (), "values", description=text)
+    notes = [*command.notes, "its command line could not be read: the items of args are passed on as they are"]
+    return Reading(
+        Command("places", command.description, [words], unread=unread, notes=notes), reading.framework, "low"
+    )
 
 
 def _to_derivation(reading: Reading, path: str) -> Derivation:
@@ -154,8 +182,21 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     if reading.schema is None:
         document["run"]["command_line"] = to_command_line(command).to_dict()
     document["derived"] = derived
-    return Derivation(document, reading.framework, confidence, unread, notes)
+    return Derivation(document, reading.framework, confidence, unread, notes, dict(_flags_of(command)))
 
+
+def _flags_of(command: Command) -> Iterator[tuple[str, str]]:
+    for argument in command.arguments:
+        yield from ((flag, argument.name) for flag in argument.flags)
+        yield from ((flag, argument.name) for _, flag in argument.choices)
+        if argument.off_flag:
+            yield argument.off_flag, argument.name
+    for below in command.commands.values():
+        yield from _flags_of(below)
+
+
+_WORD_BY_WORD = ("sys.argv", "shell", "process.argv")
+"""Kinds of scripts that read positions: without all of them, none is certain."""
 
 _READERS: dict[str, Callable[[str, Neighbours | None], Reading | None]] = {
     **dict.fromkeys((".py", ".pyw"), read_python),

@@ -6,12 +6,18 @@ import re
 
 from skillruntime.derive.command import Argument
 
-__all__ = ["find_usages", "read_usage"]
+__all__ = ["find_usages", "read_usage", "usage_text"]
 
 _WORD = re.compile(r"\[[^\[\]]*\]|<[^<>]*>(?:\.\.\.)?|\S+")
 _CALLED = re.compile(
     r"(?:\$\s*)?(?:uv run |python3? |bash |sh |node |\./)*"
     r"(?:%s|\$0|\$\(basename \$0\)|\{[^}]*\}|\S+\.(?:py|sh|js|mjs)|\S*/?\w[\w.-]*)(.*)"
+)
+_OUTPUT = re.compile(r"\s*(?:>&2\s+)?(?:echo|printf|print|console\.\w+|sys\.exit|sys\.stderr\.write|die|usage)\b")
+_COMMENT = re.compile(r"\s*(?:#|//|\*)")
+_MARKUP = re.compile(
+    r"""^[\s#*/]*(?:>&2\s+)?(?:(?:echo|printf)\s+(?:-e\s+)?|(?:print|console\.\w+|sys\.exit|sys\.stderr\.write)\()?"""
+    r"""[rfb]*["'`]*|(?:\\n)?["'`]*\s*(?:,\s*file=sys\.stderr)?\)?;?\s*(?:1?>&2)?\s*(?:;?\s*exit\s*\d*\s*;?\s*\}?)?\s*$"""
 )
 _NAME = re.compile(r"[A-Za-z][\w -]*")
 
@@ -45,6 +51,32 @@ def find_usages(text: str) -> list[str]:
             if called and re.search(r"\.(py|sh|js|mjs)\b|\$0|%s|\{", candidate):
                 found.append(re.split(r"\s+#|\s{3,}", called[1].strip())[0].strip().rstrip("\\'\""))
     return list(dict.fromkeys(found))
+
+
+def usage_text(source: str, limit: int = 600) -> str:
+    """Return what *source*, a script in any language, says of its usage: that line and those that belong to it.
+
+    >>> usage_text('echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\nexit 1\\n')
+    'Usage: $0 <name> [days]; name who it is for'
+    """
+    lines = source.splitlines()
+    first = next((n for n, line in enumerate(lines) if re.search(r"(?i)\busage\s*:", line)), None)
+    if first is None:
+        return ""
+    found: list[str] = []
+    kind = next((each for each in (_OUTPUT, _COMMENT) if each.match(lines[first])), None)
+    for line in lines[first : first + 14]:
+        # A block of ``echo`` lines or comments ends at the first line that is not one; a docstring at a blank line.
+        plain = _MARKUP.sub("", line).strip()
+        if line is lines[first]:  # ``const usage = `Usage: ...``
+            plain = plain[max(plain.lower().find("usage"), 0) :]
+        if found and (not plain or (kind is not None and kind.match(line) is None)):
+            break
+        found.append(" ".join(plain.split()))
+        if re.search(r"(\"\"\"|'''|\*/)\s*\)?;?$", line) and line is not lines[first]:
+            break
+    text = "; ".join(each for each in found if each)
+    return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
 def read_usage(usage: str) -> list[Argument] | None:

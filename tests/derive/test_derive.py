@@ -268,7 +268,7 @@ def test_words_that_are_taken_apart_by_hand_stay_unread(script: str) -> None:
     derivation = derived(script)
 
     assert not derivation.complete
-    assert derivation.document["input"]["properties"] == {}
+    assert list(derivation.document["input"]["properties"]) == ["args"]
 
 
 @pytest.mark.parametrize(
@@ -278,12 +278,12 @@ def test_words_that_are_taken_apart_by_hand_stay_unread(script: str) -> None:
         ("VALUE = 1\n", "library.py"),
         ("import fire\nfire.Fire(print)\n", "s.py"),
         ("plain text", "notes.txt"),
-        ("console.log(process.argv)", "s.js"),
+        ("export const add = (a, b) => a + b;", "s.js"),
         ("(" * 5000, "s.py"),
         ("x = " + "-" * 5000 + "1\n", "s.py"),
     ],
 )
-def test_what_is_no_readable_script_gives_nothing(source: str, path: str) -> None:
+def test_what_is_not_a_readable_script_gives_nothing(source: str, path: str) -> None:
     """A library, a broken file, a library we do not read: no contract is better than a wrong one."""
     assert derive(source, path=path) is None
 

@@ -72,7 +72,7 @@ def call_value(state: State, function: Any, arguments: list[Any], named: dict[st
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _DECLARES:
         state.unread_lines.append(node.lineno)
     if state.trace is not None:
-        note_call(state, "", node)
+        note_call(state, "", arguments, node)
         shown = ast.unparse(node.func)[:40] if isinstance(node, ast.Call) else "a function"
         state.trace.pass_on([*arguments, *named.values()], node, shown)
     return UNKNOWN
@@ -142,7 +142,9 @@ def _fallen_through(state: State, node: ast.AST) -> Any:
     models = [each for each in state.early.values if isinstance(each, Model | InstanceValue)]
     if models:
         return models[-1]
-    return UNKNOWN if _is_generator(state, node) or any(each is not None for each in state.early.values) else None
+    if any(each is not None for each in state.early.values):
+        return UNKNOWN
+    return UNKNOWN if state.trace is None and _is_generator(state, node) else None
 
 
 def _settled(state: State, value: Any) -> Any:
@@ -234,7 +236,7 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
     if known is not None:
         return known(state, arguments, named, node)
     leave_script(state, name, arguments, node)
-    note_call(state, name, node)
+    note_call(state, name, arguments, node)
     match name, arguments:
         # A default counts only for the script's own objects: an unknown owner may have the attribute.
         case "builtins.getattr", [owner, str(attribute_name), *default]:

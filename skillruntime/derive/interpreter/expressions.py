@@ -268,7 +268,9 @@ def _boolean(state: State, node: ast.BoolOp, scope: Scope) -> Any:
                 value = _attempt(state, each, scope)
         known = decide(state, value)
         if known is stops_at:
-            return value if first is None or isinstance(value, bool) else UNKNOWN
+            if first is None or isinstance(value, bool):
+                return value
+            break
         if known is UNKNOWN and first is None:
             first = value
     if first is None:

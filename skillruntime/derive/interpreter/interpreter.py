@@ -49,6 +49,7 @@ def trace_script(relevance: Relevance, words: Iterable[Word], steps: int) -> tup
     """
     trace = Trace(relevance, Words(words))
     state = State(_RULES, trace=trace, steps=steps)
+    state.module.names["__doc__"] = ast.get_docstring(relevance.tree, clean=False)
     outcome = trace.outcome
     try:
         follow(state, relevance.tree.body, state.module)

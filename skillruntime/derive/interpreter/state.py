@@ -95,7 +95,7 @@ class ScriptExit(Exception):  # noqa: N818 - control flow
         self.refused = refused
 
 
-_ENDS = (Returned, LoopLeft, ScriptError, ScriptExit)
+_ENDS = (Found, Returned, LoopLeft, ScriptError, ScriptExit)
 
 Library = Mapping[str, Callable[[Any, list[Any], dict[str, Any], ast.AST], Any]]
 """Functions of a known library, by full name: state, arguments, named arguments, node -> the result of the call."""
@@ -152,6 +152,10 @@ class State:
     modules: dict[str, Scope | None] = field(default_factory=dict)
     """Modules beside the script that were looked for; None for those that are missing or cannot be read."""
     text_read: int = 0
+    found_aside: list[tuple[ast.AST, int, Any]] = field(default_factory=list)
+    """What parses the command line on one side of a condition only: the condition, its side, and the parser."""
+    ended_aside: list[tuple[ast.AST, int]] = field(default_factory=list)
+    """Sides of conditions that end before the command line is parsed."""
 
     def tick(self) -> int:
         """Return the time, which grows with each call."""
@@ -263,11 +267,16 @@ def fork(state: State, node: ast.AST, scope: Scope, ways: list[Callable[[], obje
         except _ENDS as end:
             ends.append(end)
             _note_end(state, end)
+            if isinstance(end, Found):
+                state.found_aside.append((node, side, end.value))
+            else:
+                state.ended_aside.append((node, side))
             continue
-        # ``else: sys.exit(1)``: what follows is reached by the other ways only.
-        if not leaves:
-            met.append(scope.names)
-            all_shown = all_shown and state.trace is not None and state.trace.usage_shown
+        if leaves:  # ``else: sys.exit(1)``: what follows is reached by the other ways only
+            state.ended_aside.append((node, side))
+            continue
+        met.append(scope.names)
+        all_shown = all_shown and state.trace is not None and state.trace.usage_shown
     if state.trace is not None:
         state.trace.usage_shown = all_shown if met else shown
     # Every way ends: so does the statement, and the mildest end counts, because it accepts most words.
@@ -325,6 +334,8 @@ def _note_end(state: State, end: Exception) -> None:
 def _weight(end: Exception) -> int:
     """Return the rank of an end that all ways share: accepting the words comes before refusing them."""
     match end:
+        case Found():  # a script that parses on any way has come to its end
+            return -1
         case LoopLeft():
             return 0
         case Returned(value=Model() | InstanceValue()):

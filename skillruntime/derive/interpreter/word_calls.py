@@ -23,9 +23,9 @@ _READERS = ("unittest.main", "pytest.main", "absl.testing.absltest.main", "fire.
 _CONVERTERS = {
     "builtins.int": "integer",
     "builtins.float": "number",
-    "json.loads": "json",
+    **dict.fromkeys(("json.loads", "node.JSON.parse"), "json"),
     **dict.fromkeys(("pathlib.Path", "pathlib.PurePath"), "path"),
-    **dict.fromkeys(("os.path.abspath", "os.path.realpath", "os.path.expanduser"), "path"),
+    **dict.fromkeys(("os.path.abspath", "os.path.realpath", "os.path.expanduser", "node.path.resolve"), "path"),
 }
 _COPIES = (
     *(f"builtins.{name}" for name in ("list", "tuple", "sorted", "set", "reversed")),
@@ -35,6 +35,9 @@ _HARMLESS = tuple(
     f"builtins.{name}"
     for name in ("print", "str", "repr", "any", "all", "max", "min", "sum", "isinstance", "bool", "type")
 )
+_NOT_NONE = ("node.JSON.parse", "node.path.resolve", "node.fs.readFile")
+"""Functions of Node that fail without a word. Python's ``open(None)`` fails too, but a name of a Python script may be
+None here only because the statement that changes it was skipped."""
 _SAME_WORD = ("lower", "upper", "strip", "casefold", "lstrip", "rstrip")
 _CHANGES = ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse")
 
@@ -92,12 +95,14 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
     return UNKNOWN
 
 
-def note_call(state: State, name: str, node: ast.AST) -> None:
-    """Record that a foreign function is called that shows the usage, or reads ``sys.argv`` itself."""
+def note_call(state: State, name: str, arguments: list[Any], node: ast.AST) -> None:
+    """Record that a foreign function shows the usage or reads ``sys.argv``; raise where it cannot take None."""
     if state.trace is None:
         return
     if shows_usage(node):
         state.trace.usage_shown = True
+    if name in _NOT_NONE and arguments[:1] == [None]:  # the word that it should be is missing
+        raise ScriptError("TypeError")
     if name in _READERS:
         state.trace.lose(f"{name} reads sys.argv itself", node)
 

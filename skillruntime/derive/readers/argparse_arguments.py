@@ -24,8 +24,10 @@ from skillruntime.derive.readers.argparse_model import Asked, ParserModel
 from skillruntime.derive.readers.value_types import PATH, read_type
 from skillruntime.derive.text_fields import expanded
 
-__all__ = ["Read", "read_argument", "to_json"]
+__all__ = ["NO_EFFECT", "Read", "read_argument", "to_json"]
 
+NO_EFFECT = "(has no effect: it is on by default)"
+NEVER_ACCEPTED = "it is required, and none of its choices can be given as text"
 _NARGS = {"OPTIONAL": "?", "ZERO_OR_MORE": "*", "ONE_OR_MORE": "+", "REMAINDER": "...", "PARSER": "A..."}
 # The actions whose constructor sets ``nargs=0`` (argparse.py 3.11, lines 924-1103): they never take a word.
 _SWITCHES = ("store_true", "store_false", "store_const", "append_const")
@@ -54,7 +56,20 @@ class Read:
 
 
 def read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str) -> Read | Unread | None:
-    """Return the argument that was asked for, what could not be read of it, or None for ``--help`` and its like."""
+    """Return the argument that was declared, what could not be read of it, or None for ``--help`` and its like."""
+    found = _read_argument(state, parser, asked, prefixes)
+    has_name = bool(asked.arguments) and all(isinstance(each, str) for each in asked.arguments)
+    if isinstance(found, Unread) and asked.certain and has_name and found.reason != NEVER_ACCEPTED:
+        # A positional that may not be left out, or ``required=True``: the parser refuses every call without it.
+        named = asked.named
+        is_flag = any(isinstance(each, str) and each[:1] in prefixes for each in asked.arguments)
+        optional = named.get("nargs") in ("?", "*", "...") or "**" in named
+        is_needed = named.get("required") is True if is_flag else not optional
+        return replace(found, is_needed=is_needed)
+    return found
+
+
+def _read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str) -> Read | Unread | None:
     shown = next((each for each in asked.arguments if isinstance(each, str)), "an argument")
     named = _with_registered(parser, asked.named)
     # ``add_argument(*names)``: which flags there are decides everything else, so nothing is guessed.
@@ -178,7 +193,7 @@ def _read_switch(parser: ParserModel, argument: Argument, action: str, named: di
         case _:
             argument = replace(argument, takes="nothing", required=named.get("required") is True)
             if action == "store_true" and default is True:
-                argument = replace(argument, description=f"{description} (has no effect: it is on by default)".strip())
+                argument = replace(argument, description=f"{description} {NO_EFFECT}".strip())
     return Read(argument, argument.name, action, const if action != "append_const" else ABSENT)
 
 
@@ -258,7 +273,7 @@ def _read_valued(
 def _never_given(parser: ParserModel, asked: Asked, argument: Argument) -> Unread | None:
     """A word cannot be one of the choices, as where they are numbers and no ``type`` makes numbers of words."""
     if asked.named.get("required") is True or not argument.flags:
-        return Unread(argument.shown, "it is required, and none of its choices can be given as text", asked.line)
+        return Unread(argument.shown, NEVER_ACCEPTED, asked.line)
     parser.notes.append(f"{argument.shown}: none of its choices can be given as text, so it cannot be given at all")
     return None
 

@@ -10,7 +10,7 @@ from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.state import State
 from skillruntime.derive.interpreter.values import UNKNOWN, Symbol
-from skillruntime.derive.readers.argparse_arguments import Read, read_argument
+from skillruntime.derive.readers.argparse_arguments import NO_EFFECT, Read, read_argument
 from skillruntime.derive.readers.argparse_model import ParserModel, on_either_side
 from skillruntime.derive.text_fields import first_paragraph
 
@@ -93,8 +93,11 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     if sorted(actions) == ["store_false", "store_true"]:
         yes = arguments[actions.index("store_true")]
         no = arguments[actions.index("store_false")]
-        text = yes.description or no.description
-        return [replace(yes, name=dest, off_flag=_flag(no), default=ABSENT, description=text, group=None)]
+        # ``--cache`` with ``default=True`` beside ``--no-cache``: the flag that says no is the one with an effect.
+        is_on = yes.description.endswith(NO_EFFECT)
+        text = yes.description.removesuffix(NO_EFFECT).strip() or no.description
+        known = True if is_on else ABSENT
+        return [replace(yes, name=dest, off_flag=_flag(no), default=known, description=text, group=None)]
     constants = [read.const for read in group]
     # ``--json``/``--yaml`` with ``dest="format"``: each flag stores its own constant.
     are_switches = all(action in ("store_const", "store_true", "store_false") for action in actions)

@@ -52,10 +52,10 @@ Fixed = tuple[tuple[int, str], ...]
 """The words of a trace that have a text, by their position."""
 
 
-def read_argv(tree: ast.Module) -> Reading | None:
-    """Return what the script takes from ``sys.argv``; None where it does not look at it."""
+def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = "") -> Reading | None:
+    """Return what the script takes from ``sys.argv``; None where it does not use it."""
     source = Relevance(tree)
-    command = Command("places", first_paragraph(ast.get_docstring(tree)))
+    command = Command("places", description or first_paragraph(ast.get_docstring(tree)))
     if not source.argv and not _imports_argv(tree):
         return None
     try:
@@ -71,7 +71,7 @@ def read_argv(tree: ast.Module) -> Reading | None:
     else:
         found.description = command.description
         command = _with_usage(found, _usage_of(source))
-    return Reading(command, "sys.argv", "low")
+    return Reading(command, framework, "low")
 
 
 def _imports_argv(tree: ast.Module) -> bool:

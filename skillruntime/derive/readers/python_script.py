@@ -11,6 +11,7 @@ from skillruntime.derive.command import Command, Unread
 from skillruntime.derive.interpreter.attributes import bound
 from skillruntime.derive.interpreter.interpreter import new_reading, read_module
 from skillruntime.derive.interpreter.state import Exhausted, Found, Neighbours, State, call
+from skillruntime.derive.interpreter.usage_errors import only_complains
 from skillruntime.derive.interpreter.values import UNKNOWN, ClassValue, FunctionValue, InstanceValue
 from skillruntime.derive.readers.argparse_command import read_parser
 from skillruntime.derive.readers.argparse_model import ARGPARSE, ParserModel, parser_of
@@ -30,6 +31,7 @@ UNDECLARED_LIMIT = 100_000
 _UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
+_HELP = ("-h", "--help", "-V", "--version", "__main__")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 
@@ -102,13 +104,58 @@ def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
             )
         return None
     state.steps = max(state.steps, 5_000)
-    command = read_parser(state, parser, description=first_paragraph(ast.get_docstring(tree)))
+    description = first_paragraph(ast.get_docstring(tree))
+    by_word = _parsers_by_word(state, tree)
+    if len(by_word) > 1 and parser in by_word.values():
+        command = Command("argparse", description, chooser="command")
+        command.commands = {word: read_parser(state, each) for word, each in by_word.items()}
+        return Reading(command, "argparse", "medium")
+    aside = _read_aside(state, parser)
+    command = read_parser(state, parser, description=description)
     if exhausted:
         command.unread.append(Unread("arguments", "the script is too long to be read to its end"))
     command.unread += [
         Unread("arguments", "some are added to what cannot be read", line) for line in state.unread_lines
     ]
+    command.unread += aside
     return Reading(command, "argparse")
+
+
+def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:
+    """Return the parsers that the first word chooses: ``if sys.argv[1] == "build": ...``, with ``sys.argv[2:]``."""
+    source = ast.unparse(tree)
+    if "argv[2:]" not in source and "argv.pop(" not in source and "argv[1:] = " not in source:
+        return {}  # a parser that is given the whole command line refuses the word itself
+    found: dict[str, ParserModel] = {}
+    for node, side, value in state.found_aside:
+        parser = parser_of(value)
+        if parser is None or side != 0 or not isinstance(node, ast.If):
+            continue
+        match node.test:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=str(word))]):
+                shown = ast.unparse(left)
+                if "argv[1]" in shown or f"{shown} = sys.argv[1]" in source:
+                    found.setdefault(word, parser)
+    return found
+
+
+def _read_aside(state: State, parser: ParserModel) -> list[Unread]:
+    """Return the words that choose another parser, or other work, before *parser* sees them.
+
+    ``if "--trending" in sys.argv: sys.exit(trending())`` in front of a parser that does not know ``--trending``.
+    """
+    others = {id(node): side for node, side, value in state.found_aside if parser_of(value) is not parser}
+    unread: list[Unread] = []
+    aside = [(node, side) for node, side, _ in state.found_aside]
+    for node, side in [*aside, *state.ended_aside]:
+        if not isinstance(node, ast.If) or side != 0 or "argv" not in (test := ast.unparse(node.test)):
+            continue
+        words = [each.value for each in ast.walk(node.test) if isinstance(each, ast.Constant)]
+        shown = [each for each in words if isinstance(each, str) and each not in _HELP]
+        if id(node) in others or (shown and not only_complains(node.body, instead=[])):
+            what = ", ".join(shown) or "arguments"
+            unread.append(Unread(what, f"the script tests `{test[:60]}` before its parser runs", node.lineno))
+    return list(dict.fromkeys(unread))
 
 
 def _size(parser: ParserModel) -> int:
@@ -119,6 +166,8 @@ def _follow(state: State, tree: ast.Module) -> Any:
     """Follow the module to where it parses; if it does not by itself, what a caller of it would call first."""
     try:
         read_module(state, tree)
+        if state.found_aside:  # ``if len(sys.argv) > 1: sys.exit(main())``, and nothing that parses otherwise
+            return state.found_aside[-1][2]
         if (partial := _last_partial(state)) is not None:
             return partial
         for candidate in _candidates(state, tree):

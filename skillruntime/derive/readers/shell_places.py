@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from skillruntime.derive.command import TEXT, Argument, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
+from skillruntime.derive.readers.shell_conditions import Demands, read_demands
 from skillruntime.derive.readers.shell_source import refuses
 
 __all__ = ["Places", "read_places"]
@@ -20,14 +21,13 @@ _EACH = re.compile(r"^\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;\s*do\b|\
 _LISTED = re.compile(r"^\s*(?:local\s+|declare\s+-a\s+|readonly\s+)?(\w+)=\(\s*\"\$@\"\s*\)\s*$")
 _JOINED = re.compile(r"^\s*(?:local\s+|readonly\s+)?(\w+)=\"?\$\*\"?\s*$")
 _SHIFT = re.compile(r"(?:^|;)\s*shift(?:\s+(\d))?\s*(?=$|;)")
-_COUNTED = re.compile(r"\$\{?#\}?\"?\s*(-lt|-ne|-eq|-le|-ge|-gt|<=|<|>=|>|==|!=)\s*\"?(\d)")
-_OR = re.compile(r"\"?\s*[\])]{0,2}\s*\|\|")
-_EMPTY = re.compile(r"-([zn])\s+\"?\$(?:\{(\w+)(?::?-)?\}|(\w+))\"?")
 _DASHED = re.compile(r"\$(?:\{1[^}]*\}|1)\"?\s*={1,2}\s*[\"']?(-[\w-]+)")
 _CHOSEN = re.compile(
     r"^[ \t]*case\s+\"?\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))\"?\s+in\b(.*?)^[ \t]*esac", re.MULTILINE | re.DOTALL
 )
 _ARM = re.compile(r"^\s*\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_UNSET_IS_ERROR = re.compile(r"^\s*set\s+(?:-[a-z]*u|-o\s+nounset)", re.MULTILINE)
+_TOP_LEVEL = re.compile(r"^(?:\w+=\"?|(?!if|while|for|case|\[)\w[^\n|&]*?)\$(?:\{([1-9])\}|([1-9]))", re.MULTILINE)
 _HELP = ("-h", "--help", "help", "-V", "--version", "-v")
 
 
@@ -63,11 +63,14 @@ def read_places(code: str) -> Places:
     if sorted(seen) != list(range(1, len(seen) + 1)) or (rest is not None and rest.least != len(seen)):
         found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
         return found
-    _judge(code, seen)
-    least = _least(code)
+    demands = read_demands(code)
+    _demand(code, seen, demands)
+    least = demands.least or None
     last = max((index for index, each in seen.items() if each.needed or index <= (least or 0)), default=0)
     plain = max((index for index, each in seen.items() if not each.optional), default=0)
-    last = max(last, plain if least is None else 0)
+    # A script that checks its words says by that which of them it needs; one that does not needs all that it uses.
+    checks = least is not None or any(each.needed for each in seen.values())
+    last = max(last, 0 if checks else plain)
     for index, each in sorted(seen.items()):
         required = index <= last
         default = ABSENT if required or each.default is None else each.default
@@ -99,7 +102,7 @@ def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None
         elif joined := _JOINED.match(line):
             rest = Argument(joined[1].lower(), least=offset)
         # ``exec python3 tool.py "$@"``: the words are another program's.
-        elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log\w*)\b", line):
+        elif _ALL.search(line) and not re.match(r"\s*(?:echo|printf|log(?:_\w+|ger)?)\b", line):
             found.unread.append(Unread("arguments", "the script passes its words on"))
         # After ``shift``, ``$1`` is the next word (POSIX, 2.15 shift).
         if re.search(r"\bshift\b", line):
@@ -124,42 +127,23 @@ def _see(place: _Seen, match: re.Match[str]) -> None:
             place.default = text.strip("\"'")
 
 
-def _judge(code: str, seen: dict[int, _Seen]) -> None:
-    """Take what is asked of a word before it is used: one that must not be empty is needed, another may be left out."""
-    for match in _EMPTY.finditer(code):
-        name = match[2] or match[3]
-        place = seen.get(int(name)) if name.isdigit() else None
-        if place is None:
-            place = next((each for each in seen.values() if each.name == name.lower()), None)
+def _demand(code: str, seen: dict[int, _Seen], demands: Demands) -> None:
+    """Mark what the script refuses to run without, and what it tests and then does without."""
+    by_name = {each.name: each for each in seen.values()} | {str(index): each for index, each in seen.items()}
+    for name in demands.tested | demands.names:
+        place = by_name.get(name.lower())
         if place is None:
             continue
-        is_or = _OR.match(code, match.end()) is not None
-        if (match[1] == "n") is is_or and refuses(_consequence(code, match.end())):
+        if name in demands.names and not place.default:  # ``[ ! -f "$FILE" ]`` with ``FILE=${1:-a.txt}`` has a file
             place.needed = True
         elif not place.needed:
             place.optional = True
-
-
-def _least(code: str) -> int | None:
-    """How many words the script asks for before it does anything."""
-    for match in _COUNTED.finditer(code):
-        if not refuses(_consequence(code, match.end())):
-            continue
-        number = int(match[2])
-        match match[1], _OR.match(code, match.end()) is not None:
-            # ``[ $# -lt 2 ] && usage``; with ``||`` the test is one that must hold.
-            case (("-lt" | "<" | "-ne" | "!="), False) | (("-eq" | "==" | "-ge" | ">="), True):
-                return number
-            case (("-le" | "<="), False) | (("-gt" | ">"), True):
-                return number + 1
-            case (("-eq" | "=="), False) if number == 0:
-                return 1
-    return None
-
-
-def _consequence(code: str, place: int) -> str:
-    """What follows a condition, up to where it ends."""
-    return re.split(r"\b(?:fi|else|elif)\b|\n\s*\}", code[place : place + 400], maxsplit=1)[0]
+    if _UNSET_IS_ERROR.search(code):
+        # ``set -u``: an unset ``$2`` ends the script (POSIX, 2.5.3), unless it is used under a condition only.
+        for match in _TOP_LEVEL.finditer(code):
+            index = int(match[1] or match[2])
+            if index in seen:
+                seen[index].needed = True
 
 
 def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
@@ -188,7 +172,10 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
         closed = bool(others) and all(refuses(body) for body in others)
         if closed and words and not any(re.search(r"[*?\[$\s]", word) for word in words):
             known = found.arguments[index - 1]
-            found.arguments[index - 1] = replace(known, value=ValueType({**TEXT.schema, "enum": words}))
+            value = ValueType({**TEXT.schema, "enum": words})
+            # ``case "$1" in start) ... *) usage; exit 1``: the empty text is none of the words, so it is refused too.
+            needed = known.required or not (match[2] or known.default in words or "" in words)
+            found.arguments[index - 1] = replace(known, value=value, required=needed)
 
 
 def _unquoted(word: str) -> str:

@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 
 from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
-from skillruntime.derive.command_line import Takes
+from skillruntime.derive.command_line import ABSENT, Takes
 from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.shell_conditions import read_demands
 from skillruntime.derive.readers.shell_places import Places, read_places
 from skillruntime.derive.readers.shell_source import loops_of, main_code, refuses
 from skillruntime.derive.text_fields import flattened
@@ -19,8 +20,15 @@ LENGTH_LIMIT = 100_000
 """Characters of a script that is read; a longer one is a program, or generated."""
 
 _GETOPTS = re.compile(r"""\bgetopts\s+['"]?:?([A-Za-z0-9:]+)['"]?\s+(\w+)""")
-_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_LETTER_ARM = re.compile(r"^\s*\(?['\"]?([A-Za-z0-9])['\"]?[ \t]*\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _ARM = re.compile(r"^\s*(?:case\s[^\n]*?\bin\s+)?\(?((?!case\b)[^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
+_DEFAULT = re.compile(r"^(?:local\s+|readonly\s+|declare\s+)?(\w+)=[\"']?([^\"'\s;]*)[\"']?\s*(?:#.*)?$", re.MULTILINE)
+_HAS_VALUE = re.compile(
+    r"^(?:readonly\s+|declare\s+|export\s+)?(\w+)=(?!\s|$|\"\"|''|\"?\$\{?[1-9*@])|\$\{(\w+):?=", re.MULTILINE
+)
+"""A value that the script computes, or takes from the environment."""
+
+_WORDS_USED = re.compile(r"\$(?:[1-9@*]|\{[1-9@*])")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
@@ -30,6 +38,7 @@ _UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
 def read_shell(text: str, neighbours: object = None) -> Reading | None:
     """Return what the shell script *text* takes; None where it takes nothing that can be read."""
     command = Command("words", _description(text))
+    variables: dict[str, str] = {}
     if len(text) > LENGTH_LIMIT:
         if re.search(r"\$\{?[1-9#@*]", text):
             command.unread.append(Unread("arguments", "the script is too long to be followed"))
@@ -38,10 +47,10 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     loops = [code[start:end] for start, end in loops_of(code)]
     if (getopts := _GETOPTS.search(code)) is not None:
         command.parser = "getopts"
-        command.arguments = _letters(getopts[1], code, text)
+        command.arguments = _letters(getopts[1], code, text, variables)
         places = read_places(_behind(code, loops, "getopts"))
     elif (loop := next(filter(_reads_options, loops), None)) is not None:
-        places = _read_loop(loop, command, text)
+        places = _read_loop(loop, command, text, variables)
         if re.search(r"\bbreak\b", loop) and not places.arguments:
             places = read_places(_behind(code, [loop], ""))
         if re.search(r"\$(?:\{[1-9]|[1-9])|\bshift\b", code[: code.index(loop)]):
@@ -49,10 +58,39 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     else:
         places = read_places(code)
     command.unread += places.unread
+    _demand(code, command, places, variables)
     _add_places(command, places, text)
     if command.unread and not command.arguments:
         command.unread = command.unread[:1]
+    elif not command.arguments and _WORDS_USED.search(code):
+        command.unread.append(Unread("arguments", "the script uses its words where they cannot be followed"))
     return Reading(command, "shell", "low")
+
+
+def _demand(code: str, command: Command, places: Places, variables: dict[str, str]) -> None:
+    """Mark the arguments without which the script ends, and those that have a default in it."""
+    demands = read_demands(code)
+    defaults = {name: text for name, text in _DEFAULT.findall(code) if text and not re.search(r"[$`\\]", text)}
+    given = {variables[name]: text for name, text in defaults.items() if name in variables}
+    has_value = set(defaults) | {one or other for one, other in _HAS_VALUE.findall(code)}
+    needed = {variables.get(name, name.lower().strip("_")) for name in demands.names - has_value}
+
+    def with_demand(argument: Argument) -> Argument:
+        if argument.takes == "values":
+            least = 1 if argument.name in needed else argument.least
+            return replace(argument, least=least, required=argument.required or least > 0)
+        if argument.takes != "value" or argument.repeat:
+            return argument
+        required = argument.required or argument.name in needed
+        default = given.get(argument.name, ABSENT) if argument.flags and not required else argument.default
+        return replace(argument, required=required, default=default)
+
+    command.arguments = [with_demand(each) for each in command.arguments]
+    places.arguments = [with_demand(each) for each in places.arguments]
+    for names in demands.one_of:
+        shown = [variables[name] for name in sorted(names) if name in variables]
+        if len(shown) == len(names) > 1:
+            command.unread.append(Unread(" or ".join(shown), "one of them is required"))
 
 
 def _reads_options(loop: str) -> bool:
@@ -69,7 +107,7 @@ def _behind(code: str, loops: list[str], mark: str) -> str:
     return _PAST_OPTIONS.sub("", behind, count=1)
 
 
-def _read_loop(loop: str, command: Command, text: str) -> Places:
+def _read_loop(loop: str, command: Command, text: str, variables: dict[str, str]) -> Places:
     """Read the arms of a loop over the words: its flags go to *command*; what takes the others is returned."""
     places = Places()
     arms = [([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(loop + "\n;;\n")]
@@ -80,7 +118,7 @@ def _read_loop(loop: str, command: Command, text: str) -> Places:
             # ``--size) width=$2; height=$3; shift 3 ;;``.
             if re.search(r"\$\{?3\b|\bshift\s+[3-9]", body):
                 command.unread.append(Unread(plain[0], "it takes more than one word"))
-            elif (argument := _from_arm(plain, body, text)) is not None:
+            elif (argument := _from_arm(plain, body, text, variables)) is not None:
                 command.arguments.append(argument)
         elif any(name.endswith(("=*", "*=*")) for name in names):
             others = [name.partition("=")[0] for name in names]
@@ -130,7 +168,7 @@ def _description(text: str) -> str:
     return flattened(" ".join(lines))
 
 
-def _letters(letters: str, code: str, text: str) -> list[Argument]:
+def _letters(letters: str, code: str, text: str, variables: dict[str, str]) -> list[Argument]:
     bodies = {match[1]: match[2] for match in _LETTER_ARM.finditer(code[code.index("getopts") :])}
     found: list[Argument] = []
     for match in re.finditer(r"([A-Za-z0-9])(:?)", letters):
@@ -145,21 +183,26 @@ def _letters(letters: str, code: str, text: str) -> list[Argument]:
             continue
         name = assigned[1].lower() if assigned else letter
         name = name if name not in {each.name for each in found} else letter
+        if assigned:
+            variables[assigned[1]] = name
         takes = "value" if takes_value else "nothing"
         found.append(Argument(name, (f"-{letter}",), takes, description=_told(text, f"-{letter}")))  # type: ignore[arg-type]  # one of two
     return found
 
 
-def _from_arm(flags: list[str], body: str, text: str) -> Argument | None:
+def _from_arm(flags: list[str], body: str, text: str, variables: dict[str, str]) -> Argument | None:
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     # They print and exit, or end the flags.
     if long in ("-h", "--help", "-V", "--version", "--"):
         return None
     # In an arm of the loop ``$1`` is the flag and ``$2`` its value.
-    takes_value = re.search(r"\$(?:\{2\b|2\b)", body) is not None
+    # ``--root) shift; ROOT=$1 ;;`` is another way to write it.
+    takes_value = re.search(r"\$(?:\{2\b|2\b)|\bshift\b[\s;]+\w+=\"?\$(?:\{1\b|1\b)", body) is not None
     # ``items+=("$2")``: the flag may be given again.
     many = takes_value and re.search(r"\w\+=\(\s*\"?\$(?:\{2|2)", body) is not None
     name = long.lstrip("-").replace("-", "_")
+    if assigned := re.search(r"\b(\w+)=", body):
+        variables[assigned[1]] = name
     ordered = (long, *(flag for flag in flags if flag != long))
     takes: Takes = "value" if takes_value else "nothing"
     return Argument(name, ordered, takes, description=_told(text, long), repeat=many)

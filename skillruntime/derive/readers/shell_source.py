@@ -11,11 +11,12 @@ _TOKEN = re.compile(
     r"""|<<-?[ ]*(?P<quote>['"\\]?)(?P<end>\w+)['"]?(?P<rest>[^\n]*)\n(?P<body>(?:.*\n)*?)\t*(?P=end)[ \t]*$""",
     re.MULTILINE,
 )
+_ONE_LINE = re.compile(r"^[ \t]*(?:while|for)\b[^\n]*\bcase\b[^\n]*\besac\b[^\n]*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^([ \t]*)(?:function[ \t]+([\w-]+)[ \t]*(?:\(\))?|([\w-]+)[ \t]*\(\))[ \t]*\{(.*)$")
 _CALL = re.compile(r"^[ \t]*([\w-]+) \"\$@\"[ \t]*$", re.MULTILINE)
 _REFERENCE = re.compile(r"\$(?:\{[1-9@*][^}\n]*\}|[1-9@*])")
 _REFUSES = re.compile(
-    r"\b(?:exit\s+\"?[1-9$]|exit\b(?!\s+0)|return\s+[1-9]|usage|die|fail|error|abort|print_help|show_help)"
+    r"\b(?:exit\s+\"?[1-9$]|exit\b(?!\s+0)|return\s+[1-9]|\w*usage|die|fail|error|abort|print_help|show_help)"
 )
 
 
@@ -26,7 +27,7 @@ def main_code(text: str) -> str:
     >>> main_code("main() {\\n  echo $1\\n}\\nmain \\"$@\\"\\n").split()
     ['echo', '$1']
     """
-    code, functions = _without_functions(_TOKEN.sub(_plain, text))
+    code, functions = _without_functions(_ONE_LINE.sub(_spread, _TOKEN.sub(_plain, text)))
     # ``main "$@"`` may call another function with all words.
     for _ in range(3):
         call = next((each for each in _CALL.finditer(code) if each[1] in functions), None)
@@ -56,6 +57,12 @@ def loops_of(code: str) -> list[tuple[int, int]]:
 def refuses(code: str) -> bool:
     """Whether *code* ends the script as one that was called wrongly."""
     return _REFUSES.search(code) is not None
+
+
+def _spread(match: re.Match[str]) -> str:
+    """Return a loop that is written on one line, ``while ...; do case $1 in -f) ...;; esac; done``, on several."""
+    text = re.sub(r";;\s*", ";;\n", match[0])
+    return re.sub(r"\b(do|in)\s+(?=case\b|\S+\))", r"\1\n", re.sub(r";\s*(done|esac)\b", r"\n\1", text))
 
 
 def _plain(match: re.Match[str]) -> str:

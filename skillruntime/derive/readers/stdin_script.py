@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from skillruntime.derive.command import Command
+from skillruntime.derive.command import Command, Unread
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.text_fields import first_paragraph
 
@@ -42,6 +42,10 @@ def read_stdin(tree: ast.Module) -> Reading | None:
         schema["required"] = needed
     command = Command("words", first_paragraph(ast.get_docstring(tree)))
     command.notes.append("read from how the script uses its JSON input; it may take more than it shows")
+    # A script may take the JSON on stdin, and words beside it: those are not in this contract.
+    uses = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "argv"]
+    if uses:
+        command.unread.append(Unread("arguments", "the script reads sys.argv too", uses[0]))
     return Reading(command, "stdin-json", "low", schema)
 
 

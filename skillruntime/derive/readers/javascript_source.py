@@ -1,0 +1,128 @@
+"""A JavaScript source as its syntax tree, with the literals in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import tree_sitter_javascript
+from tree_sitter import Language, Node, Parser
+
+from skillruntime.derive.interpreter.values import UNKNOWN
+
+__all__ = ["arguments_of", "calls_of", "constants_of", "literal", "nodes_of", "parse", "text_of"]
+
+_CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
+_ESCAPES = {"n": "\n", "t": "\t"}
+_MAX_DEPTH = 30
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_javascript.language()))
+
+
+def parse(source: str) -> Node:
+    """Return the root of the syntax tree of *source*; what does not parse is an ``ERROR`` node inside it."""
+    return _parser().parse(source.encode("utf-8", "replace")).root_node
+
+
+def nodes_of(node: Node, *kinds: str) -> Iterator[Node]:
+    """Yield the nodes of these *kinds* below *node*, in the order of the source."""
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if each.type in kinds:
+            yield each
+        pending += reversed(each.named_children)
+
+
+def text_of(node: Node | None) -> str:
+    """Return the source of *node*."""
+    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
+
+
+def calls_of(root: Node) -> Iterator[tuple[str, Node]]:
+    """Yield each call with the last name of what is called: ``option`` for ``program.option(...)``."""
+    for node in nodes_of(root, "call_expression"):
+        function = node.child_by_field_name("function")
+        if function is not None and function.type == "member_expression":
+            function = function.child_by_field_name("property")
+        yield text_of(function), node
+
+
+def arguments_of(call: Node, names: dict[str, Any]) -> list[Any]:
+    """Return the values of the arguments of *call*; *names* are constants that they may name."""
+    arguments = call.child_by_field_name("arguments")
+    return [literal(each, names) for each in arguments.named_children if each.type != "comment"] if arguments else []
+
+
+def constants_of(root: Node) -> dict[str, Any]:
+    """Return the known values of what is declared, by name."""
+    names: dict[str, Any] = {}
+    for node in nodes_of(root, "variable_declarator"):
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None and name.type == "identifier" and value is not None and len(names) < 200:
+            names[text_of(name)] = literal(value, names)
+    return names
+
+
+def literal(node: Node | None, names: dict[str, Any], depth: int = 0) -> Any:
+    """Return the value of a literal; UNKNOWN for everything else.
+
+    >>> literal(parse("({type: 'string', multiple: true})").named_children[0].named_children[0], {})
+    {'type': 'string', 'multiple': True}
+    """
+    if node is None or depth > _MAX_DEPTH:
+        return UNKNOWN
+    match node.type:
+        case "parenthesized_expression":
+            return literal(node.named_children[0], names, depth + 1) if node.named_children else UNKNOWN
+        case "string":
+            return re.sub(r"\\(.)", lambda each: _ESCAPES.get(each[1], each[1]), text_of(node)[1:-1])
+        case "template_string" if not any(each.type == "template_substitution" for each in node.named_children):
+            return text_of(node)[1:-1]
+        case "number":
+            return _number(text_of(node))
+        case "unary_expression" if text_of(node).startswith("-"):
+            value = literal(node.named_children[-1], names, depth + 1)
+            return -value if isinstance(value, int | float) else UNKNOWN
+        case "true" | "false" | "null" | "undefined":
+            return _CONSTANTS[node.type]
+        case "identifier":
+            return _CONSTANTS.get(text_of(node), names.get(text_of(node), UNKNOWN))
+        case "array":
+            return [literal(each, names, depth + 1) for each in node.named_children if each.type != "comment"]
+        case "object":
+            return _object(node, names, depth)
+        case "binary_expression" if text_of(node.child_by_field_name("operator")) == "+":
+            sides = [literal(node.child_by_field_name(side), names, depth + 1) for side in ("left", "right")]
+            return sides[0] + sides[1] if all(isinstance(each, str) for each in sides) else UNKNOWN
+    return UNKNOWN
+
+
+def _object(node: Node, names: dict[str, Any], depth: int) -> Any:
+    made: dict[str, Any] = {}
+    for each in node.named_children:
+        if each.type == "shorthand_property_identifier":
+            made[text_of(each)] = names.get(text_of(each), UNKNOWN)
+        elif each.type == "pair":
+            key, value = each.child_by_field_name("key"), each.child_by_field_name("value")
+            if key is None or key.type == "computed_property_name":
+                return UNKNOWN
+            made[text_of(key).strip("'\"")] = literal(value, names, depth + 1)
+        elif each.type != "comment":  # a spread or a method
+            return UNKNOWN
+    return made
+
+
+def _number(text: str) -> Any:
+    try:
+        return int(text.replace("_", ""), 0)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return UNKNOWN

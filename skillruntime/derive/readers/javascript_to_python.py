@@ -1,0 +1,487 @@
+"""A Node script as a Python syntax tree of the same control flow, for the one symbolic executor; it is never run.
+
+What has no counterpart becomes a call of an unknown function with the same operands. Three differences are kept:
+``process.argv`` starts with the interpreter, a missing item is ``undefined`` and not an error, ``indexOf`` gives -1.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from skillruntime.derive.readers.javascript_source import literal, text_of
+
+__all__ = ["to_python"]
+
+_OPERATORS: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "%": ast.Mod}
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "===": ast.Eq,
+    "==": ast.Eq,
+    "!==": ast.NotEq,
+    "!=": ast.NotEq,
+    "<": ast.Lt,
+    "<=": ast.LtE,
+    ">": ast.Gt,
+    ">=": ast.GtE,
+    "in": ast.In,
+}
+_METHODS = {
+    "toLowerCase": "lower",
+    "toUpperCase": "upper",
+    "trim": "strip",
+    "startsWith": "startswith",
+    "push": "append",
+}
+_FUNCTIONS = {
+    "parseInt": "int",
+    "parseFloat": "float",
+    "Number": "float",
+    "Number.parseInt": "int",
+    "Number.parseFloat": "float",
+    "String": "str",
+    "JSON.parse": "node.JSON.parse",
+    "path.resolve": "node.path.resolve",
+    "resolve": "node.path.resolve",
+    "process.exit": "sys.exit",
+    "Array.from": "list",
+    **dict.fromkeys(
+        ("fs.readFileSync", "readFileSync", "fs.readFile", "readFile", "fs.promises.readFile"), "node.fs.readFile"
+    ),
+}
+_MAIN_MODULE = ("require.main", "import.meta.url", "process.argv[1]")
+
+
+def to_python(root: Node) -> ast.Module:
+    """Return the module that does with its words what the script *root* does."""
+    translator = _Translator()
+    imports = [ast.Import([ast.alias(name)]) for name in ("sys", "node")]
+    module = ast.Module([*imports, *translator.block(root.named_children)], [])
+    return ast.fix_missing_locations(module)
+
+
+class _Translator:
+    """The state of one translation: functions without a name that wait to be defined, and the enclosing switches."""
+
+    def __init__(self) -> None:
+        self.pending: list[ast.stmt] = []
+        self.number = 0
+        self.in_switch = False
+
+    def block(self, nodes: list[Node]) -> list[ast.stmt]:
+        """Translate statements; functions that they use are defined before them."""
+        done: list[ast.stmt] = []
+        for node in nodes:
+            outer, self.pending = self.pending, []
+            made = self.statement(node)
+            done += [*self.pending, *made]
+            self.pending = outer
+        return done
+
+    def body(self, node: Node | None) -> list[ast.stmt]:
+        """Translate the body of a statement, which may be one statement without braces."""
+        if node is None:
+            return [ast.Pass()]
+        nodes = node.named_children if node.type in ("statement_block", "else_clause") else [node]
+        return self.block(nodes) or [ast.Pass()]
+
+    def statement(self, node: Node) -> list[ast.stmt]:
+        """Translate one statement."""
+        made = self._statement(node)
+        for each in made:
+            for inner in ast.walk(each):
+                if "lineno" in getattr(inner, "_attributes", ()) and not hasattr(inner, "lineno"):
+                    inner.lineno = inner.end_lineno = node.start_point[0] + 1  # type: ignore[attr-defined]  # all have it
+                    inner.col_offset = inner.end_col_offset = 0  # type: ignore[attr-defined]  # all have it
+        return made
+
+    def _statement(self, node: Node) -> list[ast.stmt]:
+        field = node.child_by_field_name
+        match node.type:
+            case "comment" | "empty_statement" | "import_statement":
+                return []
+            case "expression_statement" if node.named_children:
+                return self._expression_statement(node.named_children[0])
+            case "lexical_declaration" | "variable_declaration":
+                return [made for each in node.named_children for made in self._declare(each)]
+            case "export_statement":
+                declared = field("declaration") or field("value")
+                return self.statement(declared) if declared is not None else []
+            case "function_declaration" | "generator_function_declaration":
+                return [self._function(text_of(field("name")), node)]
+            case "class_declaration" | "class":
+                methods = [each for each in (field("body") or node).named_children if each.type == "method_definition"]
+                made = [self._function(text_of(each.child_by_field_name("name")), each) for each in methods]
+                return [ast.ClassDef(text_of(field("name")) or "_class", [], [], [*made, ast.Pass()], [])]
+            case "statement_block":
+                return self.body(node)
+            case "if_statement":
+                otherwise = field("alternative")
+                test = self.value(field("condition"))
+                return [ast.If(test, self.body(field("consequence")), self.body(otherwise) if otherwise else [])]
+            case "for_in_statement":
+                return [self._for_each(node)]
+            case "for_statement":
+                initial, condition, step = field("initializer"), field("condition"), field("increment")
+                before = self.statement(initial) if initial is not None else []
+                after = self._expression_statement(step) if step is not None else []
+                test = self.value(condition) if condition is not None else ast.Constant(True)
+                return [*before, ast.While(test, [*self._loop_body(field("body")), *after], [])]
+            case "while_statement" | "do_statement":
+                return [ast.While(self.value(field("condition")), self._loop_body(field("body")), [])]
+            case "switch_statement":
+                return self._switch(node)
+            case "return_statement":
+                return [ast.Return(self.value(node.named_children[0]) if node.named_children else None)]
+            case "throw_statement":
+                return [ast.Raise(self.value(node.named_children[0]), None)]
+            case "try_statement":
+                return [self._try(node)]
+            case "break_statement":
+                return [ast.Pass() if self.in_switch else ast.Break()]
+            case "continue_statement":
+                return [ast.Continue()]
+        return [ast.Expr(self._unknown(node))]
+
+    def _expression_statement(self, node: Node) -> list[ast.stmt]:
+        field = node.child_by_field_name
+        if node.type == "assignment_expression":
+            return self._assign(field("left"), field("right"))
+        if node.type == "augmented_assignment_expression":
+            operator = _OPERATORS.get(text_of(field("operator"))[:-1])
+            if operator is not None and (left := field("left")) is not None and left.type == "identifier":
+                return [ast.AugAssign(ast.Name(text_of(left), ast.Store()), operator(), self.value(field("right")))]
+        if node.type == "update_expression" and (name := field("argument")) is not None and name.type == "identifier":
+            operator = ast.Add if "++" in text_of(node) else ast.Sub
+            return [ast.AugAssign(ast.Name(text_of(name), ast.Store()), operator(), ast.Constant(1))]
+        if (called := _for_each_call(node)) is not None:
+            items, function = called
+            names = list((function.child_by_field_name("parameters") or function).named_children)
+            target = names[0] if names else function.child_by_field_name("parameter")
+            body = self._loop_body(function.child_by_field_name("body"))
+            return [ast.For(self._target(target), self.value(items), body, [])]
+        return [ast.Expr(self.value(node))]
+
+    def _loop_body(self, node: Node | None) -> list[ast.stmt]:
+        outer, self.in_switch = self.in_switch, False
+        made = self.body(node)
+        self.in_switch = outer
+        return made
+
+    def _declare(self, node: Node) -> list[ast.stmt]:
+        if node.type != "variable_declarator":
+            return []
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None and value is not None and value.type in ("arrow_function", "function_expression"):
+            return [self._function(text_of(name), value)]
+        return self._assign(name, value)
+
+    def _assign(self, target: Node | None, value: Node | None) -> list[ast.stmt]:
+        if target is not None and target.type == "array_pattern":
+            return self._unpack(target, value)
+        return [ast.Assign([self._target(target)], self.value(value) if value is not None else ast.Constant(None))]
+
+    def _unpack(self, target: Node, value: Node | None) -> list[ast.stmt]:
+        """``const [, , input, output = "x", ...rest] = process.argv``: a missing item is undefined."""
+        whole = "argv"  # a usual name of the whole list, so it names none of the words
+        made: list[ast.stmt] = [ast.Assign([ast.Name(whole, ast.Store())], self.value(value))]
+        index = 0
+        for each in target.children:
+            if each.type == ",":
+                index += 1
+            elif each.type == "rest_pattern":
+                rest = ast.Subscript(ast.Name(whole), ast.Slice(ast.Constant(index)), ast.Load())
+                made.append(ast.Assign([self._target(each.named_children[0])], rest))
+            elif each.is_named and each.type != "comment":
+                item: ast.expr = _item(ast.Name(whole), index)
+                name: Node | None = each
+                if each.type == "assignment_pattern":
+                    name = each.child_by_field_name("left")
+                    item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
+                made.append(ast.Assign([self._target(name)], item))
+        return made
+
+    def _target(self, node: Node | None) -> ast.expr:
+        if node is not None and node.type in ("identifier", "shorthand_property_identifier_pattern"):
+            return ast.Name(text_of(node), ast.Store())
+        if node is not None and node.type == "member_expression":
+            owner = self.value(node.child_by_field_name("object"))
+            return ast.Attribute(owner, text_of(node.child_by_field_name("property")), ast.Store())
+        if node is not None and node.type == "subscript_expression":
+            index = self.value(node.child_by_field_name("index"))
+            return ast.Subscript(self.value(node.child_by_field_name("object")), index, ast.Store())
+        self.number += 1
+        return ast.Name(f"_unknown_{self.number}", ast.Store())
+
+    def _function(self, name: str, node: Node) -> ast.stmt:
+        outer, self.in_switch = self.in_switch, False
+        body = node.child_by_field_name("body")
+        if body is not None and body.type != "statement_block":
+            made: list[ast.stmt] = [ast.Return(self.value(body))]
+        else:
+            made = self.body(body)
+        self.in_switch = outer
+        return ast.FunctionDef(name or "_function", self._parameters(node), made, [], lineno=node.start_point[0] + 1)
+
+    def _parameters(self, node: Node) -> ast.arguments:
+        listed = node.child_by_field_name("parameters")
+        one = node.child_by_field_name("parameter")
+        found = listed.named_children if listed is not None else [one] if one is not None else []
+        names: list[ast.arg] = []
+        rest: ast.arg | None = None
+        defaults: list[ast.expr] = []
+        for number, each in enumerate(each for each in found if each.type != "comment"):
+            if each.type == "rest_pattern":
+                rest = ast.arg(text_of(each.named_children[0]))
+                continue
+            name = each.child_by_field_name("left") if each.type == "assignment_pattern" else each
+            plain = name is not None and name.type == "identifier"
+            names.append(ast.arg(text_of(name) if plain else f"_parameter_{number}"))
+            # A parameter that a call leaves out is undefined.
+            right = each.child_by_field_name("right")
+            defaults.append(self.value(right) if right is not None else ast.Constant(None))
+        return ast.arguments([], names, rest, [], [], None, defaults)
+
+    def _for_each(self, node: Node) -> ast.stmt:
+        target = node.child_by_field_name("left")
+        body = self._loop_body(node.child_by_field_name("body"))
+        return ast.For(self._target(target), self.value(node.child_by_field_name("right")), body, [])
+
+    def _switch(self, node: Node) -> list[ast.stmt]:
+        """``switch (x) { case "a": case "b": ...; break; default: ... }`` as a chain of comparisons."""
+        outer, self.in_switch = self.in_switch, True
+        subject = node.child_by_field_name("value")
+        tests: list[Node] = []
+        arms: list[tuple[list[Node], list[ast.stmt]]] = []
+        otherwise: list[ast.stmt] = []
+        for case in (node.child_by_field_name("body") or node).named_children:
+            value = case.child_by_field_name("value")
+            body = self.block([each for each in case.named_children if each != value])
+            if case.type == "switch_default":
+                otherwise = body
+            elif case.type == "switch_case" and value is not None:
+                tests.append(value)
+                if body:
+                    arms.append((tests, body))
+                    tests = []
+        self.in_switch = outer
+        made = otherwise
+        for values, body in reversed(arms):
+            compared: list[ast.expr] = [
+                ast.Compare(self.value(subject), [ast.Eq()], [self.value(each)]) for each in values
+            ]
+            test = compared[0] if len(compared) == 1 else ast.BoolOp(ast.Or(), compared)
+            made = [ast.If(test, body, made)]
+        return made
+
+    def _try(self, node: Node) -> ast.stmt:
+        handler = node.child_by_field_name("handler")
+        caught = handler.child_by_field_name("body") if handler is not None else None
+        handlers = [ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, self.body(caught))] if handler else []
+        final = node.child_by_field_name("finalizer")
+        last = self.body(final.child_by_field_name("body")) if final is not None else []
+        return ast.Try(self.body(node.child_by_field_name("body")), handlers, [], last)
+
+    def value(self, node: Node | None) -> ast.expr:
+        """Translate one expression."""
+        if node is None:
+            return ast.Constant(None)
+        field = node.child_by_field_name
+        shown = text_of(node)
+        match node.type:
+            case "parenthesized_expression" | "await_expression" | "spread_element" if node.named_children:
+                inner = self.value(node.named_children[-1])
+                return ast.Starred(inner, ast.Load()) if node.type == "spread_element" else inner
+            case "string" | "number" | "true" | "false" | "null" | "undefined":
+                return ast.Constant(literal(node, {}))
+            case "identifier":
+                return ast.Constant(None) if shown == "undefined" else ast.Name(shown, ast.Load())
+            case "template_string":
+                parts = [each for each in node.named_children if each.type != "escape_sequence"]
+                return ast.JoinedStr([self._text_part(each) for each in parts])
+            case "array":
+                return ast.List(
+                    [self.value(each) for each in node.named_children if each.type != "comment"], ast.Load()
+                )
+            case "object":
+                return self._object(node)
+            case "binary_expression":
+                return self._binary(node)
+            case "unary_expression" if shown.startswith("!"):
+                return ast.UnaryOp(ast.Not(), self.value(node.named_children[-1]))
+            case "unary_expression" if shown.startswith("-"):
+                return ast.UnaryOp(ast.USub(), self.value(node.named_children[-1]))
+            case "ternary_expression":
+                sides = [self.value(field(name)) for name in ("condition", "consequence", "alternative")]
+                return ast.IfExp(*sides)
+            case "assignment_expression" if (left := field("left")) is not None and left.type == "identifier":
+                return ast.NamedExpr(ast.Name(text_of(left), ast.Store()), self.value(field("right")))
+            case "member_expression":
+                return self._member(node)
+            case "subscript_expression":
+                return self._subscript(node)
+            case "arrow_function" | "function_expression":
+                return self._anonymous(node)
+            case "call_expression":
+                return self._call(node)
+            case "new_expression":
+                name = ast.Name(text_of(field("constructor")), ast.Load())
+                return ast.Call(name, self._arguments(field("arguments")), [])
+        return self._unknown(node)
+
+    def _unknown(self, node: Node) -> ast.expr:
+        """Return a call of a function that does not exist, with the operands of *node*."""
+        return ast.Call(ast.Name(f"_{node.type}", ast.Load()), [self.value(each) for each in node.named_children], [])
+
+    def _text_part(self, node: Node) -> ast.expr:
+        if node.type == "template_substitution" and node.named_children:
+            return ast.FormattedValue(self.value(node.named_children[0]), -1)
+        return ast.Constant(text_of(node))
+
+    def _object(self, node: Node) -> ast.expr:
+        keys: list[ast.expr | None] = []
+        values: list[ast.expr] = []
+        for each in node.named_children:
+            if each.type == "pair":
+                key = each.child_by_field_name("key")
+                keys.append(ast.Constant(text_of(key).strip("'\"")))
+                values.append(self.value(each.child_by_field_name("value")))
+            elif each.type == "shorthand_property_identifier":
+                keys.append(ast.Constant(text_of(each)))
+                values.append(ast.Name(text_of(each), ast.Load()))
+            elif each.type == "method_definition":
+                keys.append(ast.Constant(text_of(each.child_by_field_name("name"))))
+                values.append(self._anonymous(each))
+        return ast.Dict(keys, values)
+
+    def _anonymous(self, node: Node) -> ast.expr:
+        body = node.child_by_field_name("body")
+        if body is not None and body.type != "statement_block":
+            return ast.Lambda(self._parameters(node), self.value(body))
+        self.number += 1
+        name = f"_function_{self.number}"
+        self.pending.append(self._function(name, node))
+        return ast.Name(name, ast.Load())
+
+    def _binary(self, node: Node) -> ast.expr:
+        if any(each in text_of(node) for each in _MAIN_MODULE):
+            return ast.Constant(True)  # ``if (require.main === module)``: the file is run as a script
+        operator = text_of(node.child_by_field_name("operator"))
+        left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
+        if operator in ("||", "??"):
+            return ast.BoolOp(ast.Or(), [left, right])
+        if operator == "&&":
+            return ast.BoolOp(ast.And(), [left, right])
+        if operator in _COMPARISONS:
+            return ast.Compare(left, [_COMPARISONS[operator]()], [right])
+        if operator in _OPERATORS:
+            return ast.BinOp(left, _OPERATORS[operator](), right)
+        return ast.Call(ast.Name("_operator", ast.Load()), [left, right], [])
+
+    def _member(self, node: Node) -> ast.expr:
+        owner, name = node.child_by_field_name("object"), text_of(node.child_by_field_name("property"))
+        if text_of(node) == "process.argv":
+            return _argv()
+        if name == "length":
+            return ast.Call(ast.Name("len", ast.Load()), [self.value(owner)], [])
+        return ast.Attribute(self.value(owner), name, ast.Load())
+
+    def _subscript(self, node: Node) -> ast.expr:
+        owner, index = node.child_by_field_name("object"), node.child_by_field_name("index")
+        number = literal(index, {})
+        if isinstance(number, int):
+            return _item(self.value(owner), number)
+        return ast.Subscript(self.value(owner), self.value(index), ast.Load())
+
+    def _arguments(self, node: Node | None) -> list[ast.expr]:
+        return [self.value(each) for each in node.named_children if each.type != "comment"] if node is not None else []
+
+    def _call(self, node: Node) -> ast.expr:
+        function = node.child_by_field_name("function")
+        shown = text_of(function)
+        given = self._arguments(node.child_by_field_name("arguments"))
+        if shown.startswith(("console.", "process.stdout.", "process.stderr.")):
+            return _called("print", given)
+        if shown in _FUNCTIONS:  # a second argument is the base of the number, or the next part of a path
+            return _called(_FUNCTIONS[shown], given[:1])
+        if function is not None and function.type == "member_expression":
+            owner = function.child_by_field_name("object")
+            name = text_of(function.child_by_field_name("property"))
+            if name in ("catch", "finally", "then") and owner is not None and owner.type == "call_expression":
+                return self.value(owner)  # ``main().catch(report)``
+            return self._method(self.value(owner), name, given)
+        return ast.Call(self.value(function), given, [])
+
+    def _method(self, owner: ast.expr, name: str, given: list[ast.expr]) -> ast.expr:
+        known = _LIST_METHODS.get(name)
+        if known is not None and (made := known(owner, given)) is not None:
+            return made
+        return ast.Call(ast.Attribute(owner, _METHODS.get(name, name), ast.Load()), given, [])
+
+
+def _argv() -> ast.expr:
+    """Return ``["node", *sys.argv]``: Node puts its own path in front."""
+    words = ast.Attribute(ast.Name("sys", ast.Load()), "argv", ast.Load())
+    return ast.List([ast.Constant("node"), ast.Starred(words, ast.Load())], ast.Load())
+
+
+def _called(name: str, arguments: list[ast.expr]) -> ast.expr:
+    return ast.Call(ast.parse(name, mode="eval").body, arguments, [])
+
+
+def _item(owner: ast.expr, index: int) -> ast.expr:
+    """Return ``owner[index]``, which is undefined where there is none."""
+    test = ast.Compare(ast.Call(ast.Name("len", ast.Load()), [owner], []), [ast.Gt()], [ast.Constant(index)])
+    return ast.IfExp(test, ast.Subscript(owner, ast.Constant(index), ast.Load()), ast.Constant(None))
+
+
+def _slice(owner: ast.expr, given: list[ast.expr]) -> ast.expr:
+    return ast.Subscript(owner, ast.Slice(*given[:2]), ast.Load())
+
+
+def _index_of(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
+    if len(given) != 1:
+        return None
+    found = ast.Call(ast.Attribute(owner, "index", ast.Load()), given, [])
+    return ast.IfExp(ast.Compare(given[0], [ast.In()], [owner]), found, ast.Constant(-1))
+
+
+def _shift(owner: ast.expr, given: list[ast.expr]) -> ast.expr:
+    first = ast.Call(ast.Attribute(owner, "pop", ast.Load()), [ast.Constant(0)], [])
+    test = ast.Compare(ast.Call(ast.Name("len", ast.Load()), [owner], []), [ast.Gt()], [ast.Constant(0)])
+    return ast.IfExp(test, first, ast.Constant(None))
+
+
+def _filter(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
+    if len(given) != 1 or not isinstance(given[0], ast.Lambda) or len(given[0].args.args) != 1:
+        return None
+    name = given[0].args.args[0].arg
+    rounds = ast.comprehension(ast.Name(name, ast.Store()), owner, [given[0].body], 0)
+    return ast.ListComp(ast.Name(name, ast.Load()), [rounds])
+
+
+_LIST_METHODS: dict[str, Callable[[ast.expr, list[ast.expr]], ast.expr | None]] = {
+    "slice": _slice,
+    "indexOf": _index_of,
+    "shift": _shift,
+    "filter": _filter,
+    "includes": lambda owner, given: ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None,
+    "join": lambda owner, given: ast.Call(
+        ast.Attribute(given[0] if given else ast.Constant(","), "join", ast.Load()), [owner], []
+    ),
+    "map": lambda owner, given: _called("map", [given[0], owner]) if len(given) == 1 else None,
+}
+
+
+def _for_each_call(node: Node) -> tuple[Node, Node] | None:
+    """Return the list and the function of ``list.forEach(function)``."""
+    function = node.child_by_field_name("function") if node.type == "call_expression" else None
+    given = node.child_by_field_name("arguments")
+    if function is None or given is None or text_of(function.child_by_field_name("property")) != "forEach":
+        return None
+    owner = function.child_by_field_name("object")
+    callback = given.named_children[0] if given.named_children else None
+    if owner is None or callback is None or callback.type not in ("arrow_function", "function_expression"):
+        return None
+    return owner, callback

@@ -1,0 +1,109 @@
+"""What shell scripts refuse to run without: each is run on the least call that its contract accepts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.derive import CommandLine, derive, to_argv
+
+LOOP = (
+    'while [ $# -gt 0 ]; do\n  case "$1" in\n    --name) NAME="$2"; shift 2 ;;\n'
+    '    --days) DAYS="$2"; shift 2 ;;\n    *) echo "unknown $1"; exit 2 ;;\n  esac\n'
+    "done\n"
+)
+CASES: list[tuple[str, list[str]]] = [
+    ('ID="$1"\n[ -z "$ID" ] && { echo "Usage: $0 <id>"; exit 1; }\necho "$ID"\n', ["id"]),
+    ('[ $# -lt 2 ] && exit 64\necho "$1 $2 $3"\n', ["argument_1", "argument_2"]),
+    ('[ "$#" -ge 1 ] || { echo usage; exit 1; }\necho "$1" "${2:-x}"\n', ["argument_1"]),
+    ('FROM=${1:?missing}\nTO=${2:-out}\necho "$FROM $TO"\n', ["from"]),
+    (
+        'usage() {\n  echo "usage: $1" >&2\n  exit 1\n}\nJSON="$1"\nOUT="$2"\n'
+        '[ -z "$JSON" ] && usage "<json> [output]"\necho "$JSON" "${OUT:-none}"\n',
+        ["json"],
+    ),
+    (
+        'if [ -z "$1" ] || [ -z "$2" ]; then\n  echo "need both"\n  exit 1\nfi\necho "$1 $2"\n',
+        ["argument_1", "argument_2"],
+    ),
+    ('if [[ $# -eq 0 ]]; then\n  exit 1\nfi\nfor file in "$@"; do\n  echo "$file"\ndone\n', ["file"]),
+    (f'{LOOP}if [ -z "$NAME" ]; then\n  echo "--name is required" >&2\n  exit 1\nfi\necho "$NAME" "$DAYS"\n', ["name"]),
+    (f'DAYS=7\n{LOOP}[[ -n "$NAME" && -n "$DAYS" ]] || exit 1\necho "$NAME"\n', ["name"]),
+    (f': "${{HOME_DIR:=/tmp}}"\n{LOOP}: "${{NAME:?--name is required}}"\necho "$NAME"\n', ["name"]),
+    (
+        'case "$1" in\n  start) echo on ;;\n  stop) echo off ;;\n  *) echo "Usage: $0 start|stop"; exit 1 ;;\nesac\n',
+        ["argument_1"],
+    ),
+    ('set -euo pipefail\nTARGET="$1"\nMODE="${2:-fast}"\necho "$TARGET $MODE"\n', ["target"]),
+    (
+        'if [ $# -eq 1 ] || [ $# -eq 2 ]; then\n  echo "$1" "${2:-}"\nelse\n'
+        '  echo "Usage: x ONE [TWO]"\n  exit 1\nfi\n',
+        ["argument_1"],
+    ),
+    ('case $# in\n  0) echo usage; exit 1 ;;\nesac\necho "$1"\n', ["argument_1"]),
+    ('[ -z "$NAME" ] && NAME=world\necho "$NAME ${1:-}"\n', []),
+    (
+        'while getopts "o:v" opt; do\n  case $opt in\n    o) OUT=$OPTARG ;;\n'
+        '    v) VERBOSE=1 ;;\n  esac\ndone\ntest -n "$OUT" || exit 1\necho "$OUT"\n',
+        ["out"],
+    ),
+    (
+        'while [ $# -gt 0 ]; do\n  case "$1" in\n    --root) shift; ROOT="$1" ;;\n'
+        '    *) FILE="$1" ;;\n  esac\n  shift\ndone\n'
+        '[ -n "$FILE" ] || { echo "no file"; exit 1; }\necho "$FILE" "$ROOT"\n',
+        ["file"],
+    ),
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(("body", "required"), CASES)
+def test_the_least_call_is_not_refused(body: str, required: list[str], tmp_path: Path) -> None:
+    """The script ends well with nothing but what its contract requires, and refuses a call with less."""
+    script = tmp_path / "script.sh"
+    script.write_text(f"#!/bin/bash\n{body}")
+    derivation = derive(script.read_text(), path="script.sh")
+    assert derivation is not None
+    assert derivation.complete, derivation.unread
+    schema = derivation.document["input"]
+    line = CommandLine.from_dict(derivation.document["run"]["command_line"])
+
+    def run(names: list[str]) -> int:
+        given: dict[str, Any] = {}
+        for name in names:
+            known = schema["properties"][name]
+            given[name] = known["enum"][0] if "enum" in known else ["a"] if known.get("type") == "array" else "a"
+        words = to_argv(line, given)
+        return subprocess.run(["bash", str(script), *words], capture_output=True, timeout=60, check=False).returncode
+
+    assert sorted(schema.get("required", [])) == sorted(required)
+    assert run(required) == 0
+    assert not required or run(required[:-1]) != 0
+
+
+def test_one_of_several_is_reported() -> None:
+    """A condition that no list of required arguments can say."""
+    derivation = derive(f'#!/bin/bash\n{LOOP}if [ -z "$NAME" ] && [ -z "$DAYS" ]; then\n  exit 1\nfi\n', path="s.sh")
+
+    assert derivation is not None
+    assert [str(each) for each in derivation.unread] == ["days or name: one of them is required"]
+
+
+def test_usage_texts_and_comments_describe_the_arguments() -> None:
+    """A line of the usage, a comment at the top, a comment beside the assignment."""
+    source = (
+        "#!/bin/bash\n# Rename pictures by date.\n#\n# Usage: rename.sh <folder> [pattern]\n"
+        "#   folder   where they are\n"
+        'FOLDER="$1"\nPATTERN="${2:-*}"  # which of them\n[ -z "$FOLDER" ] && exit 1\necho "$FOLDER" "$PATTERN"\n'
+    )
+    derivation = derive(source, path="rename.sh")
+
+    assert derivation is not None
+    assert derivation.document["description"] == "Rename pictures by date."
+    found = derivation.document["input"]["properties"]
+    assert found["folder"]["description"] == "where they are"
+    assert found["pattern"]["description"] == "which of them"
