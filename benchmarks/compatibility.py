@@ -1,6 +1,6 @@
 """How often `compare` gives the right verdict, on a table written by hand, and how long it takes.
 
-Run: ``python benchmarks/compatibility.py [--json]``. Every pair is compared cold (its schemas are compiled anew) and
+Run: ``python benchmarks/compatibility.py [--json]``. Every pair is compared cold (its schemas are compiled again) and
 warm (contracts read once, as a registry would hold them).
 """
 

@@ -1,7 +1,7 @@
-"""Pairs of contracts and what each change asks for, written by hand from the chapter's rules and the JSON Schema keywords.
+"""Pairs of contracts and what each change asks for, written by hand from the contract document's rules and the JSON Schema keywords.
 
 Each row: a name, the old schema, the new one, the part to raise, and the part by set theory alone. ``INPUT`` rows stand
-on the input side, ``OUTPUT`` rows on the output side, ``CONTRACT`` rows are whole documents. What the chapter (31.5)
+on the input side, ``OUTPUT`` rows on the output side, ``CONTRACT`` rows are whole documents. What that document (31.5)
 rules by name is marked with its clause.
 """
 
@@ -29,7 +29,7 @@ def obj(properties: dict[str, Any] | None = None, required: tuple[str, ...] = ()
 
 
 def shut(properties: dict[str, Any] | None = None, required: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
-    """An object with additionalProperties: false, as principle four of the chapter asks for."""
+    """An object with additionalProperties: false, as principle four of the contract document asks for."""
     return obj(properties, required, additionalProperties=False, **more)
 
 
@@ -120,7 +120,7 @@ INPUT: list[tuple[str, Any, Any, str, str]] = [
     ("one of two required freed", obj({"a": S, "b": S}, ("a", "b")), obj({"a": S, "b": S}, ("a",)), MINOR, MINOR),
     ("undeclared name required", obj({"a": S}), obj({"a": S}, ("b",)), MAJOR, MAJOR),
     ("two optional added", shut({}), shut({"a": S, "b": I}), MINOR, MINOR),
-    ("31.5 the chapter's own v1 to v2", shut({"topics": S}, ("topics",)), shut({"topics": arr(S)}, ("topics",)), MAJOR, MAJOR),
+    ("31.5 the document's own v1 to v2", shut({"topics": S}, ("topics",)), shut({"topics": arr(S)}, ("topics",)), MAJOR, MAJOR),
     ("string or list of strings", shut({"t": S}), shut({"t": {"anyOf": [S, arr(S)]}}), MINOR, MINOR),
     ("string or list, by type", shut({"t": S}), shut({"t": {"type": ["string", "array"], "items": S}}), MINOR, MINOR),
     ("default changed", text(default="a"), text(default="b"), MINOR, PATCH),
@@ -183,7 +183,7 @@ INPUT: list[tuple[str, Any, Any, str, str]] = [
     ("pattern removed", text(pattern="^[a-z]+$"), text(), MINOR, MINOR),
     ("pattern to a wider one: undecided", text(pattern="^[a-z]$"), text(pattern="^[a-z]{1,2}$"), MAJOR, MAJOR),
     ("pattern to another", text(pattern="^a"), text(pattern="^b"), MAJOR, MAJOR),
-    ("the chapter's date range pattern freed", text(pattern=r"^\d{4}-\d{2}-\d{2}$"), text(), MINOR, MINOR),
+    ("the document's date range pattern freed", text(pattern=r"^\d{4}-\d{2}-\d{2}$"), text(), MINOR, MINOR),
     ("format added", text(), text(format="date"), MAJOR, MAJOR),
     ("format removed", text(format="date"), text(), MINOR, MINOR),
     ("format changed", text(format="date"), text(format="date-time"), MAJOR, MAJOR),
@@ -255,7 +255,7 @@ INPUT: list[tuple[str, Any, Any, str, str]] = [
     ("not narrowed refuses less", x(**{"not": N}), x(**{"not": I}), MINOR, MINOR),
     ("if/then added", obj({"a": B, "b": S}), obj({"a": B, "b": S}, **{"if": {"properties": {"a": {"const": True}}, "required": ["a"]}, "then": {"required": ["b"]}}), MAJOR, MAJOR),
     ("if/then removed", obj({"a": B, "b": S}, **{"if": {"properties": {"a": {"const": True}}, "required": ["a"]}, "then": {"required": ["b"]}}), obj({"a": B, "b": S}), MINOR, MINOR),
-    ("the chapter's empty if/then removed", shut({"s": B, "f": S}, **{"if": {"properties": {"s": {"const": True}}}, "then": {"properties": {"f": S}}}), shut({"s": B, "f": S}), PATCH, PATCH),
+    ("the document's empty if/then removed", shut({"s": B, "f": S}, **{"if": {"properties": {"s": {"const": True}}}, "then": {"properties": {"f": S}}}), shut({"s": B, "f": S}), PATCH, PATCH),
     ("unevaluated members refused", obj({"a": S}), obj({"a": S}, unevaluatedProperties=False), MINOR, MAJOR),
     ("a member forbidden", obj({"a": S, "b": S}), obj({"a": S, "b": False}), MAJOR, MAJOR),
     # References
@@ -263,7 +263,7 @@ INPUT: list[tuple[str, Any, Any, str, str]] = [
     ("recursive, widened", TREE, TREE_WIDE, MINOR, MINOR),
     ("recursive, narrowed", TREE, TREE_TIGHT, MAJOR, MAJOR),
     ("definition narrowed", {**obj({"a": {"$ref": "#/$defs/A"}}), "$defs": {"A": N}}, {**obj({"a": {"$ref": "#/$defs/A"}}), "$defs": {"A": I}}, MAJOR, MAJOR),
-    # The chapter's own example, changed
+    # The document's own example, changed
     ("topics bounded closer", NEWS, news(topics=arr({"type": "string", "minLength": 2, "maxLength": 100}, minItems=1, maxItems=3)), MAJOR, MAJOR),
     ("31.5 time_range gets a value", NEWS, news(time_range={"type": "string", "enum": ["today", "24h", "this_week", "this_month", "this_year"], "default": "today"}), MINOR, MINOR),
     ("output_language checked", NEWS, news(output_language={"type": "string", "default": "auto", "pattern": "^(auto|[a-z]{2})$"}), MAJOR, MAJOR),

@@ -30,7 +30,7 @@ class Change:
     """One difference between two contracts.
 
     ``side`` is ``input``, ``output``, ``requires``, ``annotations`` or ``document``; ``path`` is the place in the
-    values, as a JSON Pointer in which ``*`` is each item. ``chapter`` is the contract document's rule, where it has
+    values, as a JSON Pointer in which ``*`` is each item. ``ruling`` is the contract document's rule, where it has
     one, and then decides; otherwise ``practical`` decides; ``set_theory`` is reported too. ``counterexample`` is a
     value that the giving side admits and the taking side refuses (on ``input`` the old and the new schema, on
     ``output`` the new and the old), verified by both engines by the reading named in ``counterexample_reading``;
@@ -43,7 +43,7 @@ class Change:
     why: str
     practical: Bump
     set_theory: Bump
-    chapter: Bump | None = None
+    ruling: Bump | None = None
     counterexample: Any = NO_COUNTEREXAMPLE
     counterexample_reading: str = ""
     finding: Finding | None = None
@@ -51,7 +51,7 @@ class Change:
     @property
     def bump(self) -> Bump:
         """What this change asks for: the contract document's rule, or else the practical reading."""
-        return self.practical if self.chapter is None else self.chapter
+        return self.practical if self.ruling is None else self.ruling
 
     @property
     def is_breaking(self) -> bool:
@@ -63,8 +63,8 @@ class Change:
         document: dict[str, Any] = {"side": self.side, "path": self.path, "rule": self.rule, "bump": str(self.bump)}
         document["why"] = self.why
         document["readings"] = {"practical": str(self.practical), "set_theory": str(self.set_theory)}
-        if self.chapter is not None:
-            document["readings"]["chapter"] = str(self.chapter)
+        if self.ruling is not None:
+            document["readings"]["chapter"] = str(self.ruling)
         if self.counterexample is not NO_COUNTEREXAMPLE:
             document |= {"witness": self.counterexample, "witness_reading": self.counterexample_reading}
         return document
@@ -143,7 +143,7 @@ def compare(old: Contract | Mapping[str, Any], new: Contract | Mapping[str, Any]
 
 def _change(side: str, finding: Finding) -> Change:
     path = format_pointer(finding.path)
-    readings = (finding.practical, finding.set_theory, finding.chapter)
+    readings = (finding.practical, finding.set_theory, finding.ruling)
     return Change(side, path, finding.rule, finding.why, *readings, finding=finding)
 
 
@@ -256,7 +256,7 @@ class _Readings:
 
     def overlooked(self, side: str, changes: list[Change]) -> Iterator[Change]:
         """Yield what only the whole schemas show, where no single change claims to break anything."""
-        ruled = any(change.chapter is Bump.MINOR for change in changes)
+        ruled = any(change.ruling is Bump.MINOR for change in changes)
         is_coupled = any(map(_is_coupled, self._sides))
         # `unknown` counts as clear only where parts can be compared one by one: those comparisons found nothing.
         clear = {"yes", "unknown"} - ({"unknown"} if is_coupled else set())

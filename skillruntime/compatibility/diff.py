@@ -37,7 +37,7 @@ class Bump(IntEnum):
 class Finding:
     """One difference: at which place of the values, by which rule, and what each reading asks for.
 
-    ``chapter`` is the rule of the contract document (31.5), if it has one. ``old`` and ``new`` are the schemas there.
+    ``ruling`` is the rule of the contract document (31.5), if it has one. ``old`` and ``new`` are the schemas there.
     """
 
     path: tuple[str, ...]
@@ -45,7 +45,7 @@ class Finding:
     why: str
     practical: Bump
     set_theory: Bump
-    chapter: Bump | None = None
+    ruling: Bump | None = None
     old: Any = True
     new: Any = True
     details: dict[str, Any] = field(default_factory=dict)
@@ -230,13 +230,13 @@ class _Difference:
         for name in sorted(needed - needs):
             if name not in renamed and (name in after or name not in before):
                 bump = Bump.MAJOR if self.is_output else Bump.MINOR
-                chapter = Bump.MAJOR if self.is_output else None
+                ruling = Bump.MAJOR if self.is_output else None
                 why = (
                     f"{name!r} was always there, and may now be missing"
                     if self.is_output
                     else f"{name!r} may be left out"
                 )
-                yield Finding((*path, name), "no-longer-required", why, bump, bump, chapter, old, new, {"name": name})
+                yield Finding((*path, name), "no-longer-required", why, bump, bump, ruling, old, new, {"name": name})
         yield from self._rest(path, old, new)
 
     def _renamed(self, path: tuple[str, ...], name: str, other: str, old: Any, new: Any) -> Finding:
@@ -245,9 +245,9 @@ class _Difference:
         details = {"name": name, "new_name": other}
         # A reader of outputs was ready for an optional field to be missing.
         practical = Bump.MAJOR if required or not self.is_output else Bump.MINOR
-        chapter = Bump.MAJOR if required else None
+        ruling = Bump.MAJOR if required else None
         rule = "field-renamed" if self.is_output else "parameter-renamed"
-        return Finding((*path, name), rule, why, practical, Bump.MAJOR, chapter, old, new, details)
+        return Finding((*path, name), rule, why, practical, Bump.MAJOR, ruling, old, new, details)
 
     def _removed(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = old["properties"][name], new.get("additionalProperties", True)
@@ -261,10 +261,10 @@ class _Difference:
         # Readers rely on a required field; no reading of objects as open or closed changes that.
         if self.is_output and required:
             practical = strict = Bump.MAJOR
-        chapter = Bump.MAJOR if required else None
+        ruling = Bump.MAJOR if required else None
         why = f"{name!r} is {'no longer returned' if self.is_output else 'no longer declared'}"
         rule = "field-removed" if self.is_output else "parameter-removed"
-        return Finding((*path, name), rule, why, practical, strict, chapter, old, new, {"name": name, "schema": schema})
+        return Finding((*path, name), rule, why, practical, strict, ruling, old, new, {"name": name, "schema": schema})
 
     def _added(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         schema, rest = new["properties"][name], old.get("additionalProperties", True)
@@ -278,9 +278,9 @@ class _Difference:
         if required:  # it may be missing no longer, whatever its schema is
             strict = max(strict, Bump.MINOR)
         if self.is_output:
-            chapter = Bump.MAJOR if required else Bump.MINOR  # 31.5: required output changed; an optional field added
+            ruling = Bump.MAJOR if required else Bump.MINOR  # 31.5: required output changed; an optional field added
             why = f"{name!r} is returned now" + ("" if required else ", sometimes")
-            return Finding((*path, name), "field-added", why, practical, strict, chapter, old, new, details)
+            return Finding((*path, name), "field-added", why, practical, strict, ruling, old, new, details)
         if required:
             why = f"{name!r} must be given now, and old calls do not give it"
             rule = "required-parameter-added"
@@ -293,9 +293,9 @@ class _Difference:
     def _now_required(self, path: tuple[str, ...], name: str, old: Any, new: Any) -> Finding:
         # 31.5: a change of what the output requires is MAJOR in either direction.
         bump = Bump.MINOR if self.is_output else Bump.MAJOR
-        chapter = Bump.MAJOR if self.is_output else None
+        ruling = Bump.MAJOR if self.is_output else None
         why = f"{name!r} is always there now" if self.is_output else f"{name!r} may no longer be left out"
-        return Finding((*path, name), "now-required", why, bump, bump, chapter, old, new, {"name": name})
+        return Finding((*path, name), "now-required", why, bump, bump, ruling, old, new, {"name": name})
 
     def _rest(self, path: tuple[str, ...], old: Any, new: Any) -> Iterator[Finding]:
         """Yield what changed about the members that are not declared by name."""

@@ -46,7 +46,7 @@ def admitted(schema: Any, value: Any) -> bool:
 
 @pytest.mark.parametrize(("old", "new", "bump", "set_theory"), ROWS)
 def test_the_verdict_is_that_of_the_table(old: Any, new: Any, bump: str, set_theory: str) -> None:
-    """The chapter's rules (31.5) by name, and every keyword of JSON Schema, by both readings."""
+    """The contract document's rules (31.5) by name, and every keyword of JSON Schema, by both readings."""
     verdict = compare(old, new)
 
     assert (str(verdict.bump), str(verdict.set_theory)) == (bump, set_theory), verdict.to_dict()
@@ -106,12 +106,12 @@ def test_all_changes_are_reported_the_gravest_first() -> None:
     ]
 
 
-def test_the_chapter_decides_where_it_rules() -> None:
+def test_the_contract_document_decides_where_it_has_a_rule() -> None:
     """31.5: a new enum value in the output is MINOR, though by set theory a reader may meet the unknown."""
     verdict = compare({"output": obj({"s": {"enum": ["a"]}})}, {"output": obj({"s": {"enum": ["a", "b"]}})})
 
     change = verdict.changes[0]
-    assert (change.bump, change.chapter, change.set_theory) == (Bump.MINOR, Bump.MINOR, Bump.MAJOR)
+    assert (change.bump, change.ruling, change.set_theory) == (Bump.MINOR, Bump.MINOR, Bump.MAJOR)
     assert change.counterexample == {"s": "b"}
     assert not change.is_breaking
 
@@ -139,7 +139,7 @@ def test_a_version_must_be_raised_far_enough(old: str, new: str, bump: Bump, all
     change = next(change for change in changes if change.is_breaking)
     from dataclasses import replace
 
-    verdict = Verdict(() if bump is Bump.NONE else (replace(change, practical=bump, chapter=None),))
+    verdict = Verdict(() if bump is Bump.NONE else (replace(change, practical=bump, ruling=None),))
 
     assert verdict.allows(Version.parse(old), Version.parse(new)) is allowed
 
@@ -252,7 +252,7 @@ def test_what_is_called_breaking_is_shown_or_undecided(pair: tuple[Any, Any]) ->
 
 @given(schemas)
 def test_a_schema_is_compatible_with_itself(schema: Any) -> None:
-    """Nothing changed is no change."""
+    """Comparing a schema with itself finds nothing."""
     assert inputs(schema, schema).bump is Bump.NONE
 
 

@@ -1,4 +1,4 @@
-"""Migrations: steps as data, their inverses, chains, and what a broken document is told."""
+"""Migrations: steps as data, their inverses, chains, and what is wrong with a broken document."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ STEPS = {
     "map leaves others": ({"map": {"at": "/level", "values": {"low": "minimal"}}}, {"level": 5}, {"level": 5}),
     "map otherwise": ({"map": {"at": "/level", "values": {"low": 1}, "otherwise": None}}, {"level": "x"},
                       {"level": None}),
-    "map tells true from 1": ({"map": {"at": "/a/*", "values": [[1, "one"], [True, "yes"]]}}, {"a": [1.0, True, 2]},
+    "map by JSON equality": ({"map": {"at": "/a/*", "values": [[1, "one"], [True, "yes"]]}}, {"a": [1.0, True, 2]},
                               {"a": ["one", "yes", 2]}),
     "convert to string": ({"convert": {"at": "/n", "to": "string"}}, {"n": 5.0}, {"n": "5"}),
     "convert to integer": ({"convert": {"at": "/n", "to": "integer"}}, {"n": "5"}, {"n": 5}),
@@ -164,7 +164,7 @@ LOSSY = [
 
 @pytest.mark.parametrize("step", LOSSY, ids=str)
 def test_a_step_that_loses_something_has_no_inverse(step: dict[str, Any]) -> None:
-    """Two old values that become one cannot be told apart again."""
+    """Two old values that become one cannot be separated again."""
     migration = steps(step)
 
     assert not migration.is_reversible
@@ -225,8 +225,8 @@ def test_a_step_that_cannot_be_taken_names_itself_and_the_place(
     assert old == before
 
 
-def test_the_chapters_migration() -> None:
-    """Contract chapter 31.5: v1's topics is a string, v2's an array; what is new already stays as it is."""
+def test_the_migration_of_the_contract_document() -> None:
+    """Contract document, 31.5: v1's topics is a string, v2's an array; what is new already stays as it is."""
     migration = Migration.from_dict(NEWS)
 
     assert migration.apply({"topics": "AI", "count": 3}) == {"topics": ["AI"], "max_articles_per_topic": 3}
@@ -309,7 +309,7 @@ def test_all_faults_of_a_document_are_reported_at_once(document: Any, paths: lis
 
 
 def test_ten_thousand_steps_are_refused() -> None:
-    """A stranger's document costs no more than it may."""
+    """An untrusted document costs a bounded amount of work."""
     with pytest.raises(InvalidSkillError, match="1000 are allowed"):
         steps(*[{"drop": "/a"}] * 10_000)
 
@@ -320,7 +320,7 @@ def test_a_version_is_read_leniently_in_a_document() -> None:
 
 
 def test_a_host_function_is_a_migration() -> None:
-    """Contract chapter 31.5: migrate_from_v1, as the host's own code."""
+    """Contract document, 31.5: migrate_from_v1, as the host's own code."""
 
     def migrate_from_v1(v1_input: dict[str, Any]) -> dict[str, Any]:
         v1_input["topics"] = [v1_input["topics"]]
@@ -628,7 +628,7 @@ def test_up_then_down_is_the_identity_where_no_step_loses(value: dict[str, Any])
 
 @given(OLD)
 def test_what_is_in_the_new_shape_already_is_untouched(value: dict[str, Any]) -> None:
-    """A migration applied to its own result changes nothing, but for units, which nobody can tell."""
+    """A migration applied to its own result changes nothing, except units: 7 days and 7 hours look the same."""
     repeated = [{"convert": {"at": "/days", "factor": 24}}, {"convert": {"at": "/heat", "factor": 1.8, "offset": 32}}]
     repeated.append({"copy": {"from": "/level", "to": "/rank"}})  # its own result is there the second time
     migration = steps(*[step for step in REVERSIBLE if step not in repeated])

@@ -84,7 +84,7 @@ def test_both_engines_say_the_same(engine: str, value: Any, expected: list[Any])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_union_tells_what_is_wrong_with_each_branch(engine: str) -> None:
+def test_a_union_reports_what_is_wrong_with_each_branch(engine: str) -> None:
     """``branches`` has the violations of each alternative, in their order."""
     [violation] = Schema(DIGEST, engine=engine).violations({"topics": ["AI"], "either": "x"})
 
@@ -179,7 +179,7 @@ def test_generated_values_fit(data: st.DataObject) -> None:
         "http://json-schema.org/draft-07/schema",
     ],
 )
-def test_the_dialect_may_be_written_as_the_chapter_writes_it(engine: str, dialect: str) -> None:
+def test_the_dialect_may_be_written_as_the_contract_document_writes_it(engine: str, dialect: str) -> None:
     """31.1 leaves out ``/schema``; draft 7 is often written without its ``#``."""
     assert Schema({"$schema": dialect, "type": "integer"}, engine=engine).is_valid(5)
 

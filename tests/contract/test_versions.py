@@ -1,4 +1,4 @@
-"""Versions and ranges: Semantic Versioning 2.0.0, npm's and the chapter's ranges, and what people write instead."""
+"""Versions and ranges: SemVer 2.0.0, npm's and the contract document's ranges, and what people write instead."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_valid_version_of_the_table_is_parsed_into_its_parts() -> None:
 
 
 def test_every_invalid_version_of_the_table_is_refused() -> None:
-    """What SemVer 2.0.0 does not allow is no version."""
+    """What SemVer 2.0.0 does not allow is not a version."""
     for row in facts("invalid"):
         with pytest.raises(ValueError, match="is not a semantic version"):
             Version.parse(row["text"])
@@ -66,7 +66,7 @@ def test_every_range_of_the_table_holds_what_it_says() -> None:
 
 
 def test_every_invalid_range_of_the_table_is_refused() -> None:
-    """A text that is no range raises ValueError, and names itself."""
+    """A text that is not a range raises ValueError, and names itself."""
     for row in facts("invalid_ranges"):
         with pytest.raises(ValueError, match="is not a version range"):
             VersionRange.parse(row["range"])
@@ -96,7 +96,7 @@ def test_a_prerelease_is_raised_to_the_release_it_announces(version: str, part: 
 @pytest.mark.parametrize(
     ("version", "text", "expected"),
     [
-        ("3.1.2", ">=3.0.0,<4.0.0", True),  # the chapter's form
+        ("3.1.2", ">=3.0.0,<4.0.0", True),  # the contract document's form
         ("4.0.0", ">=3.0.0,<4.0.0", False),
         ("3.1.2", ">= 3.0.0 , < 4.0.0", True),
         ("4.0.0-rc.1", ">=3.0.0,<4.0.0", False),
@@ -152,8 +152,8 @@ def test_ranges_beyond_the_table(version: str, text: str, expected: bool) -> Non
     [",", ">=1.0.0,", "1.0.0 ||", "|| 1.0.0", "~=1", "===1.0.0", "1.x.3", "x.1", "1.2-beta", "1.2.3 -", "- 1.2.3",
      "=>1.0.0", "1.2.3 & 1.2.4", "1" * 2000],
 )  # fmt: skip
-def test_a_text_that_is_no_range_is_refused(text: str) -> None:
-    """Nothing is guessed: half a range is no range."""
+def test_a_text_that_is_not_a_range_is_refused(text: str) -> None:
+    """Nothing is guessed: half a range is not a range."""
     with pytest.raises(ValueError, match="version range"):
         VersionRange.parse(text)
 
@@ -219,8 +219,8 @@ def test_what_cannot_be_a_version_is_refused(value: object) -> None:
         (">=3.0.0,<4.0.0", "3.1.0.post1", True),
     ],
 )
-def test_compatibility_check_is_the_chapters(requirement: str, version: str, fits: bool) -> None:
-    """Contract chapter 31.5's function; SemVer decides where PEP 440 differs from it."""
+def test_compatibility_check_is_that_of_the_contract_document(requirement: str, version: str, fits: bool) -> None:
+    """The function of the contract document, 31.5; SemVer decides where PEP 440 differs from it."""
     answer = check_skill_compatibility(requirement, version)
 
     sentence = f"Skill requires Hermes {requirement}, but current version is {version}"
