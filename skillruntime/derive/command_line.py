@@ -287,6 +287,7 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
         attach or dashed or (line.files and text[:1] in line.files)
     ):
         return [flag, text]
+    # The next word is the value in any case, so a dash is not a reason to attach it.
     # A dash is no reason to attach the value there.
     if not attach and line.parser in _NEXT_WORD_IS_THE_VALUE:
         return [flag, text]

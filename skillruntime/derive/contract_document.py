@@ -167,12 +167,14 @@ def _value_schema(argument: Argument) -> dict[str, Any]:
         case "values" | "rest":
             item = {"type": "array", "items": item}
             least = argument.length if argument.length is not None else argument.least
+            # ``minItems: 0`` says nothing.
             item |= {"minItems": least} if least else {}
             item |= {"maxItems": argument.length} if argument.length is not None else {}
         case "optional" if argument.bare:
             item = {"anyOf": [item, {"const": True}]}
     if argument.repeat:
         item = {"type": "array", "items": item}
+        # A required flag that may be repeated is given at least once.
         return item | ({"minItems": 1} if argument.required else {})
     return item
 

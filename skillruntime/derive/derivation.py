@@ -147,16 +147,20 @@ def _with_all_words(reading: Reading, source: str) -> Reading:
     call needs, that is false, and a model that sends the right words would be refused for it.
     """
     command = reading.command
+    # Parsers declare their help; only these have none.
     if reading.framework in _WORD_BY_WORD:
         command = with_descriptions(command, source)
         reading = replace(reading, command=command)
     unread = command.unread
+    # One unknown position makes all others uncertain.
     positions_unknown = reading.framework in _WORD_BY_WORD and any(each.argument == "arguments" for each in unread)
+    # A closed object without members would refuse every word.
     nothing_read = bool(unread) and not command.arguments and not command.commands
     if reading.schema is not None or not (positions_unknown or nothing_read or any(each.is_needed for each in unread)):
         return reading
     usage = usage_text(source)
     text = "The words of the command line, one item each, without the script's name." + (f" {usage}" if usage else "")
+    # Not required: some scripts do something without a word.
     words = Argument("args", (), "values", description=text)
     notes = [*command.notes, "its command line could not be read: the items of args are passed on as they are"]
     return Reading(

@@ -50,6 +50,7 @@ def _described(command: Command, prose: str, source: str, *, top: bool) -> Comma
 def _of_argument(argument: Argument, prose: str, source: str) -> str:
     names = [re.escape(flag) for flag in argument.flags]
     if not names:
+        # ``<max-items>``, ``[max items]`` and ``max_items`` are one name.
         names = [rf"[<\[]?{re.escape(argument.name).replace('_', '[-_ .]?')}[>\]]?"]
     for name in names:
         if text := _found(_entry(name), prose):
@@ -72,6 +73,7 @@ def _entry(name: str) -> str:
 
 
 def _found(pattern: str, text: str) -> str:
+    # Shell variables are in capitals, the names of parameters are not.
     for match in re.finditer(pattern, text, re.MULTILINE | re.IGNORECASE):
         found = flattened(match[1].strip(" \"'`*-:\u2013\u2014"), LIMIT)
         # A line of code, such as ``name: str`` in a signature, explains nothing.
@@ -81,6 +83,7 @@ def _found(pattern: str, text: str) -> str:
 
 
 def _plain(match: re.Match[str]) -> str:
+    # Comments, docstrings and here-documents are prose as they are.
     if match["output"] is None:
         return match[0].strip("\"'").removeprefix("/*").removesuffix("*/")
     text = _OUTPUT.sub("", match[0])
@@ -94,6 +97,7 @@ def _opening(source: str) -> str:
     for line in lines[1:40] if lines[:1] and lines[0].startswith("#!") else lines[:40]:
         if re.match(r"\s*(?:#|//|/?\*|\"{3}|'{3})", line):
             found.append(re.sub(r"^\s*(?:#+|//+|/?\*+/?|\"{3}|'{3})\s?|\s*\*/\s*$", "", line))
+        # The first line of code ends the opening.
         elif line.strip():
             break
     return first_paragraph("\n".join(each for each in found if not re.match(r"[-=~*]{3,}|\s*-\*-", each)))

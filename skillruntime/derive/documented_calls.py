@@ -86,6 +86,7 @@ def check_documented_calls(markdown: str, derivations: Mapping[str, Derivation])
     faults: list[CallFault] = []
     for call in find_documented_calls(markdown, derivations):
         derivation = derivations[call.script]
+        # Of a contract with gaps, or of one list of words, nothing can be said to be wrong.
         if derivation.complete and "command_line" in derivation.document["run"]:
             line = CommandLine.from_dict(derivation.document["run"]["command_line"])
             faults += _check(call, line, derivation)
@@ -103,12 +104,14 @@ def _code_lines(markdown: str) -> Iterator[tuple[int, str]]:
                 closing = ""
             elif is_shell:
                 first = first or number
+                # The shell joins the lines (POSIX, 2.2.1).
                 if line.rstrip().endswith("\\"):
                     pending += line.rstrip()[:-1] + " "
                     continue
                 yield first, pending + line
             pending, first = "", 0
         elif fence:
+            # A block without a language is a shell block as often as not; prose in it calls nothing.
             closing, is_shell = fence[1], fence[2].lower() in _SHELLS
 
 
@@ -130,6 +133,7 @@ def _words(text: str) -> list[str] | None:
         words = shlex.split(text, comments=True)
     except ValueError:
         return None
+    # What follows a pipe or a redirection is another command.
     end = next((n for n, word in enumerate(words) if word in _ENDS or re.match(r"\d?>", word)), len(words))
     words = [word.rstrip(";") for word in words[:end]]
     # ``[--limit N]`` and ``a|b`` describe many calls; there is no one call to check.
@@ -138,6 +142,7 @@ def _words(text: str) -> list[str] | None:
 
 def _check(call: DocumentedCall, line: CommandLine, derivation: Derivation) -> Iterator[CallFault]:
     words = list(call.words)
+    # These need nothing else.
     if any(word in ("-h", "--help", "--version") for word in words):
         return
     parameters: list[Parameter] = []
@@ -180,11 +185,13 @@ def _check_values(
         elif given:
             parsed.values[place.name] = [given.pop(0)]
     properties = schema.get("properties", {})
+    # An unknown flag may have taken the word that is missed.
     if not parsed.unknown:
         for name in schema.get("required", ()):
             if not parsed.values.get(name) and name not in chosen:
                 yield _fault(call, "missing-argument", "", f"{name} is required, and the call does not give it")
     for name, words in parsed.values.items():
+        # A list has its choices in its items.
         choices = properties.get(name, {}).get("enum") or properties.get(name, {}).get("items", {}).get("enum")
         for word in words if choices else ():
             if word not in map(str, choices) and not _PLACEHOLDER.search(word):
@@ -204,6 +211,7 @@ def _parse(
         word = words[index]
         index += 1
         if len(word) < 2 or word[0] not in line.prefixes or re.match(r"-\.?\d", word):
+            # The first word behind the positionals is the command.
             if line.chooser and len(parsed.positional) >= places:
                 return words[index - 1 :]
             parsed.positional.append(word)
@@ -221,6 +229,7 @@ def _parse(
         if parameter.takes in ("nothing", "count", "one_of"):
             values.append(str(next((value for value, known in parameter.choices if known == flag), True)))
             continue
+        # ``--limit=3``.
         if attached or "=" in word:
             values.append(attached)
             continue
@@ -244,5 +253,6 @@ def _name_of(flag: str, flags: Mapping[str, str], line: CommandLine) -> str:
 
 
 def _fault(call: DocumentedCall, kind: Any, word: str, message: str) -> CallFault:
+    # A word on a continued line is shown at the start of the call.
     place = call.text.find(word) if word else -1
     return CallFault(call, kind, message, call.line, call.column if place < 0 else place + 1)

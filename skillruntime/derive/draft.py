@@ -62,6 +62,7 @@ def draft_contracts(
         script = str(document["run"]["script"])
         if not document.get("description") and len(derivations) == 1:
             document["description"] = _text(frontmatter.get("description"))
+        # The frontmatter speaks of the skill; with several scripts it is unknown which it means.
         if declared is not None and len(derivations) == 1:
             _complete(document["input"], declared)
         ordered = {"title": document["title"], "description": document["description"], "version": first}

@@ -37,6 +37,7 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
     >>> read_output("x" * 30, limit=10)
     {'stdout': 'xxxxx\\n[...]\\nxxxxx', 'cut': 20}
     """
+    # Scripts end their output with a newline.
     text = stdout.strip()
     if text[:1] in ("{", "["):
         try:
@@ -45,6 +46,7 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
             pass
         # JSON Lines: one object a line.
         lines = text.splitlines()
+        # One line alone was tried above.
         if len(lines) > 1 and all(line.startswith("{") for line in lines):
             try:
                 return [json.loads(line, parse_constant=_refuse) for line in lines]
@@ -52,6 +54,7 @@ def read_output(stdout: str, *, limit: int = TEXT_LIMIT) -> Any:
                 pass
     if len(text) <= limit:
         return {"stdout": text}
+    # The start says what it is, the end how it came out.
     half = limit // 2
     return {"stdout": f"{text[:half]}\n[...]\n{text[-half:]}", "cut": len(text) - 2 * half}
 
@@ -73,8 +76,10 @@ def read_failure(exit_code: int, stderr: str, command_line: CommandLine | None =
     """
     # argparse and click exit with 2; 64 is EX_USAGE of sysexits.h.
     if exit_code in _USAGE_EXITS:
+        # `ArgumentParser.error` and click's `UsageError` write one such line, after the usage.
         if match := _last(_ARGPARSE, stderr) or _last(_CLICK, stderr):
             return (_of_parameter(ErrorCode.INVALID_INPUT, match["name"], match["said"].strip(), command_line),)
+        # argparse lists all that are missing in one line.
         if match := _last(_REQUIRED, stderr):
             names = [name.strip() for name in match["names"].split(",")]
             missing = ErrorCode.MISSING_REQUIRED_PARAM

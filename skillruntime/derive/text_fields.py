@@ -55,6 +55,7 @@ def expanded(text: Any, default: Any, dest: str) -> str:
     values = {"default": known, "dest": dest, "metavar": dest.upper()}
 
     def fill(match: re.Match[str]) -> str:
+        # argparse formats a help text with the ``%`` operator (`_expand_help`, line 629).
         if match[0] == "%%":
             return "%"
         return str(values.get(match[1], "")) if match[1] in values else ""

@@ -65,6 +65,7 @@ def usage_text(source: str, limit: int = 600) -> str:
         return ""
     found: list[str] = []
     kind = next((each for each in (_OUTPUT, _COMMENT) if each.match(lines[first])), None)
+    # A usage with its options is seldom longer, and a longer one costs tokens.
     for line in lines[first : first + 14]:
         # A block of ``echo`` lines or comments ends at the first line that is not one; a docstring at a blank line.
         plain = _MARKUP.sub("", line).strip()

@@ -127,7 +127,7 @@ def test_what_the_script_would_not_take_is_refused_before_it_runs(script: str, a
 
 
 @pytest.mark.parametrize(("script", "reason"), UNREAD)
-def test_what_no_rehearsal_decides_is_named_and_left_out(script: str, reason: str) -> None:
+def test_what_no_trace_decides_is_named_and_left_out(script: str, reason: str) -> None:
     """Skip rather than guess."""
     derivation = derived(script)
 
@@ -159,7 +159,7 @@ DOUBTFUL = [
 
 
 @pytest.mark.parametrize("body", DOUBTFUL)
-def test_words_that_go_where_nobody_can_follow_are_not_told(body: str) -> None:
+def test_words_that_cannot_be_followed_are_unread(body: str) -> None:
     """Changed under a condition, kept by a class, passed to a foreign function: nothing is invented."""
     derivation = derive(f"{HEAD}{body}\n", path="s.py")
 

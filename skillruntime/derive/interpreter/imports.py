@@ -113,6 +113,7 @@ def _beside(state: State, module: str) -> Scope | None:
         package = module
     state.text_read += len(source or "")
     try:
+        # Parsing is most of the cost of a module.
         tree = ast.parse(source) if source is not None and state.text_read <= MAX_TEXT_BESIDE else None
     except (SyntaxError, ValueError, MemoryError):
         tree = None
@@ -129,6 +130,7 @@ def _read_module(state: State, tree: ast.Module, scope: Scope) -> Scope | None:
     steps, before, early = state.steps, (state.uncertain, state.branches, state.depth), state.early
     state.steps, state.uncertain, state.branches, state.depth = min(steps, MAX_MODULE_STEPS), 0, (), 0
     state.early = EarlyEnds()
+    # What the module leaves over is given back to the script.
     allowed = state.steps
     try:
         follow(state, tree.body, scope)

@@ -118,6 +118,7 @@ def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
     function = _PURE.get(name)
     if function is None:
         return UNKNOWN
+    # ``list(Colour)`` lists the members.
     if arguments and isinstance(arguments[0], ClassValue) and (items := items_of(arguments[0])) is not UNKNOWN:
         arguments = [items, *arguments[1:]]
     # ``list(range(10**9))`` would fill the memory.
@@ -129,6 +130,7 @@ def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
         # A range is never expanded: ``choices=range(1, 65536)`` is a minimum and a maximum.
         if name == "builtins.range":
             return range(*arguments)
+        # The result depends on the class and on the version of Python.
         if name in ("builtins.str", "builtins.repr") and isinstance(arguments[0], EnumMember):
             return arguments[0].text if name == "builtins.str" else UNKNOWN
         result = function(*arguments, **named)
@@ -160,6 +162,7 @@ def _may_be_passed(name: str, value: Any) -> bool:
 def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
     """Return what the method *name* of the constant *receiver* gives, or UNKNOWN; lists and dicts do change."""
     kind = type(receiver)
+    # A path is a text here, but its methods are others.
     if isinstance(receiver, PathText):
         return _path_method(receiver, name, arguments)
     # Sets are represented by lists, in the order of the source, so that choices keep it.
@@ -174,6 +177,7 @@ def call_method(receiver: Any, name: str, arguments: list[Any], named: dict[str,
         return UNKNOWN
     if (kind is list and len(receiver) > MAX_ITEMS) or _is_costly(receiver, name, arguments):
         return UNKNOWN
+    # Going through an open dictionary gives an open list.
     if is_open(receiver) and name not in ("keys", "values", "items", "copy"):
         return UNKNOWN
     try:
@@ -190,6 +194,7 @@ def _change(receiver: list[Any] | dict[Any, Any], name: str, arguments: list[Any
     known = name in _CHANGING_METHODS[type(receiver)] and not is_open(receiver) and len(receiver) <= MAX_ITEMS
     if name in ("extend", "update"):
         known = known and (isinstance(given, dict) if isinstance(receiver, dict) else items_of(given) is not UNKNOWN)
+        # A list with unknown items makes the other one unknown.
         known = known and not is_open(given)
     elif name not in ("append", "add"):
         known = known and all(is_constant(each) for each in arguments[:1])

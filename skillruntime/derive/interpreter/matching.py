@@ -26,11 +26,13 @@ def fits(state: State, pattern: ast.pattern, value: Any, node: ast.Match, scope:
                     trace.touch(value, pattern)
                 bind_name(state, name, value, scope)
             return found
+        # Each alternative is tried, so that all literals are recorded.
         case ast.MatchOr(patterns=patterns):
             each_found = [fits(state, each, value, node, scope) for each in patterns]
             return True if True in each_found else UNKNOWN if UNKNOWN in each_found else False
         case ast.MatchValue(value=ast.Constant(value=str(literal))) if isinstance(value, Word) and trace is not None:
             return is_literal(trace, value, literal)
+        # ``case Colour.RED`` compares with the value of the name (PEP 634, "Value patterns").
         case ast.MatchValue(value=constant):
             known = evaluate(state, constant, scope)
             if trace is not None and (holds_words(value) or holds_words(known)):
@@ -53,6 +55,7 @@ def _fits_sequence(state: State, patterns: list[ast.pattern], value: Any, node: 
     for index, pattern in enumerate(patterns):
         if isinstance(pattern, ast.MatchStar):
             rest = value[index : len(value) - (len(patterns) - 1 - index)]
+            # ``*_`` binds nothing.
             if pattern.name is not None:
                 bind_name(state, pattern.name, Words(rest) if isinstance(value, Words) else rest, scope)
             continue

@@ -267,6 +267,7 @@ def fork(state: State, node: ast.AST, scope: Scope, ways: list[Callable[[], obje
         except _ENDS as end:
             ends.append(end)
             _note_end(state, end)
+            # The other ways may parse differently, so they are followed too.
             if isinstance(end, Found):
                 state.found_aside.append((node, side, end.value))
             else:

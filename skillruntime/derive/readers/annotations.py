@@ -72,6 +72,7 @@ def read_annotation(state: State, node: ast.expr | None, scope: Scope) -> Annota
     value = evaluate(state, node, scope)
     if isinstance(value, Symbol):
         bare = value.name.rpartition(".")[2]
+        # ``list`` without a type of its items: texts (typer).
         if bare in _LISTS and value.name.startswith(("builtins.", "typing.")):
             return Annotation(TEXT, value.name, many=True)
         if value.name in _NAMED:
@@ -119,6 +120,7 @@ def _subscripted(state: State, outer: str, parts: list[ast.expr], scope: Scope) 
         # ``tuple[int, int]`` takes two words, ``tuple[int, ...]`` any number.
         case "Tuple" | "tuple":
             kinds = [read_annotation(state, part, scope) for part in parts if not _is_ellipsis(part)]
+            # One flag, several words of one type.
             if len({repr(kind.value) for kind in kinds}) == 1:
                 length = None if any(_is_ellipsis(part) for part in parts) else len(kinds)
                 return replace(kinds[0], many=True, length=length)

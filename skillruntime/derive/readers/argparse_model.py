@@ -44,6 +44,7 @@ class Asked:
 
 def on_either_side(asked: list[Asked]) -> list[Asked]:
     """Bring together what both sides of a condition ask for in the same way: then the condition does not matter."""
+    # Both sides of a condition may declare the same argument in a different order.
     merged: list[Asked] = []
     for each in asked:
         other = next((number for number, one in enumerate(merged) if _are_sides(one, each)), None)
@@ -58,6 +59,7 @@ def _are_sides(one: Asked, other: Asked) -> bool:
     if not one.branches or not other.branches or (one.arguments, one.group) != (other.arguments, other.group):
         return False
     (node, side), (other_node, other_side) = one.branches[-1], other.branches[-1]
+    # Only the innermost condition may differ, and only in its side.
     same = one.branches[:-1] == other.branches[:-1] and node is other_node and side != other_side
     return same and _shape(one) == _shape(other)
 
@@ -148,6 +150,7 @@ class ParserModel(Model):
                 raise Found(self)
             # Two-stage scripts read ``--config`` first and parse again; the reading goes on.
             case "parse_known_args" | "parse_known_intermixed_args":
+                # What is not known is passed over, so nothing can be said to be refused.
                 self.partial = True
                 state.doubts.clear()  # whoever comes here was asked for all of it
                 state.models.append(self)  # the last one that parses is the one that the script is called with
@@ -261,6 +264,7 @@ def parser_of(value: Any) -> ParserModel | None:
 def _make_parser(state: State, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> ParserModel:
     # The positional parameters of ``ArgumentParser.__init__`` (line 1737).
     order = ("prog", "usage", "description", "epilog", "parents")
+    # Positional arguments of a constructor are rare, and legal.
     model = ParserModel(state, dict(zip(order, arguments, strict=False)) | named)
     state.models.append(model)
     return model

@@ -45,6 +45,7 @@ _TYPES = {
 
 def read_click(state: State, model: ClickCommandModel, description: str = "") -> Command:
     """Return the command that *model* declares, with its commands below it."""
+    # The docstring is that of the function, not of a decorator's wrapper.
     function = model.function.wrapped or model.function if model.function else None
     documented = ast.get_docstring(function.node) if function and not isinstance(function.node, ast.Lambda) else None
     described = if_known(model.named.get("help")) or if_known(model.named.get("short_help")) or documented
@@ -57,6 +58,7 @@ def read_click(state: State, model: ClickCommandModel, description: str = "") ->
             command.unread.append(found)
         elif found is not None:
             name = _plain(found.name)
+            # Two options may share one parameter of the function.
             while name in used:
                 name += "_2"
             used.add(name)
@@ -113,6 +115,7 @@ def _read_parameter(state: State, made: Any, command: Command) -> Argument | Unr
     # Eager: they print and exit before anything else happens.
     if what in ("version_option", "help_option"):
         return None
+    # The decorator is applied under a condition.
     if what == "uncertain":
         return Unread(shown, "whether it is there depends on a condition", line)
     if what == "confirmation_option":
@@ -175,6 +178,7 @@ def _read_option(
         is_flag = is_flag and not (isinstance(default, bool) and off is None and "multiple" in named)
     if is_flag:
         known = default if isinstance(default, bool) else ABSENT
+        # ``--upper`` with ``flag_value="upper"``: several flags set one parameter.
         if "flag_value" in named and named["flag_value"] is not True:
             constant = to_json(named["flag_value"])
             return replace(argument, takes="one_of", choices=((constant, flags[0]),), flags=(), default=ABSENT)
@@ -183,6 +187,7 @@ def _read_option(
     _note(command, flags[0], value)
     nargs, multiple = named.get("nargs", 1), named.get("multiple", False)
     if isinstance(kind, tuple):
+        # ``type=(str, int)``: JSON Schema could say it, the command line of a contract cannot.
         return Unread(flags[0], "it takes values of several kinds", line)
     if not isinstance(nargs, int) or not isinstance(multiple, bool):
         return Unread(flags[0], "the number of its values is computed", line)

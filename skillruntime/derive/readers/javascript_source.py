@@ -64,6 +64,7 @@ def constants_of(root: Node) -> dict[str, Any]:
     names: dict[str, Any] = {}
     for node in nodes_of(root, "variable_declarator"):
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        # A destructured name has no value of its own here.
         if name is not None and name.type == "identifier" and value is not None and len(names) < 200:
             names[text_of(name)] = literal(value, names)
     return names
@@ -82,6 +83,7 @@ def literal(node: Node | None, names: dict[str, Any], depth: int = 0) -> Any:
             return literal(node.named_children[0], names, depth + 1) if node.named_children else UNKNOWN
         case "string":
             return re.sub(r"\\(.)", lambda each: _ESCAPES.get(each[1], each[1]), text_of(node)[1:-1])
+        # A template without substitutions is a plain text.
         case "template_string" if not any(each.type == "template_substitution" for each in node.named_children):
             return text_of(node)[1:-1]
         case "number":
@@ -97,6 +99,7 @@ def literal(node: Node | None, names: dict[str, Any], depth: int = 0) -> Any:
             return [literal(each, names, depth + 1) for each in node.named_children if each.type != "comment"]
         case "object":
             return _object(node, names, depth)
+        # Long help texts are often joined from lines.
         case "binary_expression" if text_of(node.child_by_field_name("operator")) == "+":
             sides = [literal(node.child_by_field_name(side), names, depth + 1) for side in ("left", "right")]
             return sides[0] + sides[1] if all(isinstance(each, str) for each in sides) else UNKNOWN
@@ -113,6 +116,7 @@ def _object(node: Node, names: dict[str, Any], depth: int) -> Any:
             if key is None or key.type == "computed_property_name":
                 return UNKNOWN
             made[text_of(key).strip("'\"")] = literal(value, names, depth + 1)
+        # ``{...defaults, a: 1}`` has more members than are written here.
         elif each.type != "comment":  # a spread or a method
             return UNKNOWN
     return made

@@ -99,17 +99,20 @@ class _Translator:
     def _statement(self, node: Node) -> list[ast.stmt]:
         field = node.child_by_field_name
         match node.type:
+            # The modules that are imported are found in the source of the script (`node_script`).
             case "comment" | "empty_statement" | "import_statement":
                 return []
             case "expression_statement" if node.named_children:
                 return self._expression_statement(node.named_children[0])
             case "lexical_declaration" | "variable_declaration":
                 return [made for each in node.named_children for made in self._declare(each)]
+            # A script that is also a module exports what it runs.
             case "export_statement":
                 declared = field("declaration") or field("value")
                 return self.statement(declared) if declared is not None else []
             case "function_declaration" | "generator_function_declaration":
                 return [self._function(text_of(field("name")), node)]
+            # A class is kept, so that words used in its methods are reported as not followed.
             case "class_declaration" | "class":
                 methods = [each for each in (field("body") or node).named_children if each.type == "method_definition"]
                 made = [self._function(text_of(each.child_by_field_name("name")), each) for each in methods]
@@ -122,6 +125,7 @@ class _Translator:
                 return [ast.If(test, self.body(field("consequence")), self.body(otherwise) if otherwise else [])]
             case "for_in_statement":
                 return [self._for_each(node)]
+            # ``for (let i = 0; i < args.length; i++)`` is a ``while`` with the step at the end of its body.
             case "for_statement":
                 initial, condition, step = field("initializer"), field("condition"), field("increment")
                 before = self.statement(initial) if initial is not None else []
@@ -134,10 +138,12 @@ class _Translator:
                 return self._switch(node)
             case "return_statement":
                 return [ast.Return(self.value(node.named_children[0]) if node.named_children else None)]
+            # An error that is not caught ends Node with status 1.
             case "throw_statement":
                 return [ast.Raise(self.value(node.named_children[0]), None)]
             case "try_statement":
                 return [self._try(node)]
+            # In a ``switch`` it ends the arm, which the chain of comparisons does by itself.
             case "break_statement":
                 return [ast.Pass() if self.in_switch else ast.Break()]
             case "continue_statement":
@@ -146,15 +152,18 @@ class _Translator:
 
     def _expression_statement(self, node: Node) -> list[ast.stmt]:
         field = node.child_by_field_name
+        # Python's assignment is a statement, so only this position translates to one.
         if node.type == "assignment_expression":
             return self._assign(field("left"), field("right"))
         if node.type == "augmented_assignment_expression":
+            # ``+=`` without its last character.
             operator = _OPERATORS.get(text_of(field("operator"))[:-1])
             if operator is not None and (left := field("left")) is not None and left.type == "identifier":
                 return [ast.AugAssign(ast.Name(text_of(left), ast.Store()), operator(), self.value(field("right")))]
         if node.type == "update_expression" and (name := field("argument")) is not None and name.type == "identifier":
             operator = ast.Add if "++" in text_of(node) else ast.Sub
             return [ast.AugAssign(ast.Name(text_of(name), ast.Store()), operator(), ast.Constant(1))]
+        # ``args.forEach((arg) => {...})`` is a loop over the words.
         if (called := _for_each_call(node)) is not None:
             items, function = called
             names = list((function.child_by_field_name("parameters") or function).named_children)
@@ -173,11 +182,13 @@ class _Translator:
         if node.type != "variable_declarator":
             return []
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        # ``const main = async () => {...}``.
         if name is not None and value is not None and value.type in ("arrow_function", "function_expression"):
             return [self._function(text_of(name), value)]
         return self._assign(name, value)
 
     def _assign(self, target: Node | None, value: Node | None) -> list[ast.stmt]:
+        # Python's unpacking fails where items are missing; JavaScript's gives undefined.
         if target is not None and target.type == "array_pattern":
             return self._unpack(target, value)
         return [ast.Assign([self._target(target)], self.value(value) if value is not None else ast.Constant(None))]
@@ -190,12 +201,14 @@ class _Translator:
         for each in target.children:
             if each.type == ",":
                 index += 1
+            # ``...rest`` takes what is left, which may be nothing.
             elif each.type == "rest_pattern":
                 rest = ast.Subscript(ast.Name(whole), ast.Slice(ast.Constant(index)), ast.Load())
                 made.append(ast.Assign([self._target(each.named_children[0])], rest))
             elif each.is_named and each.type != "comment":
                 item: ast.expr = _item(ast.Name(whole), index)
                 name: Node | None = each
+                # ``output = "x"``: the default is used for undefined.
                 if each.type == "assignment_pattern":
                     name = each.child_by_field_name("left")
                     item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
@@ -297,6 +310,7 @@ class _Translator:
                 return ast.Constant(literal(node, {}))
             case "identifier":
                 return ast.Constant(None) if shown == "undefined" else ast.Name(shown, ast.Load())
+            # A template is an f-string.
             case "template_string":
                 parts = [each for each in node.named_children if each.type != "escape_sequence"]
                 return ast.JoinedStr([self._text_part(each) for each in parts])
@@ -325,7 +339,9 @@ class _Translator:
                 return self._anonymous(node)
             case "call_expression":
                 return self._call(node)
+            # ``new Error(...)``, ``new Set(args)``.
             case "new_expression":
+                # The class is unknown, so its arguments count as used.
                 name = ast.Name(text_of(field("constructor")), ast.Load())
                 return ast.Call(name, self._arguments(field("arguments")), [])
         return self._unknown(node)
@@ -369,10 +385,12 @@ class _Translator:
             return ast.Constant(True)  # ``if (require.main === module)``: the file is run as a script
         operator = text_of(node.child_by_field_name("operator"))
         left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
+        # ``??`` differs for "" and 0 only, which a word is not.
         if operator in ("||", "??"):
             return ast.BoolOp(ast.Or(), [left, right])
         if operator == "&&":
             return ast.BoolOp(ast.And(), [left, right])
+        # ``==`` converts, but a word is compared with literals of its own type in practice.
         if operator in _COMPARISONS:
             return ast.Compare(left, [_COMPARISONS[operator]()], [right])
         if operator in _OPERATORS:
@@ -383,6 +401,7 @@ class _Translator:
         owner, name = node.child_by_field_name("object"), text_of(node.child_by_field_name("property"))
         if text_of(node) == "process.argv":
             return _argv()
+        # Of a list or a text.
         if name == "length":
             return ast.Call(ast.Name("len", ast.Load()), [self.value(owner)], [])
         return ast.Attribute(self.value(owner), name, ast.Load())
@@ -390,6 +409,7 @@ class _Translator:
     def _subscript(self, node: Node) -> ast.expr:
         owner, index = node.child_by_field_name("object"), node.child_by_field_name("index")
         number = literal(index, {})
+        # ``args[0]``: undefined where it is missing.
         if isinstance(number, int):
             return _item(self.value(owner), number)
         return ast.Subscript(self.value(owner), self.value(index), ast.Load())
@@ -401,6 +421,7 @@ class _Translator:
         function = node.child_by_field_name("function")
         shown = text_of(function)
         given = self._arguments(node.child_by_field_name("arguments"))
+        # All of them print; which stream makes no difference to what is accepted.
         if shown.startswith(("console.", "process.stdout.", "process.stderr.")):
             return _called("print", given)
         if shown in _FUNCTIONS:  # a second argument is the base of the number, or the next part of a path
@@ -432,6 +453,7 @@ def _called(name: str, arguments: list[ast.expr]) -> ast.expr:
 
 def _item(owner: ast.expr, index: int) -> ast.expr:
     """Return ``owner[index]``, which is undefined where there is none."""
+    # The test on the length also records that so many words are expected.
     test = ast.Compare(ast.Call(ast.Name("len", ast.Load()), [owner], []), [ast.Gt()], [ast.Constant(index)])
     return ast.IfExp(test, ast.Subscript(owner, ast.Constant(index), ast.Load()), ast.Constant(None))
 

@@ -45,6 +45,7 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
     # A script's own ``function parseArgs(argv)`` is not the one of ``node:util``.
     if "parseArgs" not in own and modules & {"util", "node:util"} and (call := _call(root, "parseArgs")) is not None:
         return _read_parse_args(root, call, names, description)
+    # The name in a comment or a text is not an import.
     if "commander" in modules:
         return _read_commander(root, names, description)
     if modules & {"yargs", "yargs/yargs"}:
@@ -121,6 +122,7 @@ def _read_parse_args(root: Node, call: Node, names: dict[str, Any], description:
             default = option.get("default", ABSENT)
             known = default if isinstance(default, list if many else str) else ABSENT
             command.arguments.append(Argument(plain, flags, repeat=many, default=known))
+    # Node refuses positionals by default where ``strict`` is (util.parseArgs).
     if (config and config.get("allowPositionals") is True) or "positionals" in text_of(root):
         command.arguments.append(Argument("positionals", (), "values"))
         command.notes.append("positionals: what each place means is not declared")

@@ -105,6 +105,7 @@ def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
         return None
     state.steps = max(state.steps, 5_000)
     description = first_paragraph(ast.get_docstring(tree))
+    # The parser that was found first is only one of several.
     by_word = _parsers_by_word(state, tree)
     if len(by_word) > 1 and parser in by_word.values():
         command = Command("argparse", description, chooser="command")
@@ -131,6 +132,7 @@ def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:
         parser = parser_of(value)
         if parser is None or side != 0 or not isinstance(node, ast.If):
             continue
+        # Only a comparison with one literal decides by the word alone.
         match node.test:
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=str(word))]):
                 shown = ast.unparse(left)
@@ -152,6 +154,7 @@ def _read_aside(state: State, parser: ParserModel) -> list[Unread]:
             continue
         words = [each.value for each in ast.walk(node.test) if isinstance(each, ast.Constant)]
         shown = [each for each in words if isinstance(each, str) and each not in _HELP]
+        # ``if "--help" in sys.argv: print(usage)`` is not other work.
         if id(node) in others or (shown and not only_complains(node.body, instead=[])):
             what = ", ".join(shown) or "arguments"
             unread.append(Unread(what, f"the script tests `{test[:60]}` before its parser runs", node.lineno))

@@ -49,6 +49,7 @@ def read_demands(code: str) -> Demands:
     for tests, connective, is_refused_by in _conditions(code):
         _take(demands, tests, connective, is_refused_by)
     # ``${1:?}`` and ``: "${NAME:?}"`` end the script where the value is empty (POSIX, 2.6.2 parameter expansion).
+    # Names of environment variables among these match no argument, and are ignored.
     demands.names |= set(_DEMANDED.findall(code))
     if (match := _NO_WORDS.search(code)) and refuses(match[1]):
         demands.least = max(demands.least, 1)
@@ -62,17 +63,20 @@ def _conditions(code: str) -> Iterator[tuple[list[str], str, bool | None]]:
         yield tests, connective, True if refuses(body) else False if refuses(otherwise) else None
     for match in _SHORT.finditer(code):
         parts = re.split(r"\s*(&&|\|\|)\s*", match[1].strip())
+        # The action is a group over several lines: ``{ usage; exit 1; }``.
         if match[2]:
             parts[-1] += match[2]
         # ``[ -z "$FILE" ] && echo "--file is required" && exit 1``: what is printed belongs to the action.
         while len(parts) > 3 and parts[-2] == "&&" and re.match(r"(?:>&2\s+)?(?:echo|printf|log\w*)\b", parts[-3]):
             parts[-3:] = [parts[-1]]
         tests, joins, action = parts[0:-1:2], parts[1::2], parts[-1]
+        # A chain that ends in a test refuses nothing by itself.
         if re.match(r"(?:!\s*)?(?:\[|test\b|\(\()", action.strip()):
             continue
         # ``a || b && exit``: both sides of ``||`` lead to the action; ``a && b || exit``: each failure does.
         inner = set(joins[:-1]) or {"||" if joins[-1] == "&&" else "&&"}
         if len(inner) == 1:
+            # ``test && action`` acts where the test holds, ``test || action`` where it fails.
             result = joins[-1] == "&&"
             yield [_bare(each) for each in tests], inner.pop(), result if refuses(action) else None
 
@@ -83,6 +87,7 @@ def _ifs(code: str) -> Iterator[tuple[str, str, str]]:
     parts: list[str] = []
     start = 0
     for match in _KEYWORD.finditer(code):
+        # The text since the last keyword belongs to the part that is open.
         if opened:
             opened[-1][parts[-1]] = opened[-1].get(parts[-1], "") + code[start : match.start()]
         start = match.end()
@@ -90,6 +95,7 @@ def _ifs(code: str) -> Iterator[tuple[str, str, str]]:
         if word == "if":
             opened.append({})
             parts.append("if")
+        # Each ``elif`` is a condition of its own; its predecessor has no ``else``.
         elif opened and word == "elif":
             yield opened[-1].get("if", ""), opened[-1].get("then", ""), ""
             opened[-1], parts[-1] = {}, "if"
@@ -113,6 +119,7 @@ def _bare(test: str) -> str:
     text = test.strip()
     negated = text.startswith("!")
     text = re.sub(r"^(?:!\s*)?(?:\[\[?|test\b|\(\()\s*|\s*(?:\]\]?|\)\))$", "", text).strip()
+    # Inside the brackets: ``[ ! -f "$1" ]``.
     if text.startswith("!"):
         negated, text = not negated, text[1:].strip()
     return f"! {text}" if negated else text
@@ -131,12 +138,14 @@ def _take(demands: Demands, tests: list[str], connective: str, refusing: bool | 
         demands.least = max(demands.least, min(_least(each[1], int(each[2]), refusing) for each in numbers if each))
     missing = set()
     for test, subject in zip(tests, names, strict=True):
+        # ``-z`` holds without a value; it must be the result that refuses.
         if subject is not None and subject[1] is not refusing:
             missing.add(subject[0])
         if alone and (match := _NUMBER.search(test)) and "!" not in test[:2]:
             demands.least = max(demands.least, _least(match[1], int(match[2]), refusing))
     if alone:
         demands.names |= missing
+    # ``[ -z "$A" ] && [ -z "$B" ] && usage``: one of them is enough.
     elif len(missing) == len(tests):
         demands.one_of.append(missing)
 

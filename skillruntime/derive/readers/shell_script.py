@@ -72,6 +72,7 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
     demands = read_demands(code)
     defaults = {name: text for name, text in _DEFAULT.findall(code) if text and not re.search(r"[$`\\]", text)}
     given = {variables[name]: text for name, text in defaults.items() if name in variables}
+    # A variable with a value of its own is not missing where the argument is.
     has_value = set(defaults) | {one or other for one, other in _HAS_VALUE.findall(code)}
     needed = {variables.get(name, name.lower().strip("_")) for name in demands.names - has_value}
 
@@ -82,6 +83,7 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
         if argument.takes != "value" or argument.repeat:
             return argument
         required = argument.required or argument.name in needed
+        # The last assignment before the loop is what the script uses without the flag.
         default = given.get(argument.name, ABSENT) if argument.flags and not required else argument.default
         return replace(argument, required=required, default=default)
 
@@ -89,6 +91,7 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
     places.arguments = [with_demand(each) for each in places.arguments]
     for names in demands.one_of:
         shown = [variables[name] for name in sorted(names) if name in variables]
+        # Only where all of them are arguments; an environment variable may be the other.
         if len(shown) == len(names) > 1:
             command.unread.append(Unread(" or ".join(shown), "one of them is required"))
 
@@ -201,6 +204,7 @@ def _from_arm(flags: list[str], body: str, text: str, variables: dict[str, str])
     # ``items+=("$2")``: the flag may be given again.
     many = takes_value and re.search(r"\w\+=\(\s*\"?\$(?:\{2|2)", body) is not None
     name = long.lstrip("-").replace("-", "_")
+    # The variable that the arm sets is the one that the script tests later.
     if assigned := re.search(r"\b(\w+)=", body):
         variables[assigned[1]] = name
     ordered = (long, *(flag for flag in flags if flag != long))

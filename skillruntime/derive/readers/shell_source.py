@@ -61,6 +61,7 @@ def refuses(code: str) -> bool:
 
 def _spread(match: re.Match[str]) -> str:
     """Return a loop that is written on one line, ``while ...; do case $1 in -f) ...;; esac; done``, on several."""
+    # The readers work by lines.
     text = re.sub(r";;\s*", ";;\n", match[0])
     return re.sub(r"\b(do|in)\s+(?=case\b|\S+\))", r"\1\n", re.sub(r";\s*(done|esac)\b", r"\n\1", text))
 

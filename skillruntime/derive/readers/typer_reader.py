@@ -127,6 +127,7 @@ def _as_option(
     _, flags, off = split_flags(declared) if declared else ("", (), None)
     # typer.main.get_click_param: the parameter's name with dashes.
     long = "--" + argument.name.replace("_", "-")
+    # See `click_reader`.
     if made.named.get("prompt") not in (None, False):
         argument = replace(argument, required=True, default=ABSENT)  # without it, it would ask at a terminal
     if made.named.get("count") is True:

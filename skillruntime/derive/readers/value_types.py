@@ -54,6 +54,7 @@ def read_type(state: State, value: Any) -> ValueType:
     match value:
         case None:
             return TEXT
+        # Known by its full name, however the script imported it.
         case Symbol(name=name) if name in _KNOWN:
             return _KNOWN[name]
         case ForeignCall(symbol="argparse.FileType"):
@@ -61,11 +62,14 @@ def read_type(state: State, value: Any) -> ValueType:
         # ``type=str.lower`` of a text keeps it a text.
         case BoundMethod(receiver=str()):
             return TEXT
+        # A function of the script is read by its shape, never called.
         case FunctionValue():
             return _read_function(state, value) or ValueType(TEXT.schema, unsure=f"{value.name}() converts it")
+        # ``type=Colour``.
         case ClassValue() if value.members:
             return _read_enum(value)
         case Symbol(name=name):
+            # A foreign converter may take any text.
             return ValueType(TEXT.schema, unsure=f"{name.rpartition('.')[2]}() converts it")
         case _:
             return ValueType(TEXT.schema, unsure="its type is computed")
@@ -92,6 +96,7 @@ def _read_function(state: State, function: FunctionValue) -> ValueType | None:
     body = [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
     if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
         return _read_expression(state, body[0].value, name, function)
+    # ``str2bool``, as it is copied from script to script.
     if words := _boolean_words(node, name):
         return ValueType({"type": "boolean"}, {"words": [[True, words[0]], [False, words[1]]]})
     return _read_converted_once(state, node, name, function)
@@ -99,8 +104,10 @@ def _read_function(state: State, function: FunctionValue) -> ValueType | None:
 
 def _read_expression(state: State, node: ast.expr, name: str, function: FunctionValue) -> ValueType | None:
     match node:
+        # ``lambda text: text``.
         case ast.Name(id=same) if same == name:
             return TEXT
+        # ``lambda text: int(text)``.
         case ast.Call(func=called, args=[inner], keywords=[]) if _is(inner, name):
             known = evaluate(state, called, function.scope)
             return _KNOWN.get(known.name) if isinstance(known, Symbol) else None
@@ -150,6 +157,7 @@ def _read_split(state: State, node: ast.expr, name: str, function: FunctionValue
     match node:
         case ast.Call(func=ast.Name(id=("list" | "tuple" | "set" | "frozenset")), args=[inner], keywords=[]):
             return _read_split(state, inner, name, function)
+        # ``list(map(int, text.split(",")))``.
         case ast.Call(func=ast.Name(id="map"), args=[converter, inner]):
             converted = read_type(state, evaluate(state, converter, function.scope))
             item, node = (None if converted.unsure or converted.encode != "text" else converted.schema), inner
