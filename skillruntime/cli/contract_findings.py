@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skillruntime.cli.contract_source import read_document
+from skillruntime.cli.contract_source import parse_document
 from skillruntime.contract import check_document, lint_contract
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import InvalidSkillError
+from skillruntime.errors import SkillRuntimeError
+
+if TYPE_CHECKING:
+    from skillruntime.catalog import Skill
 
 __all__ = ["CHECKED", "contract_findings"]
 
@@ -23,17 +26,18 @@ CHECKED = frozenset(
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 
-def contract_findings(directory: Path) -> list[Diagnostic]:
-    """Return the findings of every contract file in the skill's *directory*, those of one file together."""
+def contract_findings(skill: Skill) -> list[Diagnostic]:
+    """Return the findings of every contract file of *skill*, those of one file together."""
     found: list[Diagnostic] = []
-    for file in _files(directory):
+    for name in _files(skill.directory):
         try:
-            document = read_document(file)
-        except InvalidSkillError:
+            # Through the skill: it follows no link out of its directory, and bounds what it reads.
+            document = parse_document(skill.read_resource_bytes(name), name)
+        except SkillRuntimeError:
             continue  # catalog.validate has reported a file that cannot be read
         # As catalog.validate writes the paths, so that the findings of one file can be compared.
-        path = str(file)
-        faults = [*check_document(document, path=path), *_script(document, directory, path)]
+        path = str(skill.directory / name)
+        faults = [*check_document(document, path=path), *_script(document, skill.directory, path)]
         found += faults
         # Advice on a contract that does not work would bury the errors.
         if isinstance(document, dict) and not any(each.severity is Severity.ERROR for each in faults):
@@ -41,12 +45,12 @@ def contract_findings(directory: Path) -> list[Diagnostic]:
     return found
 
 
-def _files(directory: Path) -> list[Path]:
-    own = [directory / f"contract{suffix}" for suffix in _SUFFIXES]
+def _files(directory: Path) -> list[str]:
+    own = [f"contract{suffix}" for suffix in _SUFFIXES if (directory / f"contract{suffix}").is_file()]
     tools = directory / "contracts"
-    several = sorted(tools.iterdir()) if tools.is_dir() else []
+    several = sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES) if tools.is_dir() else []
     # Of contract.json and contract.yaml the first is read: the other one is reported as "contract-twice".
-    return [*[file for file in own if file.is_file()][:1], *(file for file in several if file.suffix in _SUFFIXES)]
+    return [*own[:1], *(f"contracts/{name}" for name in several)]
 
 
 def _script(document: Any, directory: Path, path: str) -> list[Diagnostic]:

@@ -17,7 +17,7 @@ from skillruntime.catalog import read_contract_files
 from skillruntime.contract import Contract
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["Source", "read_document", "read_sources"]
+__all__ = ["Source", "parse_document", "read_sources"]
 
 _OWN = ("contract.json", "contract.yaml", "contract.yml", "contracts")
 _GIT_SECONDS = 60  # a network file system may be slow; a prompt for a password would wait for ever
@@ -85,7 +85,7 @@ def _git(directory: Path, *arguments: str) -> bytes:
 
 def _read(path: Path) -> Source:
     if path.is_file():
-        contract = Contract.from_dict(read_document(path), name=path.stem)
+        contract = Contract.from_dict(_read_document(path), name=path.stem)
         versions = {contract.name: contract.version} if contract.version else {}
         return Source({contract.name: contract}, versions, {contract.name: str(path)}, is_file=True)
     # A skill, or a directory of skills; deeper nesting is left to several calls.
@@ -112,20 +112,32 @@ def _is_skill(directory: Path) -> bool:
     return any((directory / name).exists() for name in (*_OWN, "SKILL.md"))
 
 
-def read_document(path: Path) -> Any:
+def _read_document(path: Path) -> Any:
     """Return the JSON value in the contract file at *path*, which may be YAML.
 
     Raises:
         InvalidSkillError: it cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        if path.suffix == ".json":
+        return parse_document(path.read_bytes(), path.name)
+    except OSError as error:
+        raise InvalidSkillError(f"{path.name} cannot be read: {error.strerror or error}") from None
+
+
+def parse_document(data: bytes, name: str) -> Any:
+    """Return the JSON value that *data*, the file *name*, holds as JSON or YAML.
+
+    Raises:
+        InvalidSkillError: it holds none.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+        if name.endswith(".json"):
             return json.loads(text)
         import yaml  # only for a contract that is written so
 
         return json.loads(json.dumps(yaml.safe_load(text), default=str))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidSkillError(f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidSkillError(f"{name} cannot be read: {' '.join(str(error).split())[:200]}") from None
     except Exception as error:  # yaml.YAMLError, which is not worth importing for a JSON file
-        raise InvalidSkillError(f"{path.name} is not valid YAML: {' '.join(str(error).split())[:200]}") from None
+        raise InvalidSkillError(f"{name} is not valid YAML: {' '.join(str(error).split())[:200]}") from None

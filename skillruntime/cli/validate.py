@@ -140,7 +140,7 @@ def _more(validation: Validation) -> list[Diagnostic]:
         path = validation.path
         return [Diagnostic("not-activated", Severity.ERROR, path, item.message) for item in error.to_errors()]
     disagreements = [each for each in skill.diagnostics if each.rule == "version-disagreement"]
-    return disagreements + contract_findings(skill.directory) + _migrations(skill)
+    return disagreements + contract_findings(skill) + _migrations(skill)
 
 
 def _migrations(skill: Skill) -> list[Diagnostic]:

@@ -1,3 +1,4 @@
+from skillruntime.contract.arguments import split_calls as split_calls
 from skillruntime.contract.coercion.coercion import Policy as Policy
 from skillruntime.contract.coercion.coercion import Repair as Repair
 from skillruntime.contract.coercion.scalars import is_same as is_same

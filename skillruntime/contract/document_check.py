@@ -56,7 +56,11 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
     if not isinstance(document, dict):
         message = f"a contract is a JSON object, not {type(document).__name__}"
         return [Diagnostic("contract-value", Severity.ERROR, path, message)]
-    found = [*_fields(document, path), *_version(document, path), *_parts(document, path)]
+    try:
+        found = [*_fields(document, path), *_version(document, path), *_parts(document, path)]
+    except (ValueError, RecursionError):
+        # The engines give up at some 250 levels; no contract that a person writes has ten.
+        return [Diagnostic("contract-value", Severity.ERROR, path, "the document is nested too deep to be checked")]
     return sorted(found, key=lambda each: each.severity is not Severity.ERROR)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -66,6 +67,7 @@ _SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 _IMPORT_ERROR = re.compile(r"^ImportError: .*? from '([^']+)'", re.MULTILINE)
+_SURROGATE_ESCAPE = re.compile(r"\\[uU][dD][89a-fA-F]")
 _QUOTED_LINE = 300  # characters of a script's own words in a message
 _QUOTED_TAIL = 600  # characters of them in the details
 
@@ -144,7 +146,7 @@ class ScriptRunner:
                 _refuse_usage(finished.exit_code, said.text(), line)
             self._refuse_failure(finished, said, script)
         if line is not None:
-            return read_output(finished.stdout.decode("utf-8", "replace"))
+            return self._read_text(finished.stdout.decode("utf-8", "replace"))
         return self._parse(finished, said)
 
     async def _sandbox(self) -> Sandbox:
@@ -211,6 +213,16 @@ class ScriptRunner:
                 suggested_action=f"Ask the user to install the package that provides {module!r}",
             )
 
+    def _read_text(self, text: str) -> Any:
+        """Return the output of a script of the ordinary kind: any text, read as JSON only where it is JSON."""
+        output = read_output(text)
+        if not isinstance(output, dict) or output.keys() - {"stdout", "cut"}:
+            try:
+                json.dumps(output, allow_nan=False, ensure_ascii=False).encode("utf-8")
+            except ValueError:  # a number that overflows, or half of a surrogate pair
+                return {"stdout": text}
+        return output
+
     def _parse(self, finished: Finished, said: _Said) -> Any:
         if not finished.stdout.strip():
             raise SkillOutputError(
@@ -219,7 +231,7 @@ class ScriptRunner:
                 suggested_action="Tell the user that the skill is at fault; the same call will give the same",
             )
         try:
-            return json.loads(finished.stdout.decode("utf-8"), parse_constant=_refuse_constant)
+            return _strict_json(finished.stdout.decode("utf-8"))
         except (ValueError, RecursionError) as error:
             besides = text_besides_result(finished.stdout.decode("utf-8", "replace"))
             if besides:
@@ -327,7 +339,7 @@ def _interpreter(script: Path) -> tuple[str, ...]:
 def _reported(stdout: bytes) -> dict[str, Any] | None:
     """What a failing script says of itself in the form of 31.2, or None."""
     try:
-        document = json.loads(stdout.decode("utf-8"), parse_constant=_refuse_constant)
+        document = _strict_json(stdout.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict):
@@ -357,8 +369,30 @@ def _names(requirement: str, module: str) -> bool:
     return re.sub(r"[-_.]+", "", name).lower() == re.sub(r"[-_.]+", "", module).lower()
 
 
+def _strict_json(text: str) -> Any:
+    """Return the value of *text*, which every JSON reader reads alike.
+
+    Python's reader takes more than RFC 8259: NaN, a number that overflows to infinity (section 6), and half of a
+    surrogate pair (section 8.2), which no UTF-8 text can hold. Each would break whoever reads the envelope.
+    """
+    value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    if _SURROGATE_ESCAPE.search(text) is not None:
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError("half of a surrogate pair is not a character") from error
+    return value
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{_capped(text, 40)} is too large for a number")
+    return number
 
 
 def _enumerated(items: list[str]) -> str:

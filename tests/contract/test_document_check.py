@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies
 
 from skillruntime.contract import CONTRACT_SCHEMA, Contract, Schema, check_document
 from skillruntime.diagnostic import Severity
+from skillruntime.errors import InvalidSkillError
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = sorted([*ROOT.glob("skills/**/contract*/*.json"), *ROOT.glob("skills/*/contract.json")])
@@ -143,3 +145,42 @@ def test_the_reference_page_has_a_row_for_every_field() -> None:
     rows = "\n".join(line for line in page.splitlines() if line.startswith("| `"))
     assert [name for name in names if f"`{name}`" not in rows] == []
     assert [kind for kind in steps if f"`{kind}`" not in page] == []
+
+
+@pytest.mark.parametrize("place", [("x",), ("run", "environment"), ("migrations",)])
+def test_a_document_that_is_nested_too_deep_is_an_error(place: tuple[str, ...]) -> None:
+    """Not a crash of the engine."""
+    document: Any = {}
+    for _ in range(300):
+        document = {"a": [document]}
+    for key in reversed(place):
+        document = {key: document}
+
+    assert next(finding.severity for finding in check_document(document, path="contract.json")) is Severity.ERROR
+
+
+_JSON = strategies.recursive(
+    strategies.none()
+    | strategies.booleans()
+    | strategies.integers()
+    | strategies.floats(allow_nan=False)
+    | strategies.text(max_size=5),
+    lambda inner: (
+        strategies.lists(inner, max_size=3)
+        | strategies.dictionaries(
+            strategies.sampled_from([*CONTRACT_SCHEMA["properties"], "script", "type", "$ref"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_JSON)
+def test_any_json_value_can_be_checked(document: Any) -> None:
+    """Nothing raises, and what cannot be used as a contract has an error."""
+    found = check_document(document, path="contract.json")
+
+    try:
+        Contract.from_dict(document)
+    except InvalidSkillError:
+        assert any(finding.severity is Severity.ERROR for finding in found)

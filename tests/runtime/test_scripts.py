@@ -192,6 +192,8 @@ def test_what_a_script_prints_besides_its_result_is_quoted(write_skill: WriteSki
         ("hello", "Expecting value"),
         ('{"a": 1} {"b": 2}', "Extra data"),
         ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": 1e999}', "1e999 is too large for a number"),
+        ('{"a": "\\ud800"}', "half of a surrogate pair"),
         ("[" * 100_000, ""),
         ('{"a": 1', "Expecting"),
     ],

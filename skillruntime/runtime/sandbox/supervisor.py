@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 from skillruntime.runtime.sandbox import landlock
 from skillruntime.runtime.sandbox.control_groups import ControlGroup
 from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
+from skillruntime.runtime.sandbox.processes import descendants, threads_of
 from skillruntime.runtime.sandbox.seccomp import seccomp_program
 from skillruntime.runtime.sandbox.users import drop_capabilities, drop_privileges, give_back_files
 
@@ -189,7 +190,7 @@ class _Run:
         abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
         if self.level == "landlock":
             # Without its own user, the limit counts every process of the host's user: allow as many beside those.
-            already = 0 if self.user is not None else _processes_of(os.getuid())
+            already = 0 if self.user is not None else threads_of(os.getuid())
             _limit(self.limits, self.limits["processes"] + already)
             if self.user is not None:
                 # The workspace and a Python below /root belong to root: Landlock says which of them it reaches.
@@ -225,7 +226,7 @@ class _Run:
                 return False
             if self.user is not None:
                 _kill_user(self.user)
-            for child in _descendants():
+            for child in descendants():
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(child, signal.SIGKILL)
             time.sleep(0.002)  # for the kernel to take them down; orphans reach this process only then
@@ -422,36 +423,6 @@ def _kill_user(user: int) -> None:
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-
-
-def _descendants() -> list[int]:
-    """Return every process below this one, the nearest first."""
-    parents: dict[int, list[int]] = {}
-    for name in _process_numbers():
-        with suppress(OSError):
-            words = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
-            parents.setdefault(int(words[1]), []).append(int(name))
-    found: list[int] = []
-    pending = [os.getpid()]
-    while pending:
-        children = parents.get(pending.pop(), [])
-        found += children
-        pending += children
-    return found
-
-
-def _processes_of(user: int) -> int:
-    """Return how many threads *user* runs now, as RLIMIT_NPROC counts them."""
-    count = 0
-    for name in _process_numbers():
-        with suppress(OSError):
-            if Path(f"/proc/{name}").stat().st_uid == user:
-                count += sum(1 for _ in Path(f"/proc/{name}/task").iterdir())
-    return count
-
-
-def _process_numbers() -> list[str]:
-    return [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,0 +1,54 @@
+"""The sessions that a contributor runs: ``nox -l`` lists them, ``nox`` runs the quick ones."""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.sessions = ["quick", "lint", "types"]
+nox.options.reuse_existing_virtualenvs = True
+
+QUICK = ("tests/contract", "tests/compatibility", "tests/tokens", "tests/test_architecture.py")
+
+
+@nox.session
+def quick(session: nox.Session) -> None:
+    """Run the tests that take under a minute."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "pytest", "-q", *(session.posargs or QUICK))
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run all tests, with branch coverage."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "pytest", "-q", "--cov", "--cov-report=term:skip-covered", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format."""
+    session.install("ruff>=0.14,<0.18")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types, strictly."""
+    session.install("-e", ".[dev]")
+    session.run("mypy")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Run every example of the documentation."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "pytest", "-q", "tests/test_documents.py", "tests/test_examples.py")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks that need no data of their own."""
+    session.install("-e", ".[dev,peers]")
+    for name in ("accept", "call_overhead", "compatibility", "load"):
+        session.run("python", f"benchmarks/{name}.py")

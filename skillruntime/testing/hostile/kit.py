@@ -1,0 +1,283 @@
+"""Run hostile cases against a loader, each in a process of its own with limits, and judge what came of it."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import re
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import unicodedata
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from skillruntime.runtime.sandbox.processes import descendants
+from skillruntime.testing.hostile.cases import CANARY, Case, World, open_world, skill_text
+from skillruntime.testing.hostile.schemas import schema_cases
+from skillruntime.testing.hostile.scripts import script_cases
+from skillruntime.testing.hostile.texts import FORGED, text_cases
+
+__all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "run_case", "write_cases"]
+
+SECONDS = 5.0
+"""How long a case may take, its deadline of 2 seconds for a script included."""
+MEMORY = 512 * 1024**2
+"""How many bytes the loader may hold, more than before the case."""
+
+_DEADLINE = 2.0
+_NEIGHBOUR = "honest-neighbour"
+# Characters that a reader does not see: controls, formats, private use, and the fillers that render as blanks.
+_FILLERS = frozenset("\u3164\u2800\u034f\u115f\u1160\uffa0\u2028\u2029")
+_HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a case: ``contained``, ``leaked``, ``failed`` (crashed, too slow, too large) or ``not offered``."""
+
+    case: Case
+    outcome: str
+    detail: str = ""
+    seconds: float = 0.0
+    megabytes: float = 0.0
+
+
+def all_cases() -> list[Case]:
+    """Return every case: scripts, skills, schemas and payloads."""
+    return [*script_cases(), *text_cases(), *schema_cases()]
+
+
+def write_cases(directory: Path) -> Path:
+    """Write every skill below *directory*, each in one of its own, and return the manifest's path."""
+    cases = all_cases()
+    for case in cases:
+        if case.kind != "schema":
+            case.write(directory / "skills" / case.name, World(directory))
+    manifest = directory / "manifest.json"
+    manifest.write_text(json.dumps([case.to_dict() for case in cases], indent=2) + "\n", "utf-8")
+    return manifest
+
+
+def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memory: int = MEMORY) -> Verdict:
+    """Run *case* against *adapter* in a forked process and return the verdict.
+
+    The adapter is a module with any of ``load(root)``, ``listing(loaded)``, ``instructions(loaded, skill)``,
+    ``read(loaded, skill, path)``, ``run(loaded, skill, workspace, seconds)`` and ``accept(schema, payload)``. Each
+    returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*.
+    """
+    reading, writing = os.pipe()
+    started = time.perf_counter()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _in_child(case, adapter, writing, memory)
+    os.close(writing)
+    said = b""
+    timed_out = False
+    with os.fdopen(reading, "rb", buffering=0) as file:
+        while True:
+            left = started + seconds - time.perf_counter()
+            if left <= 0 or not select.select([file], [], [], left)[0]:
+                timed_out = True
+                break
+            if not (chunk := file.read(65536)):
+                break
+            said += chunk
+    if timed_out:
+        for process in (*descendants(child), child):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+    _, status, used = os.wait4(child, 0)
+    took = time.perf_counter() - started
+    megabytes = used.ru_maxrss / 1024
+    if timed_out:
+        return Verdict(case, "failed", f"did not end within {seconds:g} s", took, megabytes)
+    try:
+        outcome, detail = json.loads(said)
+    except ValueError:
+        code = os.waitstatus_to_exitcode(status)
+        return Verdict(case, "failed", f"the loader's process ended with {code}", took, megabytes)
+    return Verdict(case, outcome, detail, took, megabytes)
+
+
+def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
+    os.setsid()
+    ctypes.CDLL(None).prctl(
+        36, 1, 0, 0, 0
+    )  # PR_SET_CHILD_SUBREAPER: what a script leaves behind is given to this process
+    answer = ("failed", "no answer")
+    try:
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (used + memory, used + memory))
+        with (
+            tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as root,
+            open_world(Path(root).resolve()) as world,
+        ):
+            answer = _judged(case, adapter, world)
+    except MemoryError:
+        answer = ("failed", f"needs more than {memory // 1024**2} MiB")
+    except BaseException as error:
+        answer = ("failed", f"{type(error).__name__}: {error}"[:300])
+    _end_descendants()
+    os.write(writing, json.dumps(answer).encode("utf-8", "replace"))
+    os._exit(0)
+
+
+def _end_descendants() -> None:
+    """Kill what the loader left running: a case must not outlive its verdict."""
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for process in descendants():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _judged(case: Case, adapter: ModuleType, world: World) -> tuple[str, str]:
+    if case.kind == "schema":
+        return _judge_schema(case, adapter)
+    case.write(world.skills / case.name, world)
+    neighbour = world.skills / _NEIGHBOUR
+    neighbour.mkdir()
+    (neighbour / "SKILL.md").write_text(skill_text(_NEIGHBOUR), "utf-8")
+    before = _snapshot(world)
+    loaded = adapter.load(world.skills)
+    if case.kind == "script":
+        return _judge_script(case, adapter, world, loaded, before)
+    return _judge_skill(case, adapter, loaded)
+
+
+def _judge_schema(case: Case, adapter: ModuleType) -> tuple[str, str]:
+    accept = getattr(adapter, "accept", None)
+    if accept is None:
+        return "not offered", ""
+    try:
+        accept(case.schema(), case.payload())
+    except MemoryError:
+        raise
+    except RecursionError:
+        return "failed", "RecursionError"
+    except Exception as error:
+        return "contained", f"refused: {type(error).__name__}"
+    if case.expected == "refused":
+        return "leaked", "it was accepted"
+    return "contained", "accepted"
+
+
+def _judge_skill(case: Case, adapter: ModuleType, loaded: Any) -> tuple[str, str]:
+    listing = adapter.listing(loaded)
+    if _NEIGHBOUR not in listing:
+        return "failed", "the skill beside it is not listed any more"
+    names = [case.name, "hostile", FORGED]
+    shown = [("the listing", listing)]
+    read: Callable[..., str] | None = getattr(adapter, "read", None)
+    attempts: list[tuple[str, Callable[[], str]]] = [
+        (f"the instructions of {name}", _bound(adapter.instructions, loaded, name)) for name in names
+    ]
+    if read is not None:
+        attempts += [(f"the file {path[:40]!r}", _bound(read, loaded, case.name, path)) for path in case.paths]
+    for what, attempt in attempts:
+        with suppress(Exception):
+            shown.append((what, attempt()))
+    for what, text in shown:
+        if CANARY in text or "root:x:0" in text:
+            return "leaked", f"{what} holds a secret of the host"
+    if hidden := sorted({f"U+{ord(c):04X}" for c in listing if _is_hidden(c)}):
+        return "leaked", f"the listing holds {', '.join(hidden[:5])}"
+    if re.search(rf"(?m)^[\W_]*(<name>)?{FORGED}|<name>{FORGED}", listing):
+        return "leaked", "the listing holds an entry that does not exist"
+    if len(listing) > 100_000:
+        return "leaked", f"the listing has {len(listing):,} characters"
+    return "contained", ""
+
+
+def _judge_script(
+    case: Case, adapter: ModuleType, world: World, loaded: Any, before: dict[str, Any]
+) -> tuple[str, str]:
+    run = getattr(adapter, "run", None)
+    if run is None:
+        return "not offered", ""
+    try:
+        text = run(loaded, case.name, world.workspace, _DEADLINE)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+    if "ESCAPED" in text:
+        return "leaked", text[:200]
+    if CANARY in text:
+        return "leaked", "the result holds a secret of the host"
+    if changed := _changed(before, _snapshot(world)):
+        return "leaked", f"changed: {', '.join(changed[:5])}"
+    for listener in world.sockets:
+        with suppress(BlockingIOError):
+            listener.accept() if listener.type == 1 else listener.recv(1)
+            return "leaked", f"reached a socket of the host ({listener.family.name})"
+    held = world.workspace / "held"
+    if held.exists():
+        with held.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return "leaked", "a process is still running"
+    for path in world.workspace.iterdir():
+        if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o6000:
+            return "leaked", f"{path.name} would run as its owner"
+    refused = case.expected.startswith("refused")
+    if refused and getattr(adapter, "succeeded", lambda text: False)(text):
+        return "leaked", f"it was accepted: {text[:100]}"
+    return "contained", text[:100]
+
+
+def _snapshot(world: World) -> dict[str, Any]:
+    """What the scripts must not change: everything outside the workspace."""
+    found: dict[str, Any] = {}
+    for root in (world.outside, world.home, world.skills):
+        for path in sorted(root.rglob("*")):
+            if ".cache" in path.parts:
+                continue  # the loader's own
+            status = path.lstat()
+            found[str(path.relative_to(world.root))] = (status.st_mode, status.st_size, status.st_mtime_ns)
+    return found
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    # A directory's own size and time change with a cache that the loader itself writes; its entries are compared.
+    names = sorted(before.keys() | after.keys())
+    return [
+        name
+        for name in names
+        if before.get(name) != after.get(name)
+        and not (name in before and name in after and before[name][0] == after[name][0] and before[name][0] & 0o40000)
+    ]
+
+
+def _is_hidden(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    number = ord(character)
+    selector = 0xFE00 <= number <= 0xFE0F or 0xE0100 <= number <= 0xE01EF
+    return selector or character in _FILLERS or unicodedata.category(character) in _HIDDEN_CATEGORIES
+
+
+def _bound(function: Callable[..., str], *arguments: Any) -> Callable[[], str]:
+    return lambda: function(*arguments)
+
+
+def run_all(cases: Iterable[Case], adapter: ModuleType) -> list[Verdict]:
+    """Return the verdict of each of *cases*."""
+    return [run_case(case, adapter) for case in cases]
