@@ -1,4 +1,4 @@
-"""The descriptor chapter's translator, served by one process and called by an agent in another.
+"""The descriptor document's translator, served by one process and called by an agent in another.
 
     python examples/translator/run.py
 

@@ -160,7 +160,16 @@ def command(
         _serve_mcp(names, directories, trust)
         return
     try:
-        from skillruntime.server import DatabaseInUseError, Hosting, Limits, add_key, any_of, host_skills, revoke_keys
+        from skillruntime.server import (
+            DatabaseAwayError,
+            DatabaseInUseError,
+            Hosting,
+            Limits,
+            add_key,
+            any_of,
+            host_skills,
+            revoke_keys,
+        )
     except ImportError as error:
         click.echo(f"{error.name} is not installed: pip install 'skillruntime[serve]'", err=True)
         sys.exit(EXIT_FAILED)
@@ -215,7 +224,7 @@ def command(
         )
         runtime = SkillRuntime(open_catalog(directories, trust=trust))
         anyio.run(lambda: host_skills(runtime, hosting, on_ready=_print_ready))
-    except DatabaseInUseError as error:
+    except (DatabaseInUseError, DatabaseAwayError) as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_TRY_AGAIN)
     except SkillRuntimeError as error:

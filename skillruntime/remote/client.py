@@ -357,7 +357,7 @@ def attach_remote_skills(
     The descriptor is then their contract; a skill with both is run by `remote_runners`.
 
     Raises:
-        InvalidSkillError: a descriptor is faulty.
+        InvalidSkillError: a descriptor is invalid.
     """
     attached = []
     for name in runtime.catalog:

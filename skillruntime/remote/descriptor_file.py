@@ -16,7 +16,7 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
     """Return the descriptor.json of a skill; None where it has none.
 
     Raises:
-        InvalidSkillError: it has one, and it is faulty.
+        InvalidSkillError: it has one, and it is invalid.
     """
     path = Path(skill.directory) / "descriptor.json"
     try:

@@ -287,7 +287,7 @@ def _backoff(plan: Plan, attempt: int, hint: RetryHint | None, *, first: float |
 
 
 def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
-    """Whether the server asks us to stay away for longer than we wait: then the caller is told so at once."""
+    """Whether the server asks us to stay away for longer than we wait: then the call fails at once and says so."""
     delay = hint.suggested_delay_ms if hint is not None else None
     return delay is not None and delay / 1000 > plan.patience
 

@@ -209,8 +209,8 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
         action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"
     if may_have_run:
         action, recoverable = _UNSURE, False
-    told = action if isinstance(action, str) else None
-    return with_next_step(SkillError(code, document.message, recoverable, details or None, told))
+    suggested = action if isinstance(action, str) else None
+    return with_next_step(SkillError(code, document.message, recoverable, details or None, suggested))
 
 
 def shortened(details: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class Pages:
                 await self._ask(request, "DELETE", f"/executions/{escape_segment(execution_id)}")
                 return _see_other(execution_id)
             case (("GET" | "POST"), _):
-                return _page("Not found", "<p>There is no such page.</p>", status=404)
+                return _page("Not found", "<p>This page does not exist.</p>", status=404)
             case _:
                 refused = _page("Not here", "<p>This page supports GET and POST only.</p>", status=405)
                 return replace(refused, headers={**refused.headers, "allow": "GET, HEAD, POST"})

@@ -568,5 +568,5 @@ def _to_row(fields: Sequence[Any]) -> Row:
 
 
 def _to_json(value: Any) -> str:
-    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; PostgreSQL refuses NUL in texts, escaped it is none.
+    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; and PostgreSQL refuses NUL in texts.
     return json.dumps(value, separators=(",", ":"))

@@ -168,7 +168,7 @@ def _publish(runtime: SkillRuntime, hosting: Hosting, base_url: str) -> list[Pub
 
 def _keys_and_secret(hosting: Hosting) -> tuple[Authenticator | None, bytes]:
     """Return what knows callers by their keys, if there are any, and the secret that execution ids are derived from."""
-    path = hosting.keys_path
+    path = hosting.keys_path if hosting.database is None else hosting.keys  # a left-over file must not hide shared keys
     keys: Authenticator | None = KeyFile(path) if path is not None and path.exists() else None
     if hosting.database is not None:
         return keys or DatabaseKeys(hosting.database), shared_secret(hosting.database)

@@ -488,7 +488,7 @@ class StoredExecutions:
                 for name in dead:
                     await self._take_over(name)
             except DatabaseAwayError:
-                suspects.forget()  # while the database was away, nobody could renew a lease
+                suspects.forget()  # while the database was away, no server could prolong its lease
             await anyio.sleep(self._lease / 6)
 
     async def _take_over(self, name: str) -> None:

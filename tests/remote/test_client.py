@@ -90,7 +90,7 @@ async def test_a_faulty_descriptor_is_the_skills_fault(tmp_path: Path) -> None:
         ("locked", "AUTH_REQUIRED", False),
     ],
 )
-async def test_what_went_wrong_there_is_told_here(
+async def test_what_went_wrong_there_is_reported_here(
     name: str, code: str, recoverable: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The envelope's codes, whatever the wire's; with what to do."""
@@ -103,7 +103,7 @@ async def test_what_went_wrong_there_is_told_here(
     assert response.errors[0].recoverable is recoverable
 
 
-async def test_arguments_that_only_the_server_refuses_are_told_by_parameter() -> None:
+async def test_arguments_that_only_the_server_refuses_are_reported_by_parameter() -> None:
     """The server checks again by its own contract: its violations reach the model as input errors."""
     async with serve_in_memory() as served:
         runtime = remote_runtime(served, "echo", lenient=True)

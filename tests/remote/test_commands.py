@@ -161,7 +161,7 @@ def test_invoke_follows_to_the_end(running: Running, tmp_path: Path) -> None:
         (["/skills/echo", "--resume", "exec-none"], "TOOL_EXECUTION_FAILED"),
     ],
 )
-def test_what_cannot_be_invoked_is_told(running: Running, arguments: list[str], code: str) -> None:
+def test_what_cannot_be_invoked_is_reported(running: Running, arguments: list[str], code: str) -> None:
     """As an envelope, with exit code 1 or 3."""
     path, *rest = arguments
     result = running.run("invoke", running.url + path, *rest, "--json")
@@ -197,7 +197,7 @@ def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -
     assert sorted(answer["status"] for answer in answers) == ["failed", "success"]
 
 
-def test_a_stranger_lists_nothing(running: Running) -> None:
+def test_a_other_caller_lists_nothing(running: Running) -> None:
     """The message names the variable to set."""
     result = running.run("executions", "list", "--url", running.url)
 
@@ -220,7 +220,7 @@ def test_a_private_skill_is_invoked_with_the_key_for_its_host(running: Running) 
     ("document", "status"),
     [([], 200), (None, 200), ({}, 200), ({"executions": [5]}, 200), ([1], 404), ({"error": "x"}, 500), ({}, 302)],
 )
-async def test_what_is_no_skill_server_is_told_so(document: Any, status: int) -> None:
+async def test_what_is_no_skill_server_is_reported_so(document: Any, status: int) -> None:
     """One line, whatever it answers."""
     async with mean(say(document, status)) as server:
         url = f"http://127.0.0.1:{server.port}"
@@ -258,7 +258,7 @@ def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None
     assert "base URL" in json.loads(result.stdout)["errors"][0]["message"]
 
 
-def test_an_address_that_is_no_url_is_told() -> None:
+def test_an_address_that_is_no_url_is_reported() -> None:
     """Before anything is asked."""
     listed, invoked = (
         command(*words) for words in (("executions", "list", "--url", "http://[::1"), ("invoke", "http://["))

@@ -93,7 +93,7 @@ def changed(*path: str | int, to: Any) -> dict[str, Any]:
     return document
 
 
-def test_the_chapters_example_round_trips() -> None:
+def test_the_protocols_example_round_trips() -> None:
     """Section 4.5's descriptor is read into its types and written back as it was."""
     descriptor = SkillDescriptor.from_dict(CHAPTER)
 
@@ -183,7 +183,7 @@ def test_each_fault_is_named_by_its_place(path: tuple[str | int, ...], value: An
         SkillDescriptor.from_dict(changed(*path, to=value))
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     """Reading collects and raises once."""
     document = changed("access", to="secret")
     document["version"] = "two"
@@ -241,7 +241,7 @@ def test_a_schema_becomes_inputs_and_comes_back() -> None:
         True,
     ],
 )
-def test_a_schema_that_inputs_cannot_say_is_told_apart(schema: Any) -> None:
+def test_a_schema_that_inputs_cannot_say_is_reported_apart(schema: Any) -> None:
     """What would be lost (references, alternatives, open objects) makes the inputs less than whole."""
     _, whole = inputs_from_schema(schema)
 

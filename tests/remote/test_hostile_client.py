@@ -85,7 +85,7 @@ async def test_an_oversize_body_without_a_length_is_refused_while_it_comes() -> 
     ],
     ids=["tls", "two-hosts", "garbage", "long-header", "negative-length", "smuggling"],
 )
-async def test_what_is_no_http_harms_nobody(nonsense: bytes) -> None:
+async def test_what_is_no_http_harms_no_caller(nonsense: bytes) -> None:
     """It is refused or dropped, and the next caller is served."""
     async with serve_over_socket_from_memory(limits=LIMITS) as served:
         async with await connect(served) as stream:

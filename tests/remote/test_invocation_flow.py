@@ -29,7 +29,7 @@ def failure_of(plan: Plan, *answers: WireResponse | UnreachableError) -> RemoteE
     return raised.value
 
 
-def test_the_chapters_walk() -> None:
+def test_the_protocols_steps() -> None:
     """Section 6.2: POST, status, status, result; the last is an object with nothing but ``output``."""
     walk = Walk(invoke(plan()), [ACCEPTED, RUNNING, answer(shown("completed")), answer({"output": OUTPUT})])
 
@@ -174,7 +174,7 @@ def test_a_suggested_delay_in_the_envelope_counts_too() -> None:
 
 
 @pytest.mark.parametrize("wish", ["301", "99999999", "1e400"])
-def test_a_server_that_asks_for_more_than_our_patience_is_told_of_at_once(wish: str) -> None:
+def test_a_server_that_asks_for_more_than_our_patience_is_reported_of_at_once(wish: str) -> None:
     """It is never asked sooner than it wishes, so the caller learns when to try again instead of waiting for it."""
     error = failure_of(plan(patience=300), answer({}, 503, retry_after=wish))
 
@@ -319,7 +319,7 @@ def test_another_major_of_the_protocol_is_refused_before_any_post() -> None:
     }
 
 
-def test_where_to_upgrade_is_told_also_without_a_changelog() -> None:
+def test_where_to_upgrade_is_reported_also_without_a_changelog() -> None:
     """Section 8's ``upgrade_url``: else the documentation, else the provider."""
     other = plan()
     documented = replace(
@@ -406,7 +406,7 @@ def test_an_execution_is_resumed_by_its_id() -> None:
     assert walk.result is not None and walk.result.output == OUTPUT
 
 
-def test_an_execution_that_is_gone_is_told() -> None:
+def test_an_execution_that_is_gone_is_reported() -> None:
     """410 and 404 while polling are answers, not failures to answer."""
     gone = answer({"error": {"code": "EXECUTION_EXPIRED", "message": "The result was kept until yesterday"}}, 410)
 

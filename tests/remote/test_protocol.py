@@ -61,7 +61,7 @@ json_values = st.recursive(
 )
 
 
-def test_the_chapters_request_is_read_field_by_field() -> None:
+def test_the_protocols_request_is_read_field_by_field() -> None:
     """Section 6.3's example; the credentials do not show in a representation."""
     request = InvocationRequest.from_dict(REQUEST)
 
@@ -77,7 +77,7 @@ def test_the_chapters_request_is_read_field_by_field() -> None:
 
 
 @pytest.mark.parametrize("document", [COMPLETED, TIMED_OUT], ids=["completed", "timeout"])
-def test_the_chapters_executions_round_trip(document: dict[str, Any]) -> None:
+def test_the_protocols_executions_round_trip(document: dict[str, Any]) -> None:
     """Section 6.4's completed document and section 6.6's timeout."""
     assert Execution.from_dict(document).to_dict() == document
 
@@ -130,7 +130,7 @@ def test_each_field_of_the_request_is_checked(path: tuple[str, ...], value: Any,
     assert [violation["field"] for violation in raised.value.violations] == [field]
 
 
-def test_all_violations_are_told_at_once() -> None:
+def test_all_violations_are_reported_at_once() -> None:
     """Section 9's ``details.violations``: one for each field, with what was expected and what came."""
     with pytest.raises(MessageError) as raised:
         InvocationRequest.from_dict({"caller": {"type": "robot"}, "inputs": 5})
@@ -229,7 +229,7 @@ def test_the_codes_of_chapter_9_have_its_http_statuses(code: str, status: int) -
     assert ErrorDocument(code, "").http_status == status
 
 
-def test_a_model_is_told_no_more_than_it_can_read() -> None:
+def test_a_model_is_reported_no_more_than_it_can_read() -> None:
     """A peer's details may have any length; what is left out is said."""
     error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0, "log": "x" * 100_000}))
 
@@ -248,7 +248,7 @@ def test_a_peers_words_steer_no_terminal() -> None:
     assert execution.progress == Progress(1, None, "half\ufffd[2J")
 
 
-def test_a_code_that_nobody_knows_is_kept_in_the_details() -> None:
+def test_a_code_that_no_caller_knows_is_kept_in_the_details() -> None:
     """A skill's own code reaches the model, beside one that it can understand."""
     error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0}, RetryHint(1000)))
 

@@ -139,7 +139,7 @@ async def test_forged_tokens_are_refused() -> None:
             await callers(bearer(token), None)
 
 
-async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_stranger() -> None:
+async def test_new_keys_of_the_issuer_are_found_but_not_asked_for_by_every_other_caller() -> None:
     """An unknown key id is looked up at most once a minute."""
     issuer, now = Issuer(), [1000.0]
     callers = jwt_callers(issuer, now)

@@ -133,7 +133,7 @@ async def test_header_lines_of_one_name_are_one_list(served: Served) -> None:
     assert preferences[1]["preference-applied"] == "wait=5"
 
 
-async def test_who_has_seen_the_end_is_told_to_come_no_more(served: Served) -> None:
+async def test_who_has_seen_the_end_is_reported_to_come_no_more(served: Served) -> None:
     """HTML, 9.2.3: a browser opens a closed stream again until it is answered 204."""
     execution_id = read(await served.invoke("echo", prefer="wait=30"))["execution_id"]
     stream = await served.ask("GET", f"/executions/{execution_id}/events")

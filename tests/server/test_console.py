@@ -59,7 +59,7 @@ async def test_a_contract_is_a_form_and_an_execution_is_followed() -> None:
     assert b"refresh" not in shown.body, "what has ended is not asked for again"
 
 
-async def test_what_does_not_fit_is_told_beside_the_form() -> None:
+async def test_what_does_not_fit_is_reported_beside_the_form() -> None:
     """With what was typed still there."""
     async with serve_in_memory() as served:
         page = await look(served, "POST", "/ui/skills/echo", {"text": "x" * 1001})

@@ -429,7 +429,7 @@ async def test_a_descriptor_is_fetched_or_said_why_not() -> None:
         (503, {}, "ENDPOINT_UNREACHABLE"),
     ],
 )
-async def test_why_a_descriptor_cannot_be_fetched_is_told(status: int, document: Any, code: str) -> None:
+async def test_why_a_descriptor_cannot_be_fetched_is_reported(status: int, document: Any, code: str) -> None:
     """A server that is away is not a skill that does not exist."""
     async with mean(say(document, status)) as server:
         with pytest.raises(RemoteError) as raised:

@@ -111,7 +111,7 @@ async def test_a_broken_skill_fails_without_words_from_inside(
     assert "secret" not in str(execution.to_dict())
 
 
-async def test_a_run_past_its_deadline_is_the_chapters_timeout(serving: Serving) -> None:
+async def test_a_run_past_its_deadline_is_the_protocols_timeout(serving: Serving) -> None:
     """Section 6.6's document: 200 for who polls."""
     async with serving() as served:
         execution = await served.client("brief").invoke({"text": "x"})
@@ -317,7 +317,7 @@ async def test_a_task_is_completed_from_outside(serving: Serving) -> None:
     assert served.skills.ran == []
 
 
-async def test_of_two_who_complete_a_task_one_is_told_so(serving: Serving) -> None:
+async def test_of_two_who_complete_a_task_one_is_reported_so(serving: Serving) -> None:
     """The other learns that it came too late: its words are not what the task ended with."""
     async with serving() as served:
         execution_id = read(await served.invoke("chore", key=KEY))["execution_id"]
@@ -465,7 +465,7 @@ async def test_bad_arguments_are_violations(serving: Serving) -> None:
     assert served.skills.ran == []
 
 
-async def test_a_slip_is_mended_on_the_server_and_told(serving: Serving) -> None:
+async def test_a_slip_is_mended_on_the_server_and_reported(serving: Serving) -> None:
     """The server's contract is as friendly as the local one."""
     async with serving() as served:
         response = await served.invoke("echo", 5, prefer="wait=30")
@@ -591,7 +591,7 @@ async def test_an_expired_result_is_gone(serving: Serving) -> None:
     assert again.status == 410
 
 
-async def test_a_flood_is_told_when_to_come_again(serving: Serving) -> None:
+async def test_a_flood_is_reported_when_to_come_again(serving: Serving) -> None:
     """429 with Retry-After for each caller on its own; and guessing keys is slowed down."""
     from skillruntime.server.rate_limits import Limits
 

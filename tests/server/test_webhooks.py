@@ -67,7 +67,7 @@ async def notified(receiver: Receiver, url: str = "https://hook.example/hook", k
     return response
 
 
-async def test_the_end_is_told_and_signed() -> None:
+async def test_the_end_is_reported_and_signed() -> None:
     """``webhook-id``, ``webhook-timestamp``, ``webhook-signature``, with the caller's own secret."""
     receiver = Receiver()
 
@@ -80,7 +80,7 @@ async def test_the_end_is_told_and_signed() -> None:
     assert receiver.messages[0].headers["webhook-id"] == f"msg_{read(response)['execution_id']}"
 
 
-async def test_a_receiver_that_fails_is_told_again() -> None:
+async def test_a_receiver_that_fails_is_reported_again() -> None:
     """With the same id, so that it knows the message again; at last it is given up."""
     receiver = Receiver(500, None)
     await notified(receiver)
@@ -103,7 +103,7 @@ async def test_a_receiver_that_fails_is_told_again() -> None:
         "http://hook.example:99999/",
     ],
 )
-async def test_nothing_inward_is_told(url: str) -> None:
+async def test_nothing_inward_is_reported(url: str) -> None:
     """The address is refused before anything is begun."""
     receiver = Receiver()
 
@@ -113,7 +113,7 @@ async def test_nothing_inward_is_told(url: str) -> None:
     assert receiver.messages == []
 
 
-async def test_a_stranger_names_no_address() -> None:
+async def test_a_other_caller_names_no_address() -> None:
     """Only callers who are known: else anyone could have us knock anywhere."""
     receiver = Receiver()
 
