@@ -227,6 +227,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         from skillruntime.catalog.rendering import render
 
+        # Older versions are not listed: a model would have to choose without knowing why.
         shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
         if style == "reference":
             shown = [_as_reference(metadata) for metadata in shown]
@@ -253,6 +254,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if self._rescan is None:
             return self
         snapshots = tuple(self._rescan(self._snapshots))
+        # The same object, so that a caller can compare by identity and keep its prompt.
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
@@ -414,13 +416,16 @@ def _closest(name: str, names: Iterable[str], limit: int) -> list[str]:
     wanted = _pairs(name[:200])
     scored: list[tuple[float, str]] = []
     for own in names:
+        # A hostile name of 256 letters would share pairs with every query.
         if len(own) > 100:
             continue
         pairs = _pairs(own)
         common = len(wanted & pairs)
         if common:
             scored.append((-2 * common / (len(wanted) + len(pairs)), own))
+    # By score, then by name: the same suggestions on every machine.
     scored.sort()
+    # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model astray.
     return [own for score, own in scored[:limit] if score <= -0.3]
 
 

@@ -97,6 +97,7 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
         # other skills. The log has the traceback, because it is an error in this library too.
         _log.exception("%s/%s could not be compiled", directory, path)
         reason = InvalidSkillError(f"the contract cannot be compiled ({type(error).__name__})")
+    # Kept, so that a call of it gets the reason instead of "no such callable".
     found.broken[name] = reason
     _report(found, directory, path, "contract-invalid", str(reason), Severity.ERROR)
 

@@ -213,6 +213,7 @@ class _Reading:
                 is_link, is_directory = True, False
             if is_directory:
                 directories.append(name)
+                # Installers link skills from one store into the directories of several clients: followed, but reported.
                 if is_link:
                     links.add(name)
             else:
@@ -250,6 +251,7 @@ class _Reading:
 
     def listing_stamp(self) -> Listing | None:
         """Return the stamp of the root's list of children, or ``None`` if a change could leave the stamp the same."""
+        # The change time (ctime) cannot be set by a program, unlike the modification time.
         stat = os.stat(self.root.path)  # noqa: PTH116
         changed = stat.st_ctime_ns
         return None if self.may_still_change(changed) else (changed, stat.st_ino & _MAX)

@@ -102,6 +102,7 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
 
 
 def _unmet_runtime(stated: Any, runtime: str | None) -> Iterable[str]:
+    # Without a known runtime version nothing can be said.
     if not isinstance(stated, str) or runtime is None:
         return []
     from skillruntime.contract.versions import satisfies

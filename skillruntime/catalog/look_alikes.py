@@ -21,6 +21,7 @@ def look_alikes(entries: Iterable[Entry]) -> Iterator[Diagnostic]:
     trusted = [entry.name for entry in everything if entry.root.trusted]
     if not trusted or len(trusted) == len(everything):
         return
+    # Equal skeletons: another case, `_` for `-`, Cyrillic or Greek letters, 1 for l, rn for m.
     by_shape = {skeleton(name): name for name in trusted}
     # One edit leaves the first or the second half of a name as it is, so only names that share a half are compared.
     halves: dict[tuple[bool, str], list[str]] = defaultdict(list)
@@ -52,6 +53,7 @@ def is_one_edit(one: str, other: str) -> bool:
     start = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
     if len(one) < len(other):
         return one[start:] == other[start + 1 :]
+    # Two neighbours in the wrong order are the commonest typing error; by plain edit distance that is two edits.
     swapped = one[start : start + 2] == other[start : start + 2][::-1] and one[start + 2 :] == other[start + 2 :]
     return one[start + 1 :] == other[start + 1 :] or swapped
 

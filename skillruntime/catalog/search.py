@@ -64,6 +64,7 @@ class SearchIndex:
         for number, skill in enumerate(ordered):
             counts, length = _counts(skill, bodies)
             lengths.append(length)
+            # 22 bits for the number: four million skills; 10 for the count, 340 times a word in the instructions.
             base = number << _COUNT_BITS
             for word, count in counts.items():
                 try:
@@ -91,6 +92,7 @@ class SearchIndex:
         scores = [0.0] * len(self._shown)
         left = _MAX_PAIRS
         for each in sorted(stems, key=sizes.__getitem__):
+            # Rarest first: what is left out when the limit is reached tells the least.
             left -= sizes[each]
             if left < 0 and any(scores):
                 break
@@ -98,6 +100,7 @@ class SearchIndex:
             for number, value in zip(numbers, values, strict=True):
                 scores[number] += value
         # Numbers follow the names, so equal scores stay in the order of the names.
+        # The smallest score of the best; to sort all of ten thousand would take longer than the scoring.
         threshold = max(nlargest(limit, scores)[-1], 1e-9)
         best = [number for number, score in enumerate(scores) if score >= threshold]
         best.sort(key=lambda number: -scores[number])

@@ -73,6 +73,7 @@ def stem(word: str) -> str:
             word = word[:-2]
         elif not word.endswith(("ss", "us", "is")):
             word = word[:-1]
+    # Step 1b of Porter: the ending goes only if a vowel is left, so that "string" and "bed" stay.
     for ending in ("ing", "ed"):
         if word.endswith(ending) and _HAS_VOWEL.search(word, 0, len(word) - len(ending)):
             word = word[: -len(ending)]
@@ -85,6 +86,7 @@ def stem(word: str) -> str:
             break
     if word.endswith("e") and len(word) > 4:
         word = word[:-1]
+    # Step 1c: query and queries have one stem.
     if word.endswith("y") and len(word) > 3:
         word = word[:-1] + "i"
     return word
@@ -104,4 +106,5 @@ def _pairs(run: re.Match[str]) -> str:
     letters = run.group()
     if len(letters) == 1:
         return f" {letters} "
+    # Pairs find words of Chinese, Japanese and Korean without a dictionary, as search engines do (n-grams).
     return f" {' '.join(letters[at : at + 2] for at in range(len(letters) - 1))} "

@@ -100,5 +100,6 @@ def _skill_files(directory: str, depth: int, above: tuple[str, ...] = ()) -> Ite
     except OSError:
         return
     for child in children:
+        # As discovery skips them; a copy of a skill in there is not the author's.
         if child.name not in (".git", "node_modules", "__pycache__") and child.is_dir():
             yield from _skill_files(child.path, depth - 1, (*above, real))

@@ -68,6 +68,7 @@ _ZWNJ, _ZWJ, _SELECTORS = "\u200c", "\u200d", "\ufe0e\ufe0f"
 
 def visible_line(text: str) -> str:
     """Return *text* on one line, without hidden characters; for metadata."""
+    # The usual case; both checks run in C.
     if text.isascii() and text.isprintable():
         return " ".join(text.split()) if "  " in text or text[:1] == " " or text[-1:] == " " else text
     return " ".join(_without_hidden(_BREAKS.sub(" ", text), " ").split())
@@ -160,6 +161,7 @@ def _without_hidden(text: str, control: str) -> str:
     def replacement(found: re.Match[str]) -> str:
         if _is_meant(text, found):
             return found.group()
+        # A control character between two words separated them: in a line it becomes a space.
         return control if found.lastindex == 2 else ""
 
     return _HIDDEN.sub(replacement, text)

@@ -122,6 +122,7 @@ class _Composer:
     def _start(self, container: dict[str, Any] | list[Any], event: Any) -> None:
         self._note_oddities(event)
         self._count(1, event)
+        # libyaml and PyYAML recurse elsewhere: stopping at the event keeps deep documents cheap.
         if len(self._open) >= self.max_depth:
             raise _fault(f"nested deeper than {self.max_depth} levels", event)
         is_key = bool(self._open) and isinstance(self._open[-1].container, dict) and self._open[-1].key is None
@@ -175,6 +176,7 @@ class _Composer:
                 self.document.keys[(*parent.path, value)] = mark
         else:
             path = (*parent.path, parent.key)
+            # Positions are only needed for fields and for entries of metadata.
             if len(path) <= 2:
                 self.document.values[path] = mark
                 (self.document.plain.add if is_plain else self.document.plain.discard)(path)
