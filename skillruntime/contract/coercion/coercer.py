@@ -19,12 +19,13 @@ from skillruntime.contract.coercion.repair import Repair, Repaired, least, plain
 from skillruntime.contract.coercion.scalars import fold_name, is_nothing, listed, matches, pieces, unquoted
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
-    declared_default,
     declared_properties,
+    default_at,
     discriminators,
     in_place,
     item_locations,
     place_of,
+    property_locations,
     subschemas,
 )
 from skillruntime.contract.pointer import Path, format_pointer, value_at
@@ -419,10 +420,14 @@ class Coercer:
         declared = declared_properties(self.document, locations)
         if not absent or any(is_wrapper(value, name, declared) for name in value):
             return  # what is wrapped may hold what is absent
+        places = property_locations(self.document, locations, choices=False)
+        others = [key for key in value if key not in declared]
         for name in absent:
-            default = declared_default(self.document, locations, name)
-            others = [key for key in value if key not in declared]
-            if default is not ABSENT and not any(is_close(key, name) or _holds(value[key], name) for key in others):
+            default = default_at(self.document, places.get(name, ()))
+            if default is ABSENT:
+                continue
+            self.spend(1 + len(others))  # each comparison of two names costs about as much as a validator call
+            if not any(is_close(key, name) or _holds(value[key], name) for key in others):
                 edit.put((name,), default)
                 yield Repair(format_pointer((*path, name)), "default", None, default)
 
@@ -438,7 +443,7 @@ class Coercer:
             found = self.coerce(candidate.value, location, path, depth + 1)
             rule = candidate.repairs[-1].rule
             if rule == "container-text":
-                found = [each for each in found if not _writes_items_anew(each, path)]
+                found = [each for each in found if not _converts_items(each, path)]
             results += [candidate.then(each) for each in found]
             if not found and rule in NUMBERS:
                 self.nearly[path] = candidate.value
@@ -537,7 +542,8 @@ class Coercer:
             schema = {**each, **schema}
             names = each.get("required")
             required |= set(names) if isinstance(names, list) and not path else set()
-        needed = {name for name in required if declared_default(self.document, locations, name) is ABSENT}
+        places = property_locations(self.document, locations, choices=False) if required else {}
+        needed = {name for name in required if default_at(self.document, places.get(name, ())) is ABSENT}
         found = taken_out(
             value,
             {**declared, **self.around.get(path, {})},
@@ -668,7 +674,7 @@ def _lacks_level(violation: Violation) -> bool:
     return not isinstance(violation.value, list) and (is_array or violation.keyword in ("anyOf", "oneOf"))
 
 
-def _writes_items_anew(result: Repaired, path: Path) -> bool:
+def _converts_items(result: Repaired, path: Path) -> bool:
     """Whether the numbers of a list in a string became strings: ``"[1, 2]"`` may be a string of that list's own."""
     start = format_pointer(path) + "/"
     return any(

@@ -12,7 +12,7 @@ from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import Path, value_at
 
 __all__ = [
-    *("ABSENT", "declared_default", "declared_properties", "default_at", "discriminators", "in_place"),
+    *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
     *("is_hidden", "item_locations", "place_of", "property_locations", "subschemas"),
 ]
 
@@ -130,11 +130,6 @@ def default_at(document: Any, locations: Iterable[Path | None]) -> Any:
         if "default" in schema:
             return schema["default"]
     return ABSENT
-
-
-def declared_default(document: Any, locations: Iterable[Path | None], name: str) -> Any:
-    """Return the default of the property *name*, declared by the subschemas at *locations*, or ``ABSENT``."""
-    return default_at(document, property_locations(document, locations, choices=False).get(name, ()))
 
 
 def subschemas(document: Any, path: Path) -> list[dict[str, Any]]:
