@@ -68,6 +68,40 @@ def _findings(document: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
             yield advice("contract-open", f"undeclared parameters are let through{where}", hint)
     for name, parameter in _parameters(schema).items():
         yield from _parameter_findings(name, parameter, advice)
+    for name, change, version in _changed_meanings(document, schema):
+        hint = "give it a new name, such as one with its unit: a call without a version may be of either"
+        yield advice("parameter-changed-meaning", f"{name!r} keeps its name in {version}, but its {change}", hint)
+
+
+def _changed_meanings(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield each parameter that means another thing under its old name after a migration, and what changes.
+
+    A call says which version it was written for by its shape alone, so the same name and type with another unit or
+    default is refused as ambiguous, or read as the newer one.
+    """
+    properties = schema.get("properties")
+    migrations = document.get("migrations")
+    for migration in migrations if isinstance(migrations, list) else ():
+        accepts = migration.get("accepts") if isinstance(migration, Mapping) else None
+        before = accepts.get("properties") if isinstance(accepts, Mapping) else None
+        if not isinstance(before, Mapping) or not isinstance(properties, Mapping):
+            continue
+        steps = migration.get("steps")
+        converted = {
+            str(each["convert"].get("at", ""))[1:]
+            for each in (steps if isinstance(steps, list) else ())
+            if isinstance(each, Mapping)
+            and isinstance(each.get("convert"), Mapping)
+            and not {"factor", "divisor", "offset"}.isdisjoint(each["convert"])
+        }
+        for name in properties:
+            old, new = before.get(name), properties[name]
+            if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+                continue
+            if name in converted:
+                yield name, "unit changes", str(migration.get("to"))
+            elif "default" in old and "default" in new and old["default"] != new["default"]:
+                yield name, "default changes", str(migration.get("to"))
 
 
 def _parameter_findings(name: str, schema: Mapping[str, Any], advice: Any) -> Iterator[Diagnostic]:

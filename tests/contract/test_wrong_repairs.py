@@ -349,3 +349,28 @@ def test_a_value_deeper_than_the_limit_is_refused_and_one_at_the_limit_is_not() 
 def test_dates_are_not_made_of_numbers() -> None:
     """A format is asserted after conversion as before it."""
     assert_outcome(closed("d", d=DATE), {"d": 20240501}, REFUSED)
+
+
+def test_the_linter_advises_a_new_name_where_a_meaning_changes() -> None:
+    """A unit or a default that changes under the old name makes calls without a version ambiguous."""
+    from skillruntime.contract.contract_lint import lint_contract
+
+    renamed = {"default": 3, **INTEGER}
+    changed = {
+        "version": "2.0.0",
+        "input": closed("timeout", timeout=INTEGER, count={**INTEGER, "default": 5}, kept={**INTEGER, "default": 1}),
+        "migrations": [
+            {
+                "to": "2.0.0",
+                "accepts": closed("", timeout=INTEGER, count=renamed, kept={**INTEGER, "default": 1}),
+                "steps": [{"convert": {"at": "/timeout", "factor": 1000}}],
+            }
+        ],
+    }
+
+    found = [each for each in lint_contract(changed, path="contract.json") if each.rule == "parameter-changed-meaning"]
+
+    assert [each.message for each in found] == [
+        "'timeout' keeps its name in 2.0.0, but its unit changes",
+        "'count' keeps its name in 2.0.0, but its default changes",
+    ]
