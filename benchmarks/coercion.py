@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import keyword
 import sys
 import types
 from collections import Counter, defaultdict
@@ -149,6 +150,45 @@ def _annotation(schema: Any, name: str) -> Any:
     return Any
 
 
+def toolproxy(schema: str, raw: str) -> Any:
+    """Repair with toolproxy's `repair_arguments` for a pydantic model, then validate by that model, as it does.
+
+    A tool with a parameter whose name is not one for Python (28 valid calls) cannot be such a model: refused.
+    """
+    from pydantic import ValidationError
+    from toolproxy.guardrails import repair_arguments
+
+    model = _named_model(schema)
+    try:
+        repaired = repair_arguments(model, json.loads(raw)) if model is not None else REFUSED
+        if not isinstance(repaired, dict):
+            return REFUSED
+        return model.model_validate(repaired).model_dump(mode="json", exclude_unset=True)
+    except (ValueError, ValidationError):
+        return REFUSED
+
+
+@cache
+def _named_model(schema: str) -> Any:
+    """Return a model whose fields have the parameters' own names; ``None`` where a name is not one for Python."""
+    from pydantic import ConfigDict, create_model
+
+    fields = _annotated(schema)
+    return None if fields is None else create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _annotated(schema: str) -> dict[str, Any] | None:
+    document = json.loads(schema)
+    fields: dict[str, Any] = {}
+    for name, member in document.get("properties", {}).items():
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or hasattr(object, name):
+            return None
+        is_required = name in document.get("required", ())
+        kind = _annotation(member, f"Arguments_{name}")
+        fields[name] = (kind, member.get("default", ...)) if is_required else (kind | None, None)
+    return fields
+
+
 def json_repair(schema: str, raw: str) -> Any:
     """Repair with json_repair, guided by the schema."""
     import json_repair as library
@@ -242,6 +282,7 @@ def contenders() -> dict[str, Contender]:
         ("pydantic lax", "pydantic", pydantic_lax),
         ("json_repair", "json_repair", json_repair),
         ("baml-py", "baml_py", baml),
+        ("toolproxy", "toolproxy", toolproxy),
     ):
         try:
             __import__(module)
