@@ -269,18 +269,18 @@ class Executions(Protocol):
 
 
 def page_start(cursor: str | None, *, now: float) -> tuple[int, int]:
-    """Return where a page begins: the moment of the first page (ms since the epoch), and how many came before.
+    """Return where a page begins: the moment of the first page (us since the epoch), and how many came before.
 
     The moment stays that of the first page, so that later executions do not move the pages.
 
-    >>> page_start("1742481000500.50", now=0.0)
-    (1742481000500, 50)
+    >>> page_start("1742481000500000.50", now=0.0)
+    (1742481000500000, 50)
 
     Raises:
         ValueError: the cursor is not one that this list returned.
     """
     if cursor is None:
-        return int(now * 1000) + 1, 0
+        return int(now * 1_000_000) + 1, 0  # in ms an execution of the same ms would move the pages
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise ValueError("not a cursor of this list")

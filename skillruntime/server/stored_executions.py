@@ -221,7 +221,7 @@ class StoredExecutions:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
         until, skipped = page_start(cursor, now=self.now())
         found = await self._batches.read(
-            lambda execute: self._table.page(execute, owner, until / 1000, skipped, limit + 1)
+            lambda execute: self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
         )
         more = f"{until}.{skipped + limit}" if len(found) > limit else None
         return Page(tuple(found[:limit]), more)
