@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from skillruntime.contract.coercion.scalars import is_same
@@ -88,10 +89,10 @@ def parse_arguments(
         TruncatedInputError: the text was cut off.
         SkillInputError: the text is not one JSON object, and cannot be read as one in only one way.
     """
-    if finish_reason is not None and finish_reason.lower() in CUT_OFF_REASONS:
+    if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
         _fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
     try:
-        parsed = _parse(text, _Options(literals, finish_reason in FINISHED, names))
+        parsed = _parse(text, _Options(literals, str(finish_reason) in FINISHED, names))
         if "\\u" in text or not text.isascii():
             _check_unicode(parsed.value)
     except UnreadableError as error:
@@ -249,12 +250,27 @@ def _parse(text: str, options: _Options) -> Parsed:
     return Parsed(value, rules)
 
 
+def _exact(text: str) -> float:
+    """Return the number *text* writes, if a float does not lose it: neither to zero, nor to an integer."""
+    number = float(text)
+    if number == 0 or (number.is_integer() and abs(number) >= 2**53):
+        exact = Decimal(text)
+        if (number == 0) != (exact == 0) or exact != exact.to_integral_value():
+            raise UnreadableError("{} cannot be held by a float", text)
+    return number
+
+
+def _literal(text: str) -> float | Decimal:
+    _exact(text)
+    return literal(text)
+
+
 def _no_constant(name: str) -> NoReturn:
     raise UnreadableError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant)
-_LITERAL_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=literal)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_exact)
+_LITERAL_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_literal)
 
 
 def _decode(text: str, *, literals: bool) -> Any:
@@ -392,22 +408,37 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
     is_apart = text[end : end + 1].isspace()  # what follows at once in brackets is an index, not a mark
     if is_fragment or ("\n" not in text[end : parser.position] and _OPERATOR.match(right if is_apart else after)):
         raise UnreadableError("around the object there is {}", before[-100:] + " " + after[:100])
+    beside = text[end:].strip()  # comments too: `// days: 5`
+    if before or beside:
+        _check_beside(before, beside, value, options.names)
     if before or after:
-        _check_beside(before, text[end:].strip(), value, options.names)
         parser.note("markdown-fence" if "```" in before and "```" in after else "text-around")
     return value, tuple(parser.rules)
 
 
 _NEGATION = re.compile(
-    r"\b(?:not|never|avoid|instead\s+of|rather\s+than|nicht|kein\w*|jamais|ne\s.*\bpas|nunca)\b|n['\u2019]t\b"
-    "|\u4e0d\u8981|\u4e0d\u5e94|\u5225|\u522b|\u52ff",  # Chinese: do not, should not
-    re.IGNORECASE | re.DOTALL,
+    r"\b(?:not|never|cannot|dont|doesnt|wont|cant|without|avoid|refuse|no need|instead\s+of|rather\s+than)\b"
+    r"|n['\u2019]t\b|\b(?:nicht|kein\w*|niet|geen|inte|ikke|nie|jamais|pas|nunca|jam\u00e1s|n\u00e3o|non|no(?!\s+problem)(?=\s+\w+\s*:?\s*$))\b"
+    "|\\b\u043d\u0435\\b"  # Russian
+    "|[\u4e0d\u522b\u5225\u52ff]|\u306a\u3044|\u305a\u306b|\u9000\u3081"  # Chinese, Japanese
+    "|\uc9c0 ?\ub9c8|\uc548 ?\ub3fc|\u0644\u0627 ",  # Korean, Arabic
+    re.IGNORECASE,
 )
+"""Words that may say that the object is not to be used; in the last sentence before it, the call is refused."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f]")
 _VALUE = r"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\n,;<]*)"""
-_KEY = re.compile(rf"""(?P<mark>["'`])(?P<name>[^"'`\n]{{1,80}})(?P=mark)\s*[:=]\s*{_VALUE}""")
-_NAMED = re.compile(rf"""(?<![\w.-])(?P<name>[^\W\d][\w.-]{{0,80}})["'`*\]]{{0,3}}\s*[:=]\s*{_VALUE}""")
-_TAG = re.compile(r"""<[^<>]*?(?P<name>[^\W\d][\w.-]*)["']?\s*/?>\s*(?P<value>[^<]*)""")
+_COLON = "[:=\uff1a\uff1d]"
+_KEY = re.compile(
+    rf"""(?=(?P<mark>["'`\u201c\u2018\u300c])(?P<name>[^"'`\u201d\u2019\u300d\n]{{1,80}})["'`\u201d\u2019\u300d]\s*{_COLON}\s*{_VALUE})"""
+)
+_NAMED = re.compile(
+    rf"""(?=(?<![\w.-])(?P<name>[^\W\d][\w.-]{{0,80}})["'`*\]\u201d\u2019]{{0,3}}\s*{_COLON}\s*{_VALUE})"""
+)
+_TAG = re.compile(r"""(?=<[^<>]*?(?P<name>[^\W\d][\w.-]*)["']?\s*/?>\s*(?:<[^<>]*>\s*)*(?P<value>[^<]*))""")
+_ATTRIBUTE = re.compile(
+    r"""<(?P<tag>[\w:.-]+)(?:\s+name=["']?(?P<name>[\w.-]+)["']?)?\s+value=["']?(?P<value>[^"'<>/]*)["']?\s*/?>"""
+)
+_ARGUMENT = re.compile(r"<arg_key>\s*(?P<name>[^<]*?)\s*</arg_key>\s*<arg_value>\s*(?P<value>[^<]*)")
 
 
 def _check_beside(before: str, after: str, value: Any, names: Container[str]) -> None:
@@ -417,7 +448,6 @@ def _check_beside(before: str, after: str, value: Any, names: Container[str]) ->
     """
     if _NEGATION.search(_SENTENCE_END.split(before)[-1]):
         raise UnreadableError("the text before the object says not to use it")
-    before = _CALL_MARK.sub(" ", before) if "<" not in before else before
     for name, said in _members_beside(before, after, names):
         if not any(_says(said, member) for member in _members(value, name)):
             raise UnreadableError("beside the object there is {}", f"{name}: {said}")
@@ -426,12 +456,13 @@ def _check_beside(before: str, after: str, value: Any, names: Container[str]) ->
 def _members_beside(before: str, after: str, names: Container[str]) -> Iterator[tuple[str, str]]:
     """Yield each name with the value that the text beside the object gives it: a quoted name, or a declared one."""
     for text in (before, after):
-        for pattern in (_KEY, _NAMED, _TAG):
+        for pattern in (_KEY, _NAMED, _TAG, _ARGUMENT, _ATTRIBUTE):
             for match in pattern.finditer(text):
                 said = match["value"].strip().strip("`").strip()
-                introduces = text is before and match.end() == len(text) and said in ("", "json", "JSON")
-                if said and not introduces and (pattern is _KEY or match["name"] in names):
-                    yield match["name"], said
+                introduces = text is before and match.end("value") == len(text) and said in ("", "json", "JSON")
+                name = match["name"] or match["tag"] if pattern is _ATTRIBUTE else match["name"]
+                if said and not introduces and (pattern is _KEY or name in names):
+                    yield name, said
 
 
 def _members(value: Any, name: str) -> Iterable[Any]:

@@ -158,7 +158,7 @@ class Contract:
             TruncatedInputError: the text was cut off.
             UnsupportedVersionError: no migration covers *version*.
         """
-        if version is None and (finish_reason is None or finish_reason in FINISHED):
+        if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
             parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
             arguments = parsed.value if parsed else raw
             if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
@@ -329,24 +329,39 @@ class Contract:
         the container. Where the two readings differ otherwise, the call is refused.
         """
         old = self._along(arguments, index, policy)
-        try:
-            current = self._along(arguments, None, policy)
-        except SkillInputError:
-            return old
-        rules = {repair.rule for repair in current.coerced.repairs}
-        declared = _declared(self.input.document)
-        old_names = {name for name in self._reserved if name not in declared}
-        if rules & _UNCOUNTED or not old_names.isdisjoint(current.coerced.value):
-            return old
-        if is_same(without_decimals(current.coerced.value), without_decimals(old.coerced.value)):
-            return old
         shape = self._shapes[index]
         assert shape is not None
-        if rules == {"container-text"} and not any(
-            _describes_text(shape.document, parse_pointer(repair.path)) for repair in current.coerced.repairs
-        ):
-            return current
-        raise self._unclear_version(current)
+        for start in (None, *range(len(self.migrations) - 1, index, -1)):
+            newer = self.input if start is None else self._shapes[start]
+            if newer is None:
+                continue
+            try:
+                reading = self._along(arguments, start, policy)
+            except SkillInputError:
+                if self._holds_container(arguments, shape, newer):
+                    raise  # a broken list of a newer caller must not become the item of an older one
+                continue
+            rules = {repair.rule for repair in reading.coerced.repairs}
+            old_names = self._reserved - _declared(newer.document).keys()
+            if rules & _UNCOUNTED or not old_names.isdisjoint(reading.sent):
+                continue
+            if is_same(without_decimals(reading.coerced.value), without_decimals(old.coerced.value)):
+                continue
+            if rules == {"container-text"} and not any(
+                _describes_text(shape.document, parse_pointer(repair.path)) for repair in reading.coerced.repairs
+            ):
+                return reading
+            raise self._unclear_version(reading)
+        return old
+
+    def _holds_container(self, arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
+        """Whether a string of *arguments* looks like a container that *newer* asks for, and is only that."""
+        for name, text in arguments.items():
+            if isinstance(text, str) and text.strip(" '\"`\n")[:1] in ("[", "{", "("):
+                kinds = {str(each.get("type")) for each in subschemas(newer.document, (name,))}
+                if kinds and kinds <= {"array", "object"} and not _describes_text(shape.document, (name,)):
+                    return True
+        return False
 
     def _unclear_version(self, current: _Attempt) -> SkillInputError:
         """Return the error of arguments that an older version reads otherwise; it says how to send them."""
@@ -369,7 +384,7 @@ class Contract:
 
     def _as_version(self, arguments: Any, stated: str, policy: Policy) -> _Attempt:
         try:
-            version = Version.parse(stated)
+            version = Version.parse(str(stated))
         except ValueError as error:
             raise UnsupportedVersionError(f"{stated!r} is not a version: {error}") from None
         covering = chain(self.migrations, version)
@@ -389,6 +404,7 @@ class Contract:
         """Bring *arguments* from the shape before migration *start* to the current one; ``None`` is the current."""
         repairs: tuple[Repair, ...] = ()
         value = arguments
+        sent: frozenset[str] | None = None
         if start is not None:
             first = self.migrations[start]
             for migration in (first, *chain(self.migrations, first.to)):
@@ -397,10 +413,12 @@ class Contract:
                     coerced = self._coerced(value, shape, policy)
                     repairs += coerced.repairs
                     value = coerced.value
+                    sent = frozenset(value) if sent is None else sent
                 value = migration.apply(value)
         coerced = self._coerced(value, self.input, policy)
+        sent = frozenset(coerced.value) if sent is None else sent
         source = None if start is None else str(self.migrations[start].source)
-        return _Attempt(replace(coerced, repairs=repairs + coerced.repairs), source)
+        return _Attempt(replace(coerced, repairs=repairs + coerced.repairs), source, sent)
 
     def _coerced(self, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
         coerced = coerce(arguments, shape, policy, reserved=self._reserved)
@@ -415,8 +433,11 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
+    """Arguments brought to the current shape; ``sent`` are their keys in the shape that they were read by."""
+
     coerced: Coerced
     migrated_from: str | None = None
+    sent: frozenset[str] = frozenset()
 
 
 _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})

@@ -61,6 +61,11 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
     except (ValueError, RecursionError):
         # The engines give up at some 250 levels; no contract that a person writes has ten.
         return [Diagnostic("contract-value", Severity.ERROR, path, "the document is nested too deep to be checked")]
+    if not any(each.severity is Severity.ERROR for each in found):
+        try:  # what only compiling its schemas can show
+            Contract.from_dict(document)
+        except InvalidSkillError as error:
+            found.append(Diagnostic("contract-value", Severity.ERROR, path, str(error)))
     return sorted(found, key=lambda each: each.severity is not Severity.ERROR)
 
 

@@ -129,7 +129,7 @@ class LenientParser:
             value = self.value(depth + 1)
             pairs.append((key, value))
             self.space()
-            if self.position >= len(self.text) and depth == 0 and self.may_close and _closed_itself(value):
+            if self.position >= len(self.text) and depth == 0 and self.may_close and self.closed_itself(value):
                 self.note("unclosed-object")
                 return unique_members(pairs)
             character = self.peek("inside an object")
@@ -141,6 +141,16 @@ class LenientParser:
             self.position += 1
         self.position += 1
         return unique_members(pairs)
+
+    def closed_itself(self, value: Any) -> bool:
+        """Whether *value*, the last of the text, ended with a mark of its own: a number may go on.
+
+        In ``"Paris}"`` the missing brace may be the one in the string, also where more brackets follow.
+        """
+        tail = self.text.rstrip().rstrip("}] \t\r\n")
+        if tail[-1:] in ('"', "'", "\u201d", "\u2019") and tail[-2:-1] in ("}", "]"):
+            return False
+        return value is None or isinstance(value, str | bool | list | dict)
 
     def array(self, depth: int, closing: str) -> list[Any]:
         self.position += 1
@@ -262,13 +272,6 @@ class LenientParser:
 
     def rest(self) -> str:
         return self.text[self.position : self.position + 200]
-
-
-def _closed_itself(value: Any) -> bool:
-    """Whether *value* ended with a mark of its own: a number may go on, and ``Paris}"`` may hold the brace itself."""
-    if isinstance(value, str):
-        return not value.endswith(("}", "]"))
-    return value is None or isinstance(value, bool | list | dict)
 
 
 def unescaped(text: str) -> str | None:

@@ -27,6 +27,7 @@ MAX_DEPTH = 100
 MAX_EVALUATIONS = 100_000
 MAX_PLAIN_EVALUATIONS = 1_000
 MAX_PLAIN_NAMES = 256
+MAX_PLAIN_BRANCHES = 32
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -81,9 +82,9 @@ def measure(
 def _check_size(document: Any) -> tuple[bool, int]:
     """Refuse by plain size, without recursion, for it may be deeper than the stack.
 
-    Return whether the schema has references, and how many names the longest array in it may list as required.
+    Return whether the schema has references, and how long its longest array is; a branch of a union counts for eight.
     """
-    nodes, size, has_references, names = 0, 0, False, 0
+    nodes, size, has_references, names, width = 0, 0, False, 0, 0
     pending: list[tuple[Any, int]] = [(document, 0)]
     while pending:
         value, depth = pending.pop()
@@ -94,6 +95,8 @@ def _check_size(document: Any) -> tuple[bool, int]:
                 if type(key) is not str:
                     raise SchemaTooCostlyError(f"the key {key!r} is not a string")
                 size += len(key)
+                if key in ("anyOf", "oneOf") and type(child) is list:
+                    width = max(width, len(child))
                 pending.append((child, depth + 1))
             has_references = has_references or any(keyword in value for keyword in _REFERENCES)
         elif kind is list:
@@ -109,7 +112,7 @@ def _check_size(document: Any) -> tuple[bool, int]:
             raise SchemaTooCostlyError(f"the schema is nested more than {MAX_DEPTH} levels deep")
         if nodes + len(pending) > MAX_NODES or size > MAX_BYTES:
             raise SchemaTooCostlyError(f"the schema is larger than {MAX_NODES} nodes or {MAX_BYTES} bytes")
-    return has_references, names
+    return has_references, max(names, width * (MAX_PLAIN_NAMES // MAX_PLAIN_BRANCHES))
 
 
 class _Expansion:

@@ -19,7 +19,8 @@ from skillruntime.contract.references import Child, Location, References, childr
 __all__ = ["MAX_COST", "is_listable", "narrowest_fault"]
 
 MAX_COST = 1_000
-_MAX_COPIES = 100_000
+_MAX_COPIES = 40_000
+_MAX_TOTAL = 20_000
 
 
 def is_listable(references: References, value: Any, location: Location = ()) -> bool:
@@ -32,7 +33,7 @@ def is_listable(references: References, value: Any, location: Location = ()) -> 
     (True, False)
     """
     known: dict[Location, tuple[tuple[Location, Any, int], ...]] = {}
-    copies, sizes = 0, dict[int, int]()
+    copies, total, sizes = 0, 0, dict[int, int]()
     pending: list[tuple[Any, Counter[Location]]] = [(value, Counter({location: 1}))]
     while pending:
         part, states = pending.pop()
@@ -48,7 +49,8 @@ def is_listable(references: References, value: Any, location: Location = ()) -> 
                 if isinstance(part, dict) and isinstance(schema, dict):
                     copies += ways * count * _missing(schema, part) * len(part)
         copies += judged.total() * _size(part, sizes)  # each violation holds a copy of the part that it is about
-        if judged.total() > MAX_COST or copies > _MAX_COPIES:
+        total += judged.total()
+        if judged.total() > MAX_COST or copies > _MAX_COPIES or total > _MAX_TOTAL:
             return False
         if isinstance(part, dict | list) and part:
             steps = [

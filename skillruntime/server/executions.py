@@ -31,7 +31,7 @@ __all__ = [
     "Work",
 ]
 
-_CURSOR: Final = re.compile(r"([0-9]{13})\.([0-9]{1,9})")
+_CURSOR: Final = re.compile(r"([0-9]{16})\.([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ __all__ = ["build_openapi"]
 
 _TEXT: Final = {"type": "string"}
 _ID: Final = {"name": "execution_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-_CURSOR: Final = {"type": "string", "pattern": "^[0-9]{13}\\.[0-9]{1,9}$"}
+_CURSOR: Final = {"type": "string", "pattern": "^[0-9]{16}\\.[0-9]{1,9}$"}
 _STATUSES: Final = ["accepted", "running", "completed", "failed", "timeout", "cancelled"]
 
 _ERROR: Final[dict[str, Any]] = {

@@ -374,3 +374,108 @@ def test_the_linter_advises_a_new_name_where_a_meaning_changes() -> None:
         "'timeout' keeps its name in 2.0.0, but its unit changes",
         "'count' keeps its name in 2.0.0, but its default changes",
     ]
+
+
+LISTED = array(TEXT)
+OPEN_MAP = {"type": "object", "additionalProperties": TEXT}
+FOUND_BY_EXAMINATION: list[tuple[Any, Any, Any]] = [
+    # the inside of a wrapper is not repaired as a value of a map first
+    (
+        {"properties": {"n": {"type": ["number", "string"]}}, "required": ["n"], "additionalProperties": OPEN_MAP},
+        {"input": {"n": 5}},
+        {"n": 5},
+    ),
+    # "null" where null itself fits
+    (closed("", t={"oneOf": [{"type": ["string", "null"]}, TEXT]}), {"t": "null"}, REFUSED),
+    # arrays and nothing at all, in quotes of their own
+    (closed("", v=LISTED), {"v": "'[\"a\"]'"}, REFUSED),
+    (closed("", v=LISTED), {"v": '\uff3b"a"\uff3d'}, REFUSED),
+    (closed("", v=LISTED), {"v": "\u201c\u201d"}, REFUSED),
+    (closed("", v=LISTED), {"v": '" "'}, REFUSED),
+    # a list with commas that may be one item, or items of another type
+    (closed("", v=array(either({"enum": ["a", "b"]}, TEXT))), {"v": "a, b"}, REFUSED),
+    (closed("", v=array(either(INTEGER, TEXT))), {"v": "1, 2, 3"}, REFUSED),
+    (closed("", v=array(either({"enum": [1, 2]}, {"enum": ["1", "2"]}))), {"v": "2, 1, 2"}, REFUSED),
+    # levels of brackets in tuples, and in what an allOf describes
+    (closed("", v={"type": "array", "prefixItems": [LISTED, LISTED]}), {"v": ["a", "b"]}, REFUSED),
+    (
+        {"properties": {"g": {"type": "array"}}, "allOf": [{"properties": {"g": array(array(INTEGER))}}]},
+        {"g": [1, 2]},
+        REFUSED,
+    ),
+    # keys that may be a declared one
+    ({"properties": {"limit": INTEGER}, "patternProperties": {"^L": TEXT}}, {"Limit": 5}, REFUSED),
+    ({"properties": {"limit": INTEGER}, "additionalProperties": TEXT}, {"limt": 5}, REFUSED),
+    (closed("", v=either({"type": "object", "required": ["unit"]}, NUMBER)), {"v": {"value": 5}}, REFUSED),
+    (closed("", v={"enum": ["temp -1", "temp 1"]}), {"v": "temp-1"}, REFUSED),
+    (closed("", v=OPEN_MAP), {"v": [{"Key": "a", "Value": "b"}]}, REFUSED),
+    # numbers that a float would lose
+    (closed("", n=INTEGER), '{"n": 1e-400}', REFUSED),
+    (closed("", n=INTEGER), '{"n": 123456789012345678901234567890.5}', REFUSED),
+    (closed("", n=NUMBER), '{"n": 3.14159265358979323846}', {"n": 3.141592653589793}),
+]
+
+
+@pytest.mark.parametrize(("schema", "call", "expected"), FOUND_BY_EXAMINATION, ids=lambda each: str(each)[:40])
+def test_a_call_that_was_once_repaired_wrongly_is_not(schema: Any, call: Any, expected: Any) -> None:
+    """Found on schemas unlike those that the rules were made with."""
+    assert_outcome(schema, call, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "policy"),
+    [({"x": 1, "city": None}, {"on_unknown": "drop"}), ({"city": "a", "City": "b"}, "lenient")],
+    ids=str,
+)
+def test_dropping_leaves_something_and_loses_no_misspelt_key(call: Any, policy: Any) -> None:
+    """A null that is left out does not count as a key that remains."""
+    assert_outcome(closed("", city=TEXT), call, REFUSED, policy=policy)
+
+
+@pytest.mark.parametrize(
+    "options", [{"finish_reason": 5}, {"finish_reason": []}, {"version": 5}, {"version": []}], ids=str
+)
+def test_options_of_a_wrong_type_raise_nothing_else(options: Any) -> None:
+    """An unknown finish reason is not one of a finished answer; a version must be one."""
+    contract = Contract.from_dict({"version": "1.0.0", "input": closed("", city=TEXT)})
+
+    try:
+        assert contract.accept('{"city": "a"}', **options).arguments == {"city": "a"}
+    except Exception as error:
+        assert type(error).__name__ == "UnsupportedVersionError"
+
+
+CHAIN = {
+    "version": "3.0.0",
+    "input": closed("", topics=array(TEXT), hours=INTEGER),
+    "migrations": [
+        {
+            "from": "1.x",
+            "to": "2.0.0",
+            "accepts": closed("", topics=TEXT, days=INTEGER),
+            "steps": [{"wrap": "/topics"}],
+        },
+        {
+            "from": "2.x",
+            "to": "3.0.0",
+            "accepts": closed("", topics=array(TEXT), days=INTEGER),
+            "steps": [{"rename": {"from": "/days", "to": "/hours"}}, {"convert": {"at": "/hours", "factor": 24}}],
+        },
+    ],
+}
+
+
+def test_a_list_in_a_string_is_not_the_item_of_an_older_version() -> None:
+    """Every newer shape is tried, and a broken list is refused."""
+    assert_chain = Contract.from_dict(CHAIN)
+
+    accepted = assert_chain.accept({"topics": "AI", "days": 3})
+
+    assert (accepted.arguments, accepted.migrated_from) == ({"topics": ["AI"], "hours": 72}, "1.x")
+    for text in ("['AI', 'space']", "['AI', 'space'", "[1, 2]"):
+        try:
+            arguments = assert_chain.accept({"topics": text, "days": 3}).arguments
+        except Exception as error:
+            assert type(error).__name__ == "SkillInputError"
+        else:
+            assert arguments == {"topics": ["AI", "space"], "hours": 72}

@@ -24,7 +24,7 @@ from skillruntime.contract.coercion.subschemas import (
     discriminators,
     in_place,
     item_locations,
-    place_of,
+    places_of,
     property_locations,
     subschemas,
 )
@@ -41,6 +41,7 @@ MAX_ROUNDS = 6
 MAX_OPTIONS = 3
 MAX_DROPPED = 200
 MAX_PLACES = 16
+MAX_COMPARED = 40
 MAX_LEVELS_TRIED = 16
 MISSPELT = 0.75
 LEFT_OUT = object()
@@ -143,6 +144,10 @@ class Coercer:
         here = [violation for violation in violations if not violation.path and violation.location is not None]
         if not here and not (isinstance(current.value, dict) and len(current.value) == 1):
             return []  # what is wrong is in a member, and the object is not a wrapper
+        if current.value is not value and isinstance(value, dict) and any(map(may_wrap, value)):
+            unwrapped = self.whole(value, here, location, path, depth)
+            if unwrapped:
+                return unwrapped  # of the value as it was sent: what is wrapped may fit as it is
         return [current.then(each) for each in self.whole(current.value, here, location, path, depth)]
 
     def beside_wrapper(self, value: Any, repaired: Repaired, location: Path, path: Path, depth: int) -> list[Repaired]:
@@ -178,9 +183,7 @@ class Coercer:
     # Arrays of arrays: where a level of brackets is missing, it may be missing at each array of the chain.
 
     def holds_arrays(self, location: Path) -> bool:
-        """Whether the items of an array at *location* may be arrays themselves, directly or by a union; no tuple."""
-        if any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(self.document, [location])):
-            return False
+        """Whether the items of an array at *location* may be arrays themselves, directly or by a union."""
         for _, schema in in_place(self.document, item_locations(self.document, location)):
             types = schema.get("type")
             if types == "array" or (isinstance(types, list) and "array" in types):
@@ -194,8 +197,9 @@ class Coercer:
             self.chains[key] = None
             for length in range(1, len(where)):
                 if isinstance(where[length], int):
-                    place = place_of(self.document, location, key[1][:length])
-                    if place is not None and self.holds_arrays(place):
+                    places = places_of(self.document, location, key[1][:length])
+                    place = next((each for each in places if self.holds_arrays(each)), None)
+                    if place is not None:
                         self.chains[key] = length, place
                         break
         found = self.chains[key]
@@ -227,9 +231,13 @@ class Coercer:
             return self.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
         if by_items and not any(_changes_level(each, path, value, _ADDING) for each in by_items):
             return by_items
-        if around and not by_items and not self.lacks_level(value, location):
+        if around and not by_items and (self.is_tuple(location) or not self.lacks_level(value, location)):
             return []
         return self.decided([*by_items, *around], path)
+
+    def is_tuple(self, location: Path) -> bool:
+        """Whether the items at *location* have places of their own."""
+        return any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(self.document, [location]))
 
     def lacks_level(self, value: list[Any], location: Path) -> bool:
         """Whether an item of *value* is refused because it is not an array, and none may be several in a string."""
@@ -309,7 +317,11 @@ class Coercer:
         if not names:
             return names
         declared = declared_properties(self.document, [location])
-        return alike((name for name in names if name not in declared), declared)
+        undeclared = [name for name in names if name not in declared]
+        absent = [name for name in declared if name not in value][:MAX_COMPARED]
+        self.spend(len(undeclared[:MAX_COMPARED]) * len(absent) // 8)
+        close = {name for name in undeclared[:MAX_COMPARED] if any(is_close(name, other) for other in absent)}
+        return alike(undeclared, declared) | close
 
     def fits_as_it_is_called(
         self,
@@ -341,7 +353,10 @@ class Coercer:
             for schema in subschemas(self.document, (*path, *where[:length])):
                 declared |= _properties(schema)
             name = str(where[length])
-            if name in declared or name not in parent or not alike([name], declared):
+            absent = [each for each in declared if each not in parent][:MAX_COMPARED]
+            if name in declared or name not in parent:
+                continue
+            if not alike([name], declared) and not any(is_close(name, each) for each in absent):
                 continue
             meant = renames([key for key in parent if key not in declared], declared, parent)
             is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
@@ -367,7 +382,8 @@ class Coercer:
             results = self.coerce(part, location, whole, depth + 1)
         if results:
             return results
-        if is_nothing(part, more_words=self.policy.more_words) and self.is_property(whole):
+        is_null = is_nothing(part, more_words=self.policy.more_words)
+        if is_null and self.is_property(whole) and (part is None or not self.fits(None, location)):
             return [Repaired(LEFT_OUT, (Repair(format_pointer(whole), "null-optional", part, None),))]
         return []
 
@@ -393,10 +409,10 @@ class Coercer:
             if old in unknown or new in missing:
                 edit.rename(old, new)
                 yield Repair(format_pointer((*path, old)), "key-name", old, new)
-        stays = any(name in declared for name in edit.value)
+        stays = any(name in declared and not is_nothing(member) for name, member in edit.value.items())
         for name in sorted(unknown - meant.keys()):
             rule = None
-            if name == "" and value[name] in ("", None, {}, []):
+            if name == "" and not path and value[name] in ("", None, {}, []):
                 rule = "empty-key"
             elif path or not stays or len(value) > MAX_DROPPED or self.may_be_meant(value, name, declared):
                 continue
@@ -410,7 +426,9 @@ class Coercer:
 
     def may_be_meant(self, value: dict[str, Any], name: str, declared: dict[str, Any]) -> bool:
         """Whether an unknown key wraps the arguments, or may be a misspelt name of a parameter that is absent."""
-        return is_wrapper(value, name, declared) or any(is_close(name, key) for key in declared if key not in value)
+        if is_wrapper(value, name, declared) or alike([name], declared):
+            return True
+        return any(is_close(name, key) for key in declared if key not in value)
 
     def defaults(self, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
         """Fill in the default of each required property that is absent, unless another key may be meant for it."""
@@ -426,10 +444,16 @@ class Coercer:
             default = default_at(self.document, places.get(name, ()))
             if default is ABSENT:
                 continue
+            if not path and any(key in self.reserved or self.is_reserved(key) for key in others):
+                continue  # the caller may mean a parameter of an older version
             self.spend(1 + len(others))  # each comparison of two names costs about as much as a validator call
             if not any(is_close(key, name) or _holds(value[key], name) for key in others):
                 edit.put((name,), default)
                 yield Repair(format_pointer((*path, name)), "default", None, default)
+
+    def is_reserved(self, key: str) -> bool:
+        """Whether *key* may be a misspelt parameter of an older version."""
+        return any(is_close(key, name) for name in self.reserved)
 
     # The value as a whole: converted, wrapped, taken out of what is around it, or coerced by one branch of a union.
 
@@ -476,6 +500,8 @@ class Coercer:
         before = self.around.get(path)
         if isinstance(value, dict):
             self.around[path] = {**(before or {}), **declared_properties(self.document, [union.location])}
+            if any(map(_may_hold_members, union.expected)):
+                self.around[path].setdefault("value", {})  # {"value": 5} may be an object of another branch
         for branch in self.possible_branches((*union.location, union.keyword), len(union.expected), value):
             for result in self.coerce(value, branch, path, depth + 1):
                 if result.repairs:
@@ -518,7 +544,8 @@ class Coercer:
         for each in arrays:
             assert each.location is not None
             items = listed(value, self.item_schemas(each)) if isinstance(value, str) else None
-            if items is not None:
+            places = item_locations(self.document, each.location)
+            if items is not None and not any(self.fits(value, place) for place in places):
                 yield Repaired(items, (Repair(pointer, "comma-list", value, items),))
         if not isinstance(value, list) and any(self.is_item(value, each, path, depth) for each in arrays):
             yield Repaired([value], (Repair(pointer, "scalar-for-array", plain(value), [plain(value)]),))
@@ -574,8 +601,8 @@ class Coercer:
                 return bool(value) and not is_array and _is_object_of(value, self.item_schemas(violation))
             case str() if _is_container(value):
                 return False
-            case str() if value.strip() in ('""', "''"):
-                return False  # an empty string, or no item at all
+            case str() if not value.strip(_QUOTES) or _is_container(value.strip(_QUOTES)):
+                return False  # an empty string or an array, in quotes of its own
             case str():
                 parts = pieces(value)
                 items = (*violation.location, "items")
@@ -602,9 +629,20 @@ def _holds(value: Any, name: str) -> bool:
     return isinstance(inside, dict) and name in inside
 
 
+_QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
+
+
 def _is_container(text: str) -> bool:
     """Whether *text* may be an array or object in a string, whole or broken."""
-    return text.lstrip()[:1] in ("[", "{", "(") or text.rstrip()[-1:] in ("]", "}")
+    return text.lstrip()[:1] in ("[", "{", "(", "\uff3b", "\uff5b", "\u3010") or text.rstrip()[-1:] in ("]", "}")
+
+
+def _may_hold_members(branch: Any) -> bool:
+    """Whether *branch* of a union may take objects or arrays; a reference may."""
+    types = branch.get("type") if isinstance(branch, dict) else None
+    if types is None:
+        return not (isinstance(branch, dict) and ("enum" in branch or "const" in branch))
+    return not {"object", "array"}.isdisjoint(types if isinstance(types, list) else [types])
 
 
 def _is_unclear_echo(value: dict[str, Any], declared: dict[str, Any]) -> bool:
@@ -696,4 +734,4 @@ def _is_of_undeclared(violation: Violation) -> bool:
     return violation.location is not None and not _MEMBERS.isdisjoint(violation.location)
 
 
-_MEMBERS = frozenset({"additionalProperties", "unevaluatedProperties"})
+_MEMBERS = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties"})

@@ -158,12 +158,10 @@ def is_schema_echo(value: dict[str, Any], schema: Mapping[str, Any]) -> bool:
 
 def is_entry(value: Any) -> bool:
     """Whether *value* is one entry of a map, written as an object: ``{"key": "a", "value": 1}``."""
-    return (
-        isinstance(value, dict)
-        and len(value) == 2
-        and bool(value.keys() & _ENTRY_KEYS)
-        and bool(value.keys() & _ENTRY_VALUES)
-    )
+    if not isinstance(value, dict) or len(value) != 2:
+        return False
+    keys = {str(key).casefold() for key in value}
+    return bool(keys & _ENTRY_KEYS) and bool(keys & _ENTRY_VALUES)
 
 
 _ENTRY_KEYS = frozenset({"key", "k", "name", "field", "id", "property"})

@@ -43,6 +43,7 @@ _BETWEEN_WORDS = re.compile(
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
 """Separators between words, and beside punctuation between words; before a digit other rules apply."""
+_SEPARATORS = re.compile(r"[\s_\-\u2212]+")
 _BETWEEN_NAME_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
 
@@ -156,14 +157,17 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
     (None, None)
     """
     parts = [piece.strip() for piece in text.split(",")]
+    found: list[list[Any]] = []
     for schema in items if len(parts) > 1 else ():
         allowed = schema.get("enum")
         if isinstance(allowed, list):
-            if all(part and part in allowed for part in parts) and not matches(text, allowed):
-                return None if number_in(text, whole=True) is not None else list(parts)
+            members = [[each for each in allowed if not isinstance(each, bool) and str(each) == part] for part in parts]
+            if all(len(each) == 1 for each in members) and not matches(text, allowed):
+                found.append([each[0] for each in members])
         elif schema.get("type") == "integer" and len(parts) > 2 and all(map(_PLAIN_INTEGER.fullmatch, parts)):
-            return None if _THOUSANDS.fullmatch(text.strip()) else [int(part) for part in parts]
-    return None
+            found.append([int(part) for part in parts])
+    is_number = number_in(text, whole=True) is not None
+    return found[0] if found and not is_number and all(is_same(each, found[0]) for each in found) else None
 
 
 @lru_cache(maxsize=4096)
@@ -263,6 +267,10 @@ def _alike(text: str, options: list[str], reading: Callable[[str], str]) -> list
 def _folded(text: str, options: list[str]) -> list[Any]:
     """Return the *options* that are like *text*, without those that differ from it in a plus sign."""
     found = [option for option in options if is_alike(option, text)]
+    bare = _SEPARATORS.sub("", text).casefold()
+    signed = [option for option in options if option not in found and _SIGN.search(option)]
+    if any(_SEPARATORS.sub("", option).casefold() == bare for option in signed):
+        return []  # another member differs only by a sign or a separator that is one
     return found and [option for option in options if is_alike(option.replace("+", "-"), text.replace("+", "-"))]
 
 

@@ -13,7 +13,7 @@ from skillruntime.contract.pointer import Path, value_at
 
 __all__ = [
     *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "place_of", "property_locations", "subschemas"),
+    *("is_hidden", "item_locations", "places_of", "property_locations", "subschemas"),
 ]
 
 ABSENT = object()
@@ -95,15 +95,13 @@ def item_locations(document: Any, location: Path) -> list[Path]:
     ]
 
 
-def place_of(document: Any, location: Path, where: Path) -> Path | None:
-    """Return the one subschema that describes what is at *where* in a value of *location*; ``None`` if not just one."""
+def places_of(document: Any, location: Path, where: Path) -> list[Path]:
+    """Return the subschemas that surely describe what is at *where* in a value of *location*."""
     places = [location]
     for token in where:
         found = in_place(document, places, choices=False)
         places = [below for place, schema in found for below in _below(place, schema, token)]
-        if len(places) != 1:
-            return None
-    return places[0]
+    return places
 
 
 def discriminators(document: Any, branch: Path) -> dict[str, list[str]]:
