@@ -288,7 +288,6 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
     ):
         return [flag, text]
     # The next word is the value in any case, so a dash is not a reason to attach it.
-    # A dash is no reason to attach the value there.
     if not attach and line.parser in _NEXT_WORD_IS_THE_VALUE:
         return [flag, text]
     return _attached(line, flag, text)

@@ -134,7 +134,7 @@ def test_a_converter_that_is_not_known_is_passed_text_and_a_note_says_so() -> No
     assert derived("a20_types.py").notes == ("--size: parse_size() converts it; it is passed on as text",)
 
 
-def test_subcommands_are_a_one_of_that_the_command_tells_apart() -> None:
+def test_subcommands_are_a_one_of_with_the_command_as_discriminator() -> None:
     """A call for one command with another's argument is refused; the right one passes."""
     contract = derived("a07_subcommands.py").to_contract()
 
@@ -346,8 +346,8 @@ def test_what_a_script_imports_from_beside_it_is_read_too() -> None:
     assert together.complete
 
 
-def test_modules_that_import_each_other_are_no_trap() -> None:
-    """A circle of imports ends."""
+def test_modules_that_import_each_other_do_not_loop() -> None:
+    """Reading a cycle of imports ends."""
     beside = {"a": "import b\nX = 1\n", "b": "from a import X\n"}
 
     derivation = derive("import a\n" + parser_of("'--x'"), path="s.py", neighbours=beside.get)

@@ -199,7 +199,7 @@ PLAIN: list[tuple[str, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("body", "expected", "required"), PLAIN)
-def test_a_type_or_a_default_is_told_only_where_it_is_certain(
+def test_a_type_or_a_default_is_stated_only_where_it_is_certain(
     body: str, expected: dict[str, Any], required: list[str]
 ) -> None:
     """A conversion that may fail, or is made under a condition, leaves text; a computed default is the script's own."""

@@ -38,7 +38,7 @@ class Asked:
 
     @property
     def certain(self) -> bool:
-        """Whether it is asked for, whatever the conditions come to."""
+        """Whether the script adds it under every condition."""
         return not self.branches and not self.doubt
 
 
@@ -65,13 +65,13 @@ def _are_sides(one: Asked, other: Asked) -> bool:
 
 
 def _shape(asked: Asked) -> dict[str, Any]:
-    return {key: value for key, value in asked.named.items() if key not in _TOLD}
+    return {key: value for key, value in asked.named.items() if key not in _DESCRIPTIVE}
 
 
 def _one_of(one: Asked, other: Asked) -> Asked:
-    """Keep what both say: a help text or a default that differs is that of neither."""
+    """Return the argument that both sides add, without the help texts and defaults that differ between them."""
     named = _shape(one)
-    for key in _TOLD:
+    for key in _DESCRIPTIVE:
         if key in one.named or key in other.named:
             same = one.named.get(key) == other.named.get(key)
             named[key] = one.named.get(key) if same else (UNKNOWN if key == "default" else None)
@@ -79,7 +79,7 @@ def _one_of(one: Asked, other: Asked) -> Asked:
 
 
 _INSIDE = ("_actions", "_option_string_actions", "_group_actions", "_mutually_exclusive_groups", "_defaults")
-_TOLD = ("help", "metavar", "default")
+_DESCRIPTIVE = ("help", "metavar", "default")
 
 
 class ParserModel(Model):
