@@ -51,7 +51,7 @@ class AccessPolicy(StrEnum):
 
 
 class AuthType(StrEnum):
-    """How a caller says who it is (4.3)."""
+    """How a caller authenticates (4.3)."""
 
     API_KEY = "api_key"
     OAUTH2 = "oauth2"
@@ -60,7 +60,7 @@ class AuthType(StrEnum):
 
 
 class Absent(Enum):
-    """Tells a field that was not written from one that was written as null."""
+    """The value of a field that was not written, as opposed to one that was written as null."""
 
     ABSENT = "absent"
 
@@ -110,7 +110,7 @@ class InvocationEndpoint:
     retry: RetryPolicy | None = None
 
     def status_of(self, execution_id: str) -> str:
-        """Return where the status of *execution_id* is asked; without a ``status_url``, beside the endpoint.
+        """Return the URL of the status of *execution_id*; without a ``status_url`` it is next to the endpoint's.
 
         >>> InvocationEndpoint("https://a.example/invoke", status_url="https://a.example/status").status_of("e/1")
         'https://a.example/status/e%2F1'

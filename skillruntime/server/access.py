@@ -50,15 +50,15 @@ class Principal:
 
 
 class BadCredentialsError(Exception):
-    """There were credentials, and they are not good. Says nothing of why: that would help who guesses."""
+    """The credentials are not valid. It does not say why: the reason would help an attacker who guesses."""
 
 
 Authenticator = Callable[[WireRequest, Mapping[str, Any] | None], Awaitable[Principal | None]]
-"""Tells who sends a request: None where it brings no credentials that this authenticator reads. The second argument is
-``caller.credentials`` of the body, for ``custom`` schemes.
+"""Returns the caller of a request, or None if the request has no credentials that this authenticator reads. The second
+argument is ``caller.credentials`` of the body, for ``custom`` schemes.
 
 Raises:
-    BadCredentialsError: it brings credentials that are not good.
+    BadCredentialsError: the request has credentials that are not valid.
 """
 
 
@@ -68,7 +68,7 @@ def new_key() -> str:
 
 
 def hash_key(key: str) -> str:
-    """Return what is kept of an API key. A key of 256 random bits needs no slow hash: it cannot be guessed.
+    """Return the hash that the server stores for an API key. A key of 256 random bits needs no slow hash.
 
     >>> hash_key("skr_example")[:16]
     'f38f04cd1c6e6929'

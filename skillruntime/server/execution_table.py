@@ -1,7 +1,7 @@
 """The table of executions: each function is one `Operation` on it, and so one step that happens whole or not at all.
 
 Law: a row of a running execution names the server that runs it and a fence, a number that rises with every change of
-that server. Only who names both may end it: a server that was given up for dead alters nothing when it comes back.
+that server. Only a server that names both may end it, so a server that was declared dead changes nothing later.
 Times are the database's, in seconds since the epoch, so that servers whose clocks differ agree.
 """
 
@@ -358,8 +358,8 @@ class ExecutionTable:
                 )
         return ids
 
-    def wait_anew(self, execute: Execute) -> None:
-        """Count the waiting of what waits from now: while no server was there, none could become free."""
+    def restart_waiting(self, execute: Execute) -> None:
+        """Count the waiting time of every waiting call from now: while no server ran, no slot could become free."""
         execute(
             self.sql("UPDATE skillruntime_executions SET waiting_since = {now} WHERE state = 'waiting' AND is_task = 0")
         )

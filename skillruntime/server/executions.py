@@ -38,7 +38,7 @@ _CURSOR: Final = re.compile(r"([0-9]{13})\.([0-9]{1,9})")
 class Ticket:
     """Everything that is kept of an accepted call. Never a credential.
 
-    ``owner`` is who may see it; ``line`` the skill's id with its MAJOR version; ``name`` what the runtime calls;
+    ``owner`` is the caller that may see it; ``line`` the skill's id and MAJOR version; ``name`` what the runtime calls;
     ``timeout`` seconds from when it runs; ``fingerprint`` distinguishes requests under the same key.
     """
 
@@ -158,13 +158,13 @@ def withdrawn(ticket: Ticket) -> Outcome:
 
 
 def broken() -> Outcome:
-    """Return the outcome of a run that ended in a bug of ours; the log has the rest."""
+    """Return the outcome of a run that ended in a bug of this library; the log has the details."""
     error = ErrorDocument(WireCode.INTERNAL_ERROR, "The server failed with an internal error while it ran the skill")
     return Outcome(ExecutionStatus.FAILED, error=error)
 
 
 Report = Callable[[Progress], None]
-"""Tells how far a run is."""
+"""Reports the progress of a run."""
 
 Work = Callable[[Ticket, Report], Awaitable[Outcome]]
 """Runs a ticket. It is cancelled at its deadline, and when its caller cancels it."""
@@ -172,7 +172,7 @@ Work = Callable[[Ticket, Report], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A taken call: ``is_new`` is false where the same request was taken before under the same key."""
+    """An accepted call: ``is_new`` is false if the same request was accepted before under the same key."""
 
     execution: Execution
     is_new: bool
@@ -220,7 +220,7 @@ class Executions(Protocol):
         ...
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return it as it then stands."""
+        """Stop it if it has not ended, and return its new state."""
         ...
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
@@ -232,7 +232,7 @@ class Executions(Protocol):
         ...
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it stands, then at every change, until it has ended."""
+        """Yield its current state, then its state after every change, until it has ended."""
         ...
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:

@@ -285,13 +285,13 @@ class StoredExecutions:
             self._heartbeat.start()
             others = self._one(self._table.servers).keys() - {self._table.server}
             if not others:
-                self._one(self._table.wait_anew)
+                self._one(self._table.restart_waiting)
             return
         # The lock of the directory proves that every other server is dead.
         while self._one(lambda execute: self._table.reclaim(execute, None)):
             pass
         self.continued = self._one(self._table.counts)["accepted"]
-        self._one(self._table.wait_anew)
+        self._one(self._table.restart_waiting)
         self._left_webhooks = self._one(lambda execute: self._table.take_webhooks(execute, None))
 
     def _one(self, operation: Any) -> Any:

@@ -220,8 +220,8 @@ def test_a_private_skill_is_invoked_with_the_key_for_its_host(running: Running) 
     ("document", "status"),
     [([], 200), (None, 200), ({}, 200), ({"executions": [5]}, 200), ([1], 404), ({"error": "x"}, 500), ({}, 302)],
 )
-async def test_what_is_no_skill_server_is_reported_so(document: Any, status: int) -> None:
-    """One line, whatever it answers."""
+async def test_a_server_that_is_not_a_skill_server_is_reported(document: Any, status: int) -> None:
+    """The report is one line for every answer of that server."""
     async with mean(say(document, status)) as server:
         url = f"http://127.0.0.1:{server.port}"
         result = await anyio.to_thread.run_sync(command, "executions", "list", "--url", url)
@@ -258,8 +258,8 @@ def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None
     assert "base URL" in json.loads(result.stdout)["errors"][0]["message"]
 
 
-def test_an_address_that_is_no_url_is_reported() -> None:
-    """Before anything is asked."""
+def test_an_address_that_is_not_a_url_is_reported() -> None:
+    """The command fails before it sends a request."""
     listed, invoked = (
         command(*words) for words in (("executions", "list", "--url", "http://[::1"), ("invoke", "http://["))
     )

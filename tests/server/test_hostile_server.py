@@ -246,8 +246,8 @@ async def test_a_redirect_within_the_origin_is_followed() -> None:
 
 
 @pytest.mark.parametrize("location", ["http://[::1/", "http://h:99999/", "//[", "/" + "a" * 70_000])
-async def test_a_redirect_to_what_is_no_url_is_named(location: str) -> None:
-    """The library's own error, not one of a parser."""
+async def test_a_redirect_to_an_invalid_url_is_reported(location: str) -> None:
+    """The error is the library's own, not an exception of the URL parser."""
     async with mean(say({}, 307, location=location)) as server:
         with pytest.raises(RemoteError, match=r"redirects|not a URL"):
             await server.client().invoke({"text": "hi"})

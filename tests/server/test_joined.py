@@ -72,7 +72,7 @@ async def test_accepted_running_completed_are_seen_by_one_who_polls(serving: Ser
     assert any(execution.progress is not None and execution.progress.message == "half way" for execution in seen)
 
 
-async def test_a_202_carries_what_the_chapter_says(serving: Serving) -> None:
+async def test_a_202_has_the_fields_of_section_6_2(serving: Serving) -> None:
     """Section 6.2: ``{execution_id, status: "accepted"}``."""
     async with serving() as served:
         response = await served.invoke("slow")
@@ -465,8 +465,8 @@ async def test_bad_arguments_are_violations(serving: Serving) -> None:
     assert served.skills.ran == []
 
 
-async def test_a_slip_is_mended_on_the_server_and_reported(serving: Serving) -> None:
-    """The server's contract is as friendly as the local one."""
+async def test_a_malformed_argument_is_repaired_by_the_server_and_reported(serving: Serving) -> None:
+    """The server's contract repairs as much as the local one."""
     async with serving() as served:
         response = await served.invoke("echo", 5, prefer="wait=30")
 
@@ -493,8 +493,8 @@ async def test_a_slip_is_mended_on_the_server_and_reported(serving: Serving) -> 
         (b"{}", "text/plain"),
     ],
 )
-async def test_a_body_that_is_no_request_is_refused(serving: Serving, body: bytes, kind: str) -> None:
-    """400 with the envelope, whatever comes."""
+async def test_a_body_that_is_not_a_request_is_refused(serving: Serving, body: bytes, kind: str) -> None:
+    """Every such body gets 400 with the envelope."""
     async with serving() as served:
         response = await served.ask("POST", "/skills/echo/invoke", body, content_type=kind)
 
@@ -568,7 +568,7 @@ async def test_unknown_addresses_and_methods(serving: Serving) -> None:
     assert head.body == b""
 
 
-async def test_discovery_is_chapter_5s(serving: Serving) -> None:
+async def test_discovery_follows_section_5(serving: Serving) -> None:
     """``{protocol, provider, skills[...]}`` with the fields that the protocol document lists."""
     async with serving() as served:
         document = read(await served.ask("GET", "/.well-known/skill-sharing"))
