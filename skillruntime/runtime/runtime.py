@@ -78,7 +78,7 @@ class SkillRuntime:
     see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
-    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None is no deadline.
+    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
     *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
     typed functions to add as skills.
     """

@@ -86,7 +86,7 @@ def test_a_required_variable_that_is_not_set_is_named(write_skill: WriteSkill) -
     assert "NO_SUCH_KEY" in (error.suggested_action or "")
 
 
-def test_new_files_are_told(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_new_files_are_listed(write_skill: WriteSkill, tmp_path: Path) -> None:
     """The metadata lists what the script wrote into the workspace."""
     source = "import pathlib; pathlib.Path('out').mkdir(); pathlib.Path('out/report.md').write_text('hi'); print('{}')"
 
@@ -332,8 +332,8 @@ def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -
     assert unknown.suggested_action
 
 
-def test_a_failure_that_is_nothing_but_errors_is_not_told_twice(write_skill: WriteSkill) -> None:
-    """Where a failing script prints no more than status and errors, there is no data beside the errors."""
+def test_a_failure_that_contains_only_errors_is_not_reported_twice(write_skill: WriteSkill) -> None:
+    """If a failing script prints only a status and errors, the response has errors and no data."""
     report = {"status": "failed", "errors": [{"code": "FETCH_FAILED", "message": "down", "suggested_action": "Wait"}]}
 
     response = call(write_skill(f"import sys; print({json.dumps(json.dumps(report))}); sys.exit(1)"))
