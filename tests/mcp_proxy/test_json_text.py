@@ -55,7 +55,7 @@ def test_bytes_of_any_kind_raise_nothing_but_malformed(text: bytes) -> None:
 
 
 def test_a_key_that_comes_twice_is_yielded_twice() -> None:
-    """The scanner hides nothing: who reads decides."""
+    """The scanner reports duplicates; its caller decides."""
     assert [key for key, _ in members(b'{"a":1,"a":2}')] == ["a", "a"]
 
 

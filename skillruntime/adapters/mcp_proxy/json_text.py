@@ -1,6 +1,6 @@
 """Where the members of a JSON text lie, in bytes, so that one of them can be replaced and all others keep their bytes.
 
-Nothing is parsed but what is asked for: a value is skipped by its brackets and quotes, without recursion, so that
+Only the requested values are parsed: any other value is skipped by its brackets and quotes, without recursion, so that
 neither depth nor size costs more than one pass.
 """
 
