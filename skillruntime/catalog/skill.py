@@ -85,7 +85,7 @@ class Skill:
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
-        # The files of an activated skill are read from this directory only, whatever replaces it later.
+        # The files of an activated skill are read from this directory only, even if its path is replaced later.
         self._identity = identity
 
     @classmethod
