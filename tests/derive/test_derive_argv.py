@@ -115,7 +115,7 @@ UNREAD: list[tuple[str, str]] = [
 def test_the_script_gets_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: str, tmp_path: Path
 ) -> None:
-    """What is accepted reaches the script in its place, whatever it looks like."""
+    """Every accepted value reaches the script in its place."""
     assert run(script, arguments, tmp_path) == expected
 
 

@@ -132,7 +132,7 @@ def _flag(argument: Argument) -> str:
 
 
 def _with_name(argument: Argument, taken: set[str]) -> Argument:
-    """Make the name one that every provider takes, and that no other argument has."""
+    """Make the name unique and acceptable to every provider."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", argument.name).strip("_") or "argument"
     if argument.name.startswith("_") and plain != argument.name.strip("_"):
         plain = plain.lower()

@@ -297,7 +297,7 @@ class _Study:
         return [Argument(name, (), "values", value, required=needed > 0, least=needed)]
 
     def _check(self, calls: _Calls, fixed: Fixed, place: int, accepted: dict[int, Outcome]) -> None:
-        """Raise where a word that starts with a dash is taken for something else than the others."""
+        """Raise if the script treats a word that starts with a dash differently from the others."""
         # Only a position that is tested for dashes can take a dashed word differently.
         if not any(place in each.dashes for each in accepted.values()):
             return

@@ -213,7 +213,7 @@ def _from_arm(flags: list[str], body: str, text: str, variables: dict[str, str])
 
 
 def _help_text_of(text: str, flag: str) -> str:
-    """What the script's own help says of *flag*, after at least two spaces."""
+    """Return the help text of *flag* in the script's own help, after at least two spaces."""
     pattern = re.compile(rf"[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n)]*?[ \t]{{2,}}(\S[^\n]*)$")
     start = text.find(flag)
     while start >= 0:

@@ -99,7 +99,7 @@ def _key_of(node: ast.AST, name: str) -> str:
 
 
 def _take_default(schema: dict[str, Any], rest: list[ast.expr]) -> None:
-    """Take the default of ``.get("key", default)``, and what it says of the type."""
+    """Take the default of ``.get("key", default)``, and the type that it implies."""
     value = rest[0].value if rest and isinstance(rest[0], ast.Constant) else None
     kind = next((kind for known, kind in _KINDS if isinstance(value, known)), None)
     if kind is not None:
