@@ -78,7 +78,7 @@ class ProtocolVersion:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who offers the skill; ``more`` is whatever else they say of themselves."""
+    """The provider of the skill; ``more`` has the other fields that it states about itself."""
 
     name: str
     url: str | None = None

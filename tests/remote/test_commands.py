@@ -100,7 +100,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One server for all commands; it must end by itself when it is asked to."""
+    """One server for all commands; it must end by itself on a signal."""
     server = Running(tmp_path_factory.mktemp("served"))
     yield server
     server.process.send_signal(signal.SIGTERM)
@@ -171,7 +171,7 @@ def test_what_cannot_be_invoked_is_reported(running: Running, arguments: list[st
 
 
 def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -> None:
-    """For operators everyone's; a task waits until who does it says what came of it."""
+    """Operators see everyone's; a task waits until its worker reports the result."""
     begun = [
         subprocess.Popen(
             [sys.executable, "-m", "skillruntime.cli", "invoke", f"{running.url}/skills/chore", f"text={n}", "--json"],
@@ -231,7 +231,7 @@ async def test_a_server_that_is_not_a_skill_server_is_reported(document: Any, st
 
 
 def test_a_server_in_memory_knows_the_same_keys(running: Running) -> None:
-    """``--memory`` is about executions; who may call is as it was."""
+    """``--memory`` affects executions only; authentication is unchanged."""
     options = ["-s", str(running.skills), "--trust", "--data", str(running.data), "--port", "0", "--memory", "echo"]
     process = subprocess.Popen(
         [sys.executable, "-m", "skillruntime.cli", "serve", *options], stderr=subprocess.PIPE, text=True

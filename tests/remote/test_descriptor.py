@@ -178,7 +178,7 @@ def test_every_required_field_is_required(name: str) -> None:
     ],
 )
 def test_each_fault_is_named_by_its_place(path: tuple[str | int, ...], value: Any, said: str) -> None:
-    """A fault says where it is, whatever it is."""
+    """Every fault names its location."""
     with pytest.raises(InvalidSkillError, match=said):
         SkillDescriptor.from_dict(changed(*path, to=value))
 

@@ -112,7 +112,7 @@ async def test_a_client_that_hangs_up_in_its_body_begins_nothing() -> None:
 
 
 async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
-    """The execution was accepted and goes on; the same key finds it."""
+    """The execution was accepted and continues; the same key finds it."""
     async with serve_over_socket_from_memory() as served:
         body = json.dumps(invocation("echo")).encode()
         async with await connect(served) as stream:
@@ -142,7 +142,7 @@ async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
     ],
 )
 async def test_path_traversal_in_ids_finds_nothing(path: str) -> None:
-    """An id is a name in a table and nothing else: 404, and nothing of it comes back unescaped."""
+    """An id is only a key in a table: 404, and the response does not repeat it unescaped."""
     async with serve_over_socket_from_memory() as served:
         response = await served.ask("GET", path, key=KEY)
 
@@ -201,7 +201,7 @@ async def test_events_are_streamed_to_the_end() -> None:
 
 
 async def test_a_reader_that_hangs_up_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
-    """The stream ends with its reader, and with the server when it is asked to stop; the execution goes on."""
+    """The stream ends with its reader, and when the server stops; the execution continues."""
     async with serve_over_socket_from_memory() as served:
         execution_id = read(await served.invoke("slow"))["execution_id"]
         head = f"GET /executions/{execution_id}/events HTTP/1.1\r\nhost: x\r\n\r\n".encode()
