@@ -56,7 +56,7 @@ DEFAULT_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What ``approve=`` is asked to allow: running a ``script`` of an untrusted ``skill`` with these arguments.
+    """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with these arguments.
 
     ``environment`` names the environment variables that the script would see beside the usual ones.
     """
@@ -73,7 +73,7 @@ class SkillRuntime:
 
     *policy* sets how far malformed arguments are repaired (``"strict"``, ``"safe"``, ``"lenient"``); by default each
     contract's own policy, which is ``"safe"`` unless it states another.
-    *approve* is asked before an untrusted skill's script runs; without it such a script is refused. *runners* are
+    *approve* is called before an untrusted skill's script runs; without it such a script is refused. *runners* are
     factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
     see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,

@@ -89,7 +89,7 @@ async def test_a_flood_on_stdout_is_cut_and_killed(tmp_path: Path) -> None:
 
 
 async def test_only_the_tail_of_stderr_is_kept(tmp_path: Path) -> None:
-    """A megabyte of logging neither blocks the process nor fills our memory."""
+    """A megabyte of logging neither blocks the process nor fills the host's memory."""
     source = "import sys; sys.stderr.write('x' * 1_000_000 + 'the end'); print(1)"
 
     finished = await run(tmp_path, source)

@@ -148,7 +148,7 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
 
 
 async def test_the_environment_is_what_was_given(level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A secret of the host is not there, nor in the environment of the first process; a granted one is."""
+    """A secret of the host is absent, also from the environment of the first process; a granted one is present."""
     monkeypatch.setenv("HOST_SECRET", "canary-1")
 
     seen = await result_of(level, workspace, "sorted(os.environ)", environment={"GRANTED": "canary-2"})

@@ -364,7 +364,7 @@ def test_an_output_that_breaks_the_contract_is_the_skills_fault(write_skill: Wri
 
 @pytest.mark.anyio
 async def test_a_cancelled_call_leaves_no_process_behind(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """The script is killed; the cancellation goes on."""
+    """The script is killed, and the cancellation propagates."""
     source = (
         "import os, time\nopen('pid.tmp', 'w').write(str(os.getpid()))\nos.rename('pid.tmp', 'pid')\ntime.sleep(600)"
     )

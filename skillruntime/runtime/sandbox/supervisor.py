@@ -274,7 +274,7 @@ class _Run:
         return (128 - code if code > 128 else code), stopped and self._end_descendants()
 
     def _become_bubblewrap(self, info: int, block: int) -> None:
-        # Before the user is changed, who may not look into the skill's place on the host.
+        # Before the user changes: the new user may not read the skill's directory on the host.
         compiled = [
             f"{at}/__pycache__"
             for root in self.asked["skills"]
