@@ -19,7 +19,7 @@ HEAD_SECONDS: Final = 15.0
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. Its limits stand here, as uvicorn answers what it refuses in plain text."""
+    """One connection. The limits are here, because uvicorn's own refusals are plain text."""
 
     head_seconds = HEAD_SECONDS
 

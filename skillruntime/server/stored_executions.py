@@ -161,7 +161,7 @@ class StoredExecutions:
         return None if row is None else (row.ticket, row.execution)
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return it as it then is; what another server runs ends a little later."""
+        """Stop it if it has not ended, and return its new state; one that another server runs ends a little later."""
         live = self._live.get(execution_id)
         if live is not None:
             live.cancel()

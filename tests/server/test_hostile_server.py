@@ -286,7 +286,7 @@ async def test_an_answer_that_does_not_come_is_given_up(fault: Any) -> None:
 
 
 async def test_what_a_server_says_of_time_does_not_bind_us() -> None:
-    """The caller's deadline ends it, whatever ``Retry-After`` says."""
+    """The caller's deadline ends it, for any value of ``Retry-After``."""
     async with mean(say(shown("accepted"), 202), say(shown("running"), 200, retry_after="3600")) as server:
         with anyio.move_on_after(0.2) as scope:
             await server.client().invoke({"text": "hi"})
