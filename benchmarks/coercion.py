@@ -232,7 +232,7 @@ def _baml_type(schema: Any, name: str, classes: dict[str, dict[str, str]], lines
 
 
 def contenders() -> dict[str, Contender]:
-    """Return who takes part: the peers that are installed."""
+    """Return the contenders: the peers that are installed."""
     entrants: dict[str, Contender] = {
         "skillruntime": skillruntime,
         "without finish_reason": without_reason,
