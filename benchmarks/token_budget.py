@@ -398,7 +398,7 @@ def stage(root: Path, catalog: SkillCatalog, name: str, copy: int) -> None:
 
 
 def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what was asked for beside what was measured."""
+    """Return what was asked for next to what was measured."""
     compact = next(row for row in result["styles"] if row["name"] == "compact")
     added = max(one["added_share"] for one in result["conversations"])
     rows = [

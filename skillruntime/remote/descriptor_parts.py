@@ -236,5 +236,5 @@ def _admits_null(schema: Mapping[str, Any]) -> bool:
 
 
 def _beside(url: str, word: str) -> str:
-    """The address beside the endpoint's: its last segment replaced."""
+    """The address next to the endpoint's: its last segment replaced."""
     return f"{url.rstrip('/').rpartition('/')[0]}/{word}"

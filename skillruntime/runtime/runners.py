@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What the host gives a runner beside the arguments; never anything a model supplied.
+    """What the host gives a runner in addition to the arguments; never anything a model supplied.
 
     ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is what the host passed along (a LangChain
     ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one. The workspace is created

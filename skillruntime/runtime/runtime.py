@@ -58,7 +58,7 @@ DEFAULT_TIMEOUT = 60.0
 class Approval:
     """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with these arguments.
 
-    ``environment`` names the environment variables that the script would see beside the usual ones.
+    ``environment`` names the environment variables that the script would see in addition to the usual ones.
     """
 
     name: str
@@ -75,7 +75,7 @@ class SkillRuntime:
     contract's own policy, which is ``"safe"`` unless it states another.
     *approve* is called before an untrusted skill's script runs; without it such a script is refused. *runners* are
     factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
-    see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
+    see in addition to the usual ones. *workspace* is the directory for calls outside a session, by default temporary.
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.

@@ -76,7 +76,7 @@ _QUOTED_TAIL = 600  # characters of them in the details
 class ScriptRunner:
     """Runs the script that a contract names in ``run.script``.
 
-    *environment* names further variables that the host lets through, beside those that the contract must have
+    *environment* names further variables that the host lets through, in addition to those that the contract must have
     (``requires.environment``) and those that it takes if they are set (``run.environment``).
     *sandbox* is ``"auto"``, a level, or a `Sandbox`; with *sandbox_trusted* a trusted skill's script runs there too.
     """

@@ -68,7 +68,7 @@ _SCHEMA: Final = (
     """CREATE INDEX IF NOT EXISTS skillruntime_webhooks ON skillruntime_executions (webhook_server)
         WHERE webhook_server IS NOT NULL""",
 )
-# Seconds by which a priority shifts the time of arrival: nothing waits for ever behind higher priorities.
+# Seconds by which a priority shifts the time of arrival: nothing waits forever behind higher priorities.
 _AHEAD: Final = {"high": 60.0, "low": -60.0}
 _HEAD: Final = """id, ticket, state, began_at, updated_at, ended_at, server, fence, losses, is_cancelled, change,
     progress, document, created_at"""

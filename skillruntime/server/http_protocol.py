@@ -15,7 +15,7 @@ from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 __all__ = ["BoundedProtocol"]
 
 HEAD_SECONDS: Final = 15.0
-"""Seconds in which a request's head must arrive whole. uvicorn itself waits for ever for a head that has begun."""
+"""Seconds in which a request's head must arrive whole. uvicorn itself waits forever for a head that has begun."""
 
 
 class BoundedProtocol(H11Protocol):

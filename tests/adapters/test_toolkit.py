@@ -203,7 +203,7 @@ def test_the_prompt_keeps_to_its_budget(tmp_path: Path) -> None:
 
 
 def test_a_long_answer_is_a_page_and_read_on_gives_the_rest(counting: SkillCatalog) -> None:
-    """As plain text, with the call that reads on; the envelope is beside it."""
+    """As plain text, with the call that reads on; the envelope is next to it."""
     runtime = SkillRuntime(counting)
     runtime.implements("counting")(lambda arguments: {"lines": [f"line {number}" for number in range(200)]})
     session = runtime.session(limits=TokenLimits(page_tokens=100))

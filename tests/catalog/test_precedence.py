@@ -110,7 +110,7 @@ def test_a_range_for_an_unknown_skill_suggests_names(tmp_path: Path, write: Writ
 
 
 def test_of_equal_versions_the_first_root_wins(tmp_path: Path, write: Write) -> None:
-    """One diagnostic and a qualified name, beside the versions that differ; build metadata makes no difference."""
+    """One diagnostic and a qualified name, next to the versions that differ; build metadata makes no difference."""
     write("one/digest", "1.0.0")
     write("two/digest", "2.0.0")
     write("three/digest", "1.0.0+build.7")

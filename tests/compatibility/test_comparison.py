@@ -546,7 +546,7 @@ def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> No
     ],
 )
 def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(taker: Any, giver: Any, expected: str) -> None:
-    """``contains`` means another thing beside ``minContains``, ``then`` beside another ``if``, ``$ref`` elsewhere."""
+    """``contains`` means another thing next to ``minContains``, ``then`` next to another ``if``, ``$ref`` elsewhere."""
     answer = containment(taker, giver)
 
     assert (answer == "yes") is (expected == "yes"), answer

@@ -121,7 +121,7 @@ def test_the_script_gets_back_what_was_asked(
 
 @pytest.mark.parametrize(("script", "arguments"), REFUSED)
 def test_what_the_script_would_not_take_is_refused_before_it_runs(script: str, arguments: dict[str, Any]) -> None:
-    """A word that is missing, no choice of the script's, or would be taken for one of its flags."""
+    """A word that is missing, no choice of the script's, or would be mistaken for one of its flags."""
     with pytest.raises(SkillInputError):
         derived(script).to_contract().accept(arguments, policy="strict")
 

@@ -46,7 +46,7 @@ def test_what_is_encoded_is_read_again(value: Any) -> None:
 
 @given(st.binary(max_size=60))
 def test_bytes_of_any_kind_raise_nothing_but_malformed(text: bytes) -> None:
-    """No input makes the scanner fail in another way, or run for ever."""
+    """No input makes the scanner fail in another way, or run forever."""
     for read in (members, elements):
         try:
             list(read(text))

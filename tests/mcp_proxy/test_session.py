@@ -216,7 +216,7 @@ def test_a_server_that_cannot_list_gets_calls_unchecked() -> None:
 
 
 def test_a_server_that_never_lists_gets_calls_unchecked_at_the_deadline() -> None:
-    """A call does not wait for ever, and the client never sees the list when it comes after all."""
+    """A call does not wait forever, and the client never sees the list when it comes after all."""
     session = Session(new_id=iter("a").__next__, initialized=True)
     session.from_client(call("{}"))
 

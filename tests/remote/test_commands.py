@@ -89,7 +89,7 @@ class Running:
         self.url = self.said[-1].rpartition(" ")[2]
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command beside the server."""
+        """Run a command next to the server."""
         return command(*arguments, **environment)
 
     def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:

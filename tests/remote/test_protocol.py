@@ -249,7 +249,7 @@ def test_a_peers_words_steer_no_terminal() -> None:
 
 
 def test_a_code_that_no_caller_knows_is_kept_in_the_details() -> None:
-    """A skill's own code reaches the model, beside one that it can understand."""
+    """A skill's own code reaches the model, next to one that it can understand."""
     error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0}, RetryHint(1000)))
 
     assert error.code.value == "TOOL_EXECUTION_FAILED"

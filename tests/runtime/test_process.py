@@ -78,7 +78,7 @@ async def test_a_process_may_end_without_reading_its_stdin(tmp_path: Path) -> No
 
 
 async def test_a_flood_on_stdout_is_cut_and_killed(tmp_path: Path) -> None:
-    """A process that would print for ever is stopped at the limit."""
+    """A process that would print forever is stopped at the limit."""
     source = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
 
     with anyio.fail_after(30):

@@ -312,7 +312,7 @@ async def test_node_runs(level: str, workspace: Path) -> None:
 
 
 async def test_compiled_files_of_the_skill_are_not_run(level: str, tmp_path: Path, workspace: Path) -> None:
-    """A forged .pyc beside a harmless source: the source is what was approved, and what runs."""
+    """A forged .pyc next to a harmless source: the source is what was approved, and what runs."""
     skill = tmp_path / "skill"
     skill.mkdir()
     (skill / "words.py").write_text("WORD = 'forged'\n")

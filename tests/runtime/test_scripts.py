@@ -303,7 +303,7 @@ def test_an_undeclared_package_is_named(write_skill: WriteSkill) -> None:
 
 
 def test_a_broken_module_of_the_skill_itself_is_a_crash(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """What lies beside the script is the skill's own; no installation will help."""
+    """What lies next to the script is the skill's own; no installation will help."""
     catalog = write_skill("import own.gone")
     (tmp_path / "skills" / "sample" / "scripts" / "own").mkdir()
     (tmp_path / "skills" / "sample" / "scripts" / "own" / "__init__.py").write_text("")

@@ -139,7 +139,7 @@ async def silent(stream: SocketStream, head: bytes) -> None:
 
 
 async def slow(stream: SocketStream, head: bytes) -> None:
-    """Answer one byte at a time, for ever."""
+    """Answer one byte at a time, forever."""
     try:
         await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
         while True:

@@ -340,7 +340,7 @@ async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(path: str)
 
 
 async def test_a_lower_priority_is_overtaken_for_a_minute_at_most(path: str) -> None:
-    """The turn of what waits is its arrival, a minute earlier or later by its priority: nothing waits for ever."""
+    """The turn of what waits is its arrival, a minute earlier or later by its priority: nothing waits forever."""
     gate, ran = anyio.Event(), list[str]()
     async with opened(counting(ran, gate.wait), path, capacity=1) as executions:
         await executions.submit(ticket("first"))

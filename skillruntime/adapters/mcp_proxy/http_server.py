@@ -102,7 +102,7 @@ async def _serve(upstreams: Sequence[Upstream], port: Port, options: Options, lo
             else:
                 app, path = await stack.enter_async_context(_stdio(each)), each.path
             apps[path] = McpProxy(app, options=options, log=log)
-        # A single remote server also gets what clients ask for beside its path, such as its OAuth metadata.
+        # A single remote server also gets what clients ask for next to its path, such as its OAuth metadata.
         alone = next(iter(apps.values())) if len(apps) == 1 and upstreams[0].is_url else None
         await _listen(alone or _routed(apps), port, list(apps), token)
 

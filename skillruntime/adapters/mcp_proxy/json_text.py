@@ -67,7 +67,7 @@ def skip(text: bytes, start: int) -> int:
 
 
 def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
-    """Yield each key of the object that begins at *start*, and where its value lies; a key may come twice.
+    """Yield each key of the object that begins at *start*, and where its value is; a key may come twice.
 
     >>> [(key, text[a:b]) for text in [b' {"id" : 7, "method":"ping"}'] for key, (a, b) in members(text)]
     [('id', b'7'), ('method', b'"ping"')]

@@ -181,7 +181,7 @@ def relay(
     _warm_up()
     while not ended.wait(TICK):
         if not is_alive():
-            ended.wait(DRAIN_TIMEOUT)  # a process that it left behind may hold its stdout open for ever
+            ended.wait(DRAIN_TIMEOUT)  # a process that it left behind may hold its stdout open forever
             break
         if writers[CLIENT].broken or _has_no_reader(stdout):
             break

@@ -80,7 +80,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Something of a module beside the script, or that module itself where *name* is empty; read when it is used."""
+    """Something of a module next to the script, or that module itself where *name* is empty; read when it is used."""
 
     module: str
     name: str

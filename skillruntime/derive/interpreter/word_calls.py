@@ -183,7 +183,7 @@ def _of_list(state: State, items: list[Any], name: str, values: list[Any], node:
     trace = state.trace
     assert trace is not None
     first = values[0] if values else None
-    # ``argv[argv.index("--out") + 1]``: a flag with the value behind it.
+    # ``argv[argv.index("--out") + 1]``: a flag with the value after it.
     if name == "index" and isinstance(first, str):
         trace.outcome.flags[first] = True
         for place, each in enumerate(items):

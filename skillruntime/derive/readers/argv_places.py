@@ -57,7 +57,7 @@ def is_undisturbed(one: Outcome, other: Outcome) -> bool:
 
 
 def rest_of(top: Outcome, most: int) -> int:
-    """The place from which on all words are used alike; one behind the last where they are not used."""
+    """The place from which on all words are used alike; one after the last where they are not used."""
     last = top.roles.get(most)
     if last is None or not last.uses:
         return most + 1

@@ -42,7 +42,7 @@ def read_stdin(tree: ast.Module) -> Reading | None:
         schema["required"] = needed
     command = Command("words", first_paragraph(ast.get_docstring(tree)))
     command.notes.append("read from how the script uses its JSON input; it may take more than it shows")
-    # A script may take the JSON on stdin, and words beside it: those are not in this contract.
+    # A script may take the JSON on stdin, and words in addition: those are not in this contract.
     # Any use counts: what it does with the word is not followed here.
     uses = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "argv"]
     if uses:
