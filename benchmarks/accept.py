@@ -4,8 +4,8 @@
 
 One process, one run, the same arguments: the contenders take turns round by round, so that a slow moment of the machine
 falls on all of them alike. Each figure is that of the fastest round, in microseconds a call: what other work on the
-machine adds is left out; the median stands beside it in the document. A table with the targets
-beside what was measured goes to stderr, one JSON document to stdout. Exit status 1 if a target is missed.
+machine adds is left out; the document has the median too. A table with the targets
+and the measurements goes to stderr, one JSON document to stdout. Exit status 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ FULL: dict[str, Any] = {
 }
 SPARSE: dict[str, Any] = {"topics": ["AI regulation"], "recipient": {"name": "Ada"}}
 TEXT = json.dumps(FULL)
-SLIPS = json.dumps(
+MALFORMED = json.dumps(
     FULL | {"max_articles": "3", "topics": "AI regulation", "recipient": {"name": "Ada", "age": "36"}, "save": "True"}
 )
-FENCED = f"Here you are:\n```json\n{SLIPS}\n```"
+FENCED = f"Here you are:\n```json\n{MALFORMED}\n```"
 REFUSED = json.dumps(FULL | {"max_articles": "three", "mood": "good"})
 
 
@@ -145,8 +145,8 @@ def contenders() -> dict[str, Callable[[], Any]]:
         "json.loads": lambda: json.loads(TEXT),
         "json.loads + is_valid": lambda: engine.is_valid(json.loads(TEXT)),
         "accept text": lambda: contract.accept(TEXT, fill_defaults=False),
-        "accept text, four mends": lambda: contract.accept(SLIPS, fill_defaults=False),
-        "accept text, fence, prose and four mends": lambda: contract.accept(FENCED, fill_defaults=False),
+        "accept text, four repairs": lambda: contract.accept(MALFORMED, fill_defaults=False),
+        "accept text, fence, prose and four repairs": lambda: contract.accept(FENCED, fill_defaults=False),
         "refuse text, two errors": refuse,
         "compile a schema": compile_schema,
         "pydantic TypeAdapter, mapping": lambda: adapter.validate_python(FULL),
@@ -178,8 +178,8 @@ def targets(us: dict[str, float]) -> list[tuple[str, float, float, str]]:
         ),
         ("accept a mapping / jsonschema", 0.1, accept / us["jsonschema, mapping"], "x"),
         ("accept a text / (json.loads + accept a mapping)", 3, text / (us["json.loads"] + accept), "x"),
-        ("accept a text, four mends", 300, us["accept text, four mends"], "us"),
-        ("accept a text, fence, prose and four mends", 300, us["accept text, fence, prose and four mends"], "us"),
+        ("accept a text, four repairs", 300, us["accept text, four repairs"], "us"),
+        ("accept a text, fence, prose and four repairs", 300, us["accept text, fence, prose and four repairs"], "us"),
         ("compile a schema", 200, us["compile a schema"], "us"),
     ]
 

@@ -1,4 +1,4 @@
-"""How many slips of models are mended, and how many are mended wrong: ours, and peers on the same calls.
+"""How many malformed calls of models are repaired, and how many wrongly: this library, and peers on the same calls.
 
     python benchmarks/coercion.py PATH [--failures] > coercion.json
 
@@ -6,9 +6,9 @@ PATH is a file of cases, one JSON object a line: ``schema``, ``raw`` (the text a
 ``refuse``), ``value``, ``category``; see ``Case``. A table goes to stderr, one JSON document to stdout. Exit status 1
 if a target is missed.
 
-- repaired: a value was expected, and just that value came. Out of the repairable, which are all that are no ``valid*``.
-- mis-repaired: another value came than expected, or any where it had to be refused. Out of all.
-- held: nothing came where it had to be refused. Out of those.
+- repaired: a value was expected, and exactly that value came. Out of the repairable: all but the ``valid*`` ones.
+- mis-repaired: a value other than the expected one came, or any value where a refusal was expected. Out of all.
+- held: a refusal was expected, and no value came. Out of the cases that expect a refusal.
 
 Values are compared as JSON: 5 equals 5.0, ``true`` never equals 1. Defaults are not filled in.
 
@@ -56,12 +56,12 @@ class Case:
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether the call is valid as it was sent."""
         return self.category.startswith("valid")
 
 
 def read_cases(path: Path) -> Iterator[Case]:
-    """Yield the cases of the file; fields that are not ours are passed over."""
+    """Yield the cases of the file; unknown fields are ignored."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip():
             record = json.loads(line)
@@ -98,7 +98,7 @@ def without_reason(schema: str, raw: str) -> Any:
 
 
 def parse_and_validate(schema: str, raw: str) -> Any:
-    """Read as JSON, validate: no mending at all."""
+    """Read as JSON, validate: repair nothing."""
     try:
         return json.loads(raw)
     except ValueError:
@@ -272,7 +272,7 @@ def _baml_type(schema: Any, name: str, classes: dict[str, dict[str, str]], lines
 
 
 def contenders() -> dict[str, Contender]:
-    """Return who takes part: the peers that are installed."""
+    """Return the contenders: the peers that are installed."""
     entrants: dict[str, Contender] = {
         "skillruntime": skillruntime,
         "without finish_reason": without_reason,
@@ -337,7 +337,7 @@ def _validator(schema: str) -> Any:
 
 
 def codes(cases: list[Case]) -> dict[str, int]:
-    """Return how many of the truncated were told apart, and how many others were called truncated."""
+    """Return how many truncated calls were recognized, and how many others were called truncated."""
     found: Counter[str] = Counter()
     for case in cases:
         if case.expect == "refuse":
@@ -347,8 +347,8 @@ def codes(cases: list[Case]) -> dict[str, int]:
                 found["truncated" if case.refusal == "truncated" else "wrongly_truncated"] += 1
             except SkillInputError:
                 pass
-    return {"truncated": sum(case.refusal == "truncated" for case in cases), "told": found["truncated"]} | (
-        {"wrongly_told": found["wrongly_truncated"]}
+    return {"truncated": sum(case.refusal == "truncated" for case in cases), "recognized": found["truncated"]} | (
+        {"wrongly_recognized": found["wrongly_truncated"]}
     )
 
 
@@ -416,10 +416,10 @@ def main() -> int:
             f"{name}: target {target}, measured {measured[name]:.4g}: {'met' if met[name] else 'MISSED'}",
             file=sys.stderr,
         )
-    told, drops = codes(cases), dropped(cases)
-    print(f"truncated told apart: {told}; unknown keys dropped on request: {drops}", file=sys.stderr)
+    truncated, drops = codes(cases), dropped(cases)
+    print(f"truncated recognized: {truncated}; unknown keys dropped on request: {drops}", file=sys.stderr)
     document = {"contenders": figures, "targets": TARGETS, "measured": measured, "met": met}
-    print(json.dumps(document | {"truncated": told, "on_unknown_drop": drops}, indent=1))
+    print(json.dumps(document | {"truncated": truncated, "on_unknown_drop": drops}, indent=1))
     return 0 if all(met.values()) else 1
 
 

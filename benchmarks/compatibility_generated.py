@@ -209,7 +209,7 @@ def pair(make: Maker, keyword: str) -> tuple[Any, Any]:
 
 
 def admits(schema: Any, values: list[Any]) -> list[bool | None]:
-    """Return what the reference engine says of each value; nothing where it fails."""
+    """Return the reference engine's verdict on each value; nothing if it fails."""
     validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
     found: list[bool | None] = []
     for value in values:

@@ -8,7 +8,7 @@
 A script is whole where every argument was read with all that is declared of it, and none is reported as unread. It is
 wrong where the reading says what the parser does not, or leaves out what it does not report. Its parser is also given
 the words of up to 60 calls, and what it reads differently is printed. It stands alone where it
-imports nothing of the package it lies in but modules beside it. What counts as a script, and as standing alone, is
+imports nothing of the package it lies in but modules next to it. What counts as a script, and as standing alone, is
 decided before it is read, by `benchmarks.derive_sample`.
 """
 

@@ -88,7 +88,7 @@ def declares(text: str, path: Path) -> str:
 
 
 def neighbours_of(path: Path, root: Path | None = None) -> Neighbours:
-    """Return what gives the source of a module beside the script at *path*, or in *root* where it is given."""
+    """Return what gives the source of a module next to the script at *path*, or in *root* where it is given."""
     directories = [path.parent] if root is None else [path.parent, root]
 
     def source(name: str) -> str | None:
@@ -102,7 +102,7 @@ def neighbours_of(path: Path, root: Path | None = None) -> Neighbours:
 
 
 def _stands_alone(text: str, path: Path, root: Path) -> bool:
-    """Whether it imports no package of *root*, nor the one it lies in itself, but modules beside it at most."""
+    """Whether it imports no package of *root*, nor the one it lies in itself, but modules next to it at most."""
     own = {each.name for each in root.iterdir() if each.is_dir() and any(each.glob("*.py"))}
     directory = path.parent
     while (directory / "__init__.py").is_file():

@@ -180,7 +180,7 @@ def ask(script: Path, *, words: Sequence[list[str]] = (), timeout: float = 20) -
 
     The script is run, up to where it would parse, in a scratch directory that is its home too: ask only scripts that
     you trust. A module that is not installed is replaced by a placeholder whose attributes are placeholders too; where
-    that is not enough, so is every module but the standard library's and those beside the script. ``missing`` names
+    that is not enough, so is every module but the standard library's and those next to the script. ``missing`` names
     them. A script that only shows its help when it is called without a word is given one.
     ``parsed`` is what the parser makes of each of *words*.
     """

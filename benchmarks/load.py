@@ -1,8 +1,8 @@
 """How long it takes until ten thousand skills are known, against the least that any loader must do.
 
-Run ``python benchmarks/load.py``: prints a table, targets beside what was measured; ``--json FILE`` writes it too.
+Run ``python benchmarks/load.py``: prints a table, targets and measurements; ``--json FILE`` writes it too.
 Every figure is CPU time (user and system) of a process of its own on a warm file system, the best of ``--rounds``;
-floors and ours take turns, so that a busy machine slows both. Where the skills come from:
+the minimal loaders and this library take turns, so that a busy machine slows both. Where the skills come from:
 
 - by default they are made up, in the proportions of 729 well-kept real ones: half plain, a fifth quoted, the rest block
   text; 310 characters of description; a third with metadata;
@@ -41,12 +41,12 @@ WORDS = SHORT + [a + word for a in SYLLABLES[:6] for word in SHORT]
 FREQUENCIES = [1 / rank for rank in range(3, len(WORDS) + 3)]
 """14,000 words, as frequent as words are in real text (Zipf), the shortest most.
 
-Of 733 real files the hundredth most frequent word stands in 26 %, the thousandth in 4 %, and there are 13,600
+Of 733 real files 26 % contain the hundredth most frequent word, 4 % the thousandth, and there are 13,600
 words; here it is 53 and 6 %. With two thousand words, every word of a query would be a common one.
 """
 CUMULATIVE = list(itertools.accumulate(FREQUENCIES))
 STOP_WORDS = 70
-"""So many of the most frequent words no query holds: search has as many stop words, of English."""
+"""No query has one of this many most frequent words: search has as many English stop words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +98,21 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
     best: dict[str, float] = {}
     run("warm", root, directory)  # writes the index
     for _ in range(rounds):
-        for step in ("floor-cold", "cold", "floor-warm", "warm"):
+        for step in ("least-cold", "cold", "least-warm", "warm"):
             best[step] = min(best.get(step, 1e9), run(step, root, directory)["seconds"])
     per_skill = {step: seconds / count * 1e6 for step, seconds in best.items()}
-    yield Figure("floor: scandir, first 4 KiB, PyYAML's C loader", per_skill["floor-cold"], None, "us/skill")
-    yield Figure("floor: scandir, stat, one index blob", per_skill["floor-warm"], None, "us/skill")
+    yield Figure("least work: scandir, first 4 KiB, PyYAML's C loader", per_skill["least-cold"], None, "us/skill")
+    yield Figure("least work: scandir, stat, one index blob", per_skill["least-warm"], None, "us/skill")
     yield Figure("discover, cold", per_skill["cold"], None, "us/skill")
     yield Figure("discover, warm", per_skill["warm"], None, "us/skill")
-    yield Figure("cold against its floor", per_skill["cold"] / per_skill["floor-cold"], 0.75, "x")
-    yield Figure("warm against the cold floor", per_skill["warm"] / per_skill["floor-cold"], 0.15, "x")
-    yield Figure("warm floor against the cold floor", per_skill["floor-warm"] / per_skill["floor-cold"], None, "x")
+    yield Figure("cold against its least work", per_skill["cold"] / per_skill["least-cold"], 0.75, "x")
+    yield Figure("warm against the cold least work", per_skill["warm"] / per_skill["least-cold"], 0.15, "x")
+    yield Figure("least work, warm against cold", per_skill["least-warm"] / per_skill["least-cold"], None, "x")
     reads = run("cold-reads", root, directory)
     yield Figure("bytes read for a skill, cold", reads["bytes"] / count, 4096, "bytes")
     yield Figure("SKILL.md files opened, warm", run("warm-opens", root, directory)["opened"], 0, "files")
-    floor = min(run("floor-memory", root, directory)["bytes"] for _ in range(3)) / count / 1024
-    yield Figure("memory floor: name, description, path in a dict", floor, None, "KiB/skill")
+    least = min(run("least-memory", root, directory)["bytes"] for _ in range(3)) / count / 1024
+    yield Figure("least memory: name, description, path in a dict", least, None, "KiB/skill")
     for step in ("cold-memory", "warm-memory"):
         grown = min(run(step, root, directory)["bytes"] for _ in range(3)) / count / 1024
         yield Figure(f"memory growth, {step.removesuffix('-memory')}", grown, 0.8, "KiB/skill")
@@ -207,7 +207,7 @@ def made_up(name: str, rng: random.Random) -> str:
 
 def run(step: str, root: Path, directory: Path) -> dict[str, float]:
     """Return what *step* measured, in a process of its own."""
-    cache = "off" if step.startswith(("cold", "floor")) else str(directory / "cache")
+    cache = "off" if step.startswith(("cold", "least")) else str(directory / "cache")
     command = [sys.executable, __file__, "--step", step, "--root", str(root)]
     environment = {**os.environ, "SKILLRUNTIME_CACHE": cache, "PYTHONDONTWRITEBYTECODE": "1"}
     answer: dict[str, float] = json.loads(
@@ -240,8 +240,8 @@ def timed(work: Callable[[], object]) -> dict[str, float]:
     return {"seconds": seconds}
 
 
-def floor_cold(root: str) -> dict[str, float]:
-    """Measure the least that a loader without an index does: list, read 4 KiB, parse YAML with the C loader."""
+def least_cold(root: str) -> dict[str, float]:
+    """Measure the least work of a loader without an index: list, read 4 KiB, parse YAML with the C loader."""
     import yaml
 
     def load() -> object:
@@ -257,8 +257,8 @@ def floor_cold(root: str) -> dict[str, float]:
     return timed(load)
 
 
-def floor_warm(root: str) -> dict[str, float]:
-    """Measure the least that a loader with an index does: list, stat, read one file."""
+def least_warm(root: str) -> dict[str, float]:
+    """Measure the least work of a loader with an index: list, stat, read one file."""
     blob = f"{root}.blob"
     if not Path(blob).exists():
         Path(blob).write_bytes(b"x" * 400 * len(os.listdir(root)))  # noqa: PTH208
@@ -273,7 +273,7 @@ def floor_warm(root: str) -> dict[str, float]:
 
 
 def ours(root: str) -> dict[str, float]:
-    """Measure `discover`; whether there is an index is the environment's to say."""
+    """Measure `discover`; the environment decides whether it uses an index."""
     from skillruntime.catalog import discover
 
     return timed(lambda: discover(root))
@@ -322,14 +322,14 @@ def memory(root: str) -> dict[str, float]:
     """Measure by how much the process grows that holds the catalog."""
     from skillruntime.catalog import discover
 
-    discover(next(os.scandir(root)).path, use_index=False)  # what is imported with the first file is no skill's
+    discover(next(os.scandir(root)).path, use_index=False)  # imports of the first discovery do not count
     before = resident()
     catalog = discover(root)
     grown = resident() - before
     return {"bytes": grown, "skills": len(catalog)}
 
 
-def floor_memory(root: str) -> dict[str, float]:
+def least_memory(root: str) -> dict[str, float]:
     """Measure by how much a process grows that holds names, descriptions and paths, and nothing else."""
     before = resident()
     held = {}
@@ -373,15 +373,15 @@ def search(root: str) -> dict[str, float]:
 
 
 STEPS: dict[str, Callable[[str], dict[str, float]]] = {
-    "floor-cold": floor_cold,
-    "floor-warm": floor_warm,
+    "least-cold": least_cold,
+    "least-warm": least_warm,
     "cold": ours,
     "warm": ours,
     "cold-reads": cold_reads,
     "warm-opens": warm_opens,
     "cold-memory": memory,
     "warm-memory": memory,
-    "floor-memory": floor_memory,
+    "least-memory": least_memory,
     "activate": activate,
     "search": search,
 }

@@ -6,7 +6,7 @@ The servers are installed from npm and PyPI into folders of their own in DIRECTO
 each, a few valid calls are written below; damaged ones are made of them by program, from the server's own schemas, in
 the ways in which models damage calls. A damaged call succeeds if the server's result is the one that the valid call
 has; it is wrong if the server ran it and the result is another one. What a server receives and sends is recorded
-beside it, and compared with what the client sent and received.
+next to it, and compared with what the client sent and received.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many bytes of each request a provider's prompt cache can keep: a fixed tool list beside one tool a skill.
+"""How many bytes of each request a provider's prompt cache can keep: a fixed tool list next to one tool a skill.
 
 ``python -m benchmarks.prompt_prefix [--turns 20] [--json]``. One scripted conversation with the bundled skills loads
 three of them and calls their tools, once with each tool list of the middleware. A request is written in the order in
@@ -23,7 +23,7 @@ from skillruntime.testing import ScriptedChatModel, call_message
 
 SKILLS = Path(__file__).parents[1] / "skills"
 CACHED = 0.1
-"""What a cached byte costs beside a full one."""
+"""What a cached byte costs next to a full one."""
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("pdf-processing/extract", {"path": "report.pdf"}),

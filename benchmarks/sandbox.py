@@ -1,4 +1,4 @@
-"""What starting a confined script costs: `python -I -c pass` at each level, beside the same without a sandbox.
+"""What starting a confined script costs: `python -I -c pass` at each level, next to the same without a sandbox.
 
 Side by side in one run, turn by turn, so that a loaded machine slows all alike. CPU is user and system time of every
 process involved, the supervisor's included. The launcher is started once before, as in a host that makes many calls.

@@ -151,7 +151,7 @@ class Bench:
         bare = sum(self.tokens(name) + self.tokens(description) for name, description, _ in entries)
         toolkit = SkillToolkit(SkillRuntime(catalog), style="generic")
         standing = self.tokens(toolkit.system_prompt()) - self.tokens(catalog.to_prompt())
-        here, there = str(folder.resolve()), "/home/user/.agents"  # a path of one length, whatever the machine
+        here, there = str(folder.resolve()), "/home/user/.agents"  # a path of the same length on every machine
 
         def at_home(text: str) -> int:
             return self.tokens(text.replace(str(folder), there).replace(here, there))
@@ -250,7 +250,7 @@ class Bench:
         return context.to_dict()
 
     def eager(self, report: TokenReport, chosen: list[str]) -> dict[str, Any]:
-        """Every body stands in the system prompt, under its name and description."""
+        """Every body is in the system prompt, under its name and description."""
         context = Context()
         context.add("names and descriptions", report.total("metadata"))
         context.add("bodies", report.total("body"))
@@ -398,7 +398,7 @@ def stage(root: Path, catalog: SkillCatalog, name: str, copy: int) -> None:
 
 
 def targets(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what was asked for beside what was measured."""
+    """Return what was asked for next to what was measured."""
     compact = next(row for row in result["styles"] if row["name"] == "compact")
     added = max(one["added_share"] for one in result["conversations"])
     rows = [

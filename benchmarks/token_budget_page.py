@@ -216,7 +216,7 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", kind: str = "
 def bars(
     rows: Sequence[tuple[str, Sequence[tuple[str, float]], str]], *, left: int = 190, right: int = 150, most: float = 0
 ) -> str:
-    """Return horizontal bars: each row a name, its parts (class and value) and what stands at its end."""
+    """Return horizontal bars: each row a name, its parts (class and value) and the text at its end."""
     most = most or max(sum(value for _, value in parts) for _, parts, _ in rows)
     scale = (WIDTH - left - right) / most
     drawn = []

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def once(many: list[str]) -> float:
-    """Count texts that are not kept yet: each is made new by a last line of its own."""
+    """Count texts that are not cached yet: a last line of its own makes each one new."""
     number = next(FRESH)
     fresh = [f"{text}\n{number}" for text in many]
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Skills over MCP: a server of ours, started as a process; its tools and skills taken in by another runtime."""
+"""Skills over MCP: a skillruntime server, started as a process; another runtime loads its tools and skills."""
 
 from __future__ import annotations
 

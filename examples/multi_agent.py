@@ -42,7 +42,7 @@ def main() -> None:
 
     @tool
     def ask_the_converter(question: str) -> str:
-        """Ask a colleague who converts units."""
+        """Ask a second agent that converts units."""
         return str(specialist.invoke({"messages": [("user", question)]})["messages"][-1].content)
 
     lead = create_agent(

@@ -21,7 +21,7 @@ POEM = "The fog comes\non little cat feet.\n\nIt sits looking\nover harbor and c
 
 
 def approve(request: Approval) -> bool:
-    """Act as a person who looks at what would run, and allows the two scripts that only read."""
+    """Act as a user who reviews what would run, and allows the two scripts that only read."""
     print(f"[host] run {request.script} of {request.skill.name} with {dict(request.arguments)}?")
     return request.name in ("text-tools/count", "text-tools/find")
 

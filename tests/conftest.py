@@ -54,15 +54,15 @@ ENVELOPE = {
     "if": {"properties": {"status": {"const": "failed"}}},
     "then": {"required": ["errors"]},
 }
-"""The envelope of the contract chapter (31.4), as a schema: every answer that a test asks for is held against it."""
+"""The envelope of the contract document (31.4), as a schema: every response in a test is validated against it."""
 
 _judge = jsonschema.Draft202012Validator(ENVELOPE)
 _to_dict = SkillResponse.to_dict
 
 
 @pytest.fixture(autouse=True)
-def every_envelope_is_the_chapters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test provokes, the answer has the form of 31.4."""
+def every_envelope_follows_the_contract_document(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every response of every test has the form of 31.4."""
 
     def to_dict(response: SkillResponse) -> dict[str, Any]:
         document = _to_dict(response)

@@ -1,4 +1,4 @@
-"""A skill on disk as a stranger leaves it: a SKILL.md and scripts, and no contract."""
+"""A skill directory as third parties publish it: a SKILL.md and scripts, without a contract."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every ``>>>`` of the page gives what stands below it, run from the project's directory."""
+    """Every ``>>>`` of the page gives the output below it, run from the project's directory."""
     monkeypatch.chdir(ROOT)
 
     result = doctest.testfile(

@@ -60,36 +60,14 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         r"NO_COUNTEREXAMPLE": "a name that stands after the operator 'is'",
     },
     "tests/cli/test_diff.py": {r"[\"']witness[\"']": "a key of `skillruntime diff --json`"},
+    "skillruntime/catalog/search_words.py": {r"\bnobody\b": "one of the English stop words"},
+    "benchmarks/search_tasks.jsonl": {r"\b(?:nobody|room)\b": "a word of a task: the tasks are data"},
     "skills/data-analysis/scripts/chart.py": {r"floor\(": "the function of SQL"},
     "skillruntime/derive": {r"FloorDiv|floordiv": "the node of Python's syntax tree"},
 }
 """What may keep a listed word, and why. JSON keys and rule ids that users already have belong here too."""
 
-PENDING: set[str] = {
-    "CHANGELOG.md",
-    "README.md",
-    "benchmarks/accept.py",
-    "benchmarks/coercion.py",
-    "benchmarks/load.py",
-    "docs/remote.md",
-    "examples",
-    "skillruntime/adapters",
-    "skillruntime/catalog",
-    "skillruntime/contract",
-    "skillruntime/derive",
-    "skillruntime/remote",
-    "skillruntime/runtime",
-    "skillruntime/server",
-    "tests/catalog",
-    "tests/conftest.py",
-    "tests/contract",
-    "tests/derive",
-    "tests/mcp_proxy/test_session.py",
-    "tests/remote",
-    "tests/runtime",
-    "tests/server",
-    "tests/skill_files.py",
-}
+PENDING: set[str] = {"CHANGELOG.md", "README.md", "skillruntime/contract", "tests/contract"}
 """Files and directories that are not clean yet; the list only shrinks."""
 
 _ANY = "|".join(f"(?P<w{number}>{forms})" for number, forms in enumerate(WORDS.values()))

@@ -27,7 +27,7 @@ TEXT = "Hello, world! I have a cat and a small dog. Today we drink tea and read 
 async def main(skills: Path) -> None:
     """Let the agent translate, and print what it received."""
     runtime = SkillRuntime(discover(skills))
-    # The server stands on this machine: inside addresses are refused unless they are allowed by name.
+    # The server runs on this machine: internal addresses are refused unless they are allowed by name.
     attach_remote_skills(runtime, guard=AddressGuard(allowed=frozenset({"127.0.0.1"})))
     model = ScriptedChatModel(
         replies=[

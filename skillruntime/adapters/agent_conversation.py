@@ -69,7 +69,7 @@ class _Basis:
 
 
 class Conversation:
-    """What one conversation needs beside the agent's state; all of it can be rebuilt from that state."""
+    """What one conversation needs in addition to the agent's state; all of it can be rebuilt from that state."""
 
     def __init__(self, runtime: SkillRuntime, session: SkillSession, prompting: Prompting) -> None:
         self.session = session

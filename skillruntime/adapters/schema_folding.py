@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["fold_root"]
 
-# Keywords that OpenAI and Anthropic reject at the root of a tool's parameters, beside oneOf, anyOf and allOf.
+# Keywords that OpenAI and Anthropic reject at the root of a tool's parameters, in addition to oneOf, anyOf and allOf.
 _DROPPED = ("not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "enum", "const")
 _MAX_DEPTH = 8
 

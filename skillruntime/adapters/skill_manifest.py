@@ -128,7 +128,7 @@ def same_frontmatter(ours: Any, theirs: Any) -> bool:
             return ours.keys() == theirs.keys() and all(same_frontmatter(ours[key], theirs[key]) for key in ours)
         case list(), list():
             return len(ours) == len(theirs) and all(map(same_frontmatter, ours, theirs))
-        # A scalar and a container are never the same, whatever their text.
+        # A scalar and a container are never the same, even with equal text.
         case (dict() | list(), _) | (_, dict() | list()):
             return False
         case _:

@@ -1,4 +1,4 @@
-"""Read LangChain's tool calls, whatever shape a model gave them, and build their answers."""
+"""Read LangChain's tool calls in every shape that models send, and build their answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_control_flow(error: BaseException) -> bool:
 
 
 def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
-    """Return the arguments of ``BaseTool.run`` for what a tool was invoked with, whatever its shape."""
+    """Return the arguments of ``BaseTool.run`` for the input of a tool, in any of its shapes."""
     config = ensure_config(config)
     tool_call_id: str | None = None
     if isinstance(value, Mapping) and value.get("type") == "tool_call":

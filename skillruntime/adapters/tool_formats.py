@@ -212,7 +212,7 @@ def _admits_notes(contract: Contract) -> bool:
     output = {} if contract.output is None else contract.output.document
     if not isinstance(output, Mapping):
         return False
-    # Beside these keywords a property that is added to the root does not count, or a closed branch refuses it.
+    # Next to these keywords a property that is added to the root does not count, or a closed branch refuses it.
     return {"$ref", "allOf", "anyOf", "oneOf", "patternProperties", "propertyNames", "maxProperties"}.isdisjoint(output)
 
 

@@ -31,7 +31,7 @@ Read = Callable[[str], bytes]
 
 
 def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Derivation]:
-    """Return what can be read of the scripts in ``scripts/`` and beside SKILL.md, by the name of the tool.
+    """Return what can be read of the scripts in ``scripts/`` and next to SKILL.md, by the name of the tool.
 
     *resources* are the skill's files, *read* gives the bytes of one by its path or raises `ResourceNotFoundError`.
     Tests, packages' own files and modules that only others import are left out; so is what cannot be read at all.
@@ -66,7 +66,7 @@ def _is_script(path: str) -> bool:
 def _beside(read: Read, path: str, source: bytes) -> Callable[[str], str | None]:
     """Return what gives the source of a module that the script at *path* imports, inside the skill and nowhere else.
 
-    Python looks beside the script; one that changes ``sys.path`` may mean the directories above it too.
+    Python looks next to the script; one that changes ``sys.path`` may mean the directories above it too.
     """
     directories = [posixpath.dirname(path)]
     while b"sys.path" in source and directories[-1]:

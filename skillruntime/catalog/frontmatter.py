@@ -22,7 +22,7 @@ MAX_FRONTMATTER = 64 * 1024
 # YAML 1.2.2, section 5.1 (c-printable), without DEL, which libyaml rejects too.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 # Real files begin with empty lines, an HTML comment (a licence), a Markdown heading, or a code fence. Bounded, so
-# that a thematic break (---) further down in an ordinary document is not taken for frontmatter.
+# that a thematic break (---) further down in an ordinary document is not mistaken for frontmatter.
 _PREAMBLE = re.compile(
     r"(?:[ \t]*\n|<!--(?:(?!-->).){0,500}-->[ \t]*\n|#[^\n]*\n|```[a-z]*[ \t]*\n){1,12}(?=---[ \t]*\n)", re.DOTALL
 )

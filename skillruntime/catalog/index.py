@@ -1,8 +1,9 @@
 """The index on disk that makes a warm start fast: the snapshot of every root, with the stamps of its files.
 
 It is one file in the user's cache directory, always replaced as a whole, so any number of processes may read and write
-it at the same time: the last writer wins, and whatever it did not include is read again. An index that is damaged, that
-belongs to another user or that has another version is ignored. It contains only numbers and text, with a checksum.
+it at the same time: the last writer wins, and skills that it did not include are read again. An index that is
+damaged, that belongs to another user or that has another version is ignored. It contains only numbers and text, with a
+checksum.
 """
 
 from __future__ import annotations

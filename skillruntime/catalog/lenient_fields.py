@@ -17,7 +17,7 @@ __all__ = ["FORMAT_FIELDS", "field_diagnostics"]
 FORMAT_FIELDS = frozenset({"name", "description", "license", "allowed-tools", "metadata", "compatibility"})
 """The top-level fields of the Agent Skills specification."""
 
-# What real skills write beside the format, and what becomes of it.
+# What real skills write in addition to the format, and what becomes of it.
 _READ_AS = {
     "version": "read as the skill's version, after metadata.version",
     "tags": "read as the skill's tags",

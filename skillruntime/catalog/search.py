@@ -92,7 +92,7 @@ class SearchIndex:
         scores = [0.0] * len(self._shown)
         left = _MAX_PAIRS
         for each in sorted(stems, key=sizes.__getitem__):
-            # Rarest first: what is left out when the limit is reached tells the least.
+            # Rarest first: the words left out when the limit is reached are the least informative ones.
             left -= sizes[each]
             if left < 0 and any(scores):
                 break

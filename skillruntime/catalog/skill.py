@@ -85,7 +85,7 @@ class Skill:
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
-        # The files of an activated skill are read from this directory only, whatever replaces it later.
+        # The files of an activated skill are read from this directory only, even if its path is replaced later.
         self._identity = identity
 
     @classmethod
@@ -203,7 +203,7 @@ class Skill:
         from skillruntime.catalog.skill_digest import digest_of_code
 
         own = hashlib.sha256(self._data)
-        # All code of the skill, because a script can import or start any file beside it.
+        # All code of the skill, because a script can import or start any file next to it.
         own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
         return own.hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""The digest of what a skill can execute: its contracts, its scripts and the modules beside them. Nothing is parsed."""
+"""The digest of what a skill can execute: contracts, scripts and the modules next to them. Nothing is parsed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skillruntime.errors import ResourceNotFoundError
 __all__ = ["digest_of_code"]
 
 CODE_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".pl", ".rb", ".so", ".pth", ".json", ".toml")
-"""Beside SKILL.md only these count; below ``scripts/`` and ``contracts/`` every file does."""
+"""Next to SKILL.md only these count; below ``scripts/`` and ``contracts/`` every file does."""
 
 
 def digest_of_code(directory: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The metadata that a catalog needs of a skill: name, description, version, who may use it. Pure.
+"""The metadata that a catalog needs of a skill: name, description, version, permitted users. Pure.
 
 There are two readers. `scan` reads simple frontmatter without YAML, that of 93 of 100 real skills (96 of those that
 are valid YAML), and returns ``None`` as soon as it is not certain. `summarize` takes the fields from YAML, or from its

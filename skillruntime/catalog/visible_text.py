@@ -25,7 +25,7 @@ from collections import Counter
 __all__ = ["framed", "hidden_characters", "is_visible", "listed_kinds", "skeleton", "visible_line", "visible_text"]
 
 # Escape sequences of ECMA-48 (5.4: CSI; 5.6: command strings such as OSC, which set titles and links), in the 7-bit and
-# the 8-bit form. A command string is removed whole only if it is terminated: else it would swallow the text behind it.
+# the 8-bit form. A command string is removed whole only if it is terminated: else it would swallow the text after it.
 _ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]{0,2000}(?:\x07|\x1b\\|\x9c)"

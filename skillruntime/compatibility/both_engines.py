@@ -48,7 +48,7 @@ class Judge:
         """Return `samples` of *node*, a part of this schema, looked for once; not to be changed."""
         key = (id(node), limit)
         if key not in self._samples:
-            self._samples[key] = (node, samples(node, limit))  # the node is kept, so that no other can take its id
+            self._samples[key] = (node, samples(node, limit))  # keeping the node alive keeps its id unique
         return self._samples[key][1]
 
     def _by_members(self, schema: Any, value: Any) -> bool:

@@ -246,7 +246,7 @@ class _Readings:
                 change = replace(
                     change, counterexample=counterexample, counterexample_reading="both" if both else reading
                 )
-            # The whole proves the part harmless: a constraint moved to a place beside it, say.
+            # The whole proves the part harmless: a constraint moved to a place next to it, say.
             elif self._contained(reading) == "yes":
                 harmless: dict[str, Any] = {field: Bump.MINOR, "why": f"{change.why}, which harms nothing that fits"}
                 change = replace(change, **harmless)
@@ -275,7 +275,7 @@ class _Readings:
             whole = Finding((), "schema-changed", why, practical, strict, None, old, new)
             yield self.settled(_change(side, whole))
         elif is_coupled and max(claimed) <= Bump.PATCH and not covers(*self._sides):
-            # `prefixItems: [true]` admits nothing new, except beside `unevaluatedItems: false`.
+            # `prefixItems: [true]` admits nothing new, except next to `unevaluatedItems: false`.
             why = "taken together, the changes admit something that was refused"
             if self.is_output:
                 why = "taken together, the changes refuse something that was admitted"

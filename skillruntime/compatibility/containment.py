@@ -17,7 +17,7 @@ _DESCRIBING = {"title", "description", "default", "examples", "deprecated", "rea
 _DEPENDING = {"additionalProperties", "items", "unevaluatedProperties", "unevaluatedItems", "then", "else"} | {
     *("contains", "minContains", "maxContains")
 }
-"""Keywords that mean something else beside other neighbours."""
+"""Keywords that mean something else next to other neighbours."""
 _COUNTED = {"Items", "Properties"}
 _OF_ARRAYS = {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}
 _OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"}

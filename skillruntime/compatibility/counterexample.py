@@ -89,7 +89,7 @@ class Sides:
 
 
 def _shell(schema: Any, names: set[str]) -> Any:
-    """Return the object schema *schema* without what it says of its members, but which of *names* it forbids."""
+    """Return the object schema *schema* without its member schemas, except for which of *names* it forbids."""
     return {**schema, "properties": {name: _member(schema, name) is not False for name in sorted(names)}}
 
 

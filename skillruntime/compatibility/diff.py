@@ -256,7 +256,7 @@ class _Difference:
         practical = Bump.MINOR if self.is_output else Bump.MAJOR
         if "additionalProperties" in new and rest is not False and not self.is_output:
             practical = strict  # it says what it does with what it does not declare
-        if required:  # it may be missing now, whatever its schema was
+        if required:  # it may be missing now, under any schema
             strict = max(strict, Bump.MINOR)
         # Readers rely on a required field; no reading of objects as open or closed changes that.
         if self.is_output and required:
@@ -275,7 +275,7 @@ class _Difference:
         if "additionalProperties" in old and rest is not False and not self.is_output:
             practical = max(strict, Bump.MINOR)
         details = {"name": name, "schema": schema}
-        if required:  # it may be missing no longer, whatever its schema is
+        if required:  # it is now required, under any schema
             strict = max(strict, Bump.MINOR)
         if self.is_output:
             ruling = Bump.MAJOR if required else Bump.MINOR  # 31.5: required output changed; an optional field added
@@ -319,7 +319,7 @@ class _Difference:
             return
         strict = self._judged(before, after)
         declared = [written[0] and before is not False, written[1] and after is not False]
-        # Where nothing was said of undeclared members, callers are taken to have sent none.
+        # If a schema does not mention undeclared members, callers are assumed to send none.
         practical = min(strict, Bump.MINOR) if self.is_output or not declared[0] else strict
         if declared[1] and not declared[0]:
             practical = max(practical, Bump.MINOR)
@@ -422,7 +422,7 @@ def _choices(node: dict[str, Any]) -> list[Any] | None:
 
 
 def _renamed(before: Any, after: Any, needed: set[str], needs: set[str]) -> dict[str, str]:
-    """Return which property became which: the same schema, as much required, and no other that it could be."""
+    """Return the renamed properties: same schema, equally required, and only one candidate."""
     gone = [name for name in before if name not in after]
     come = [name for name in after if name not in before]
     found: dict[str, str] = {}

@@ -82,7 +82,7 @@ class _NormalForm:
         if location is None:
             raise NotComparable(f"the reference {reference!r} cannot be followed")
         target = self.of(value_at(self.document, location), (*followed, reference), top=not location)
-        # Draft 7, 8.3: `$ref` hides the keywords beside it. Since 2019-09 they apply too.
+        # Draft 7, 8.3: `$ref` hides the keywords next to it. Since 2019-09 they apply too.
         if self.is_old or not found:
             return target
         if isinstance(target, dict) and target.keys().isdisjoint(found):
@@ -128,7 +128,7 @@ class _NormalForm:
 def _write_unevaluated_plainly(found: dict[str, Any]) -> None:
     """Write ``unevaluated...`` as what it means where no other subschema looks at the same value.
 
-    Then what is evaluated is what is declared beside it: for objects that is ``additionalProperties``, for arrays
+    Then what is evaluated is what is declared next to it: for objects that is ``additionalProperties``, for arrays
     ``items`` (JSON Schema Core 2020-12, 11.2 and 11.3).
     """
     if not _LOOKING_TOO.isdisjoint(found) or "$ref" in found:
@@ -143,7 +143,7 @@ def _write_unevaluated_plainly(found: dict[str, Any]) -> None:
 
 
 def _unwrap(found: dict[str, Any]) -> None:
-    """Replace an ``allOf`` of one schema by that schema, where only descriptions are beside it."""
+    """Replace an ``allOf`` of one schema by that schema, where only descriptions are next to it."""
     branches = found.get("allOf")
     if isinstance(branches, list) and len(branches) == 1 and isinstance(branches[0], dict):
         rest = {keyword: value for keyword, value in found.items() if keyword != "allOf"}

@@ -18,7 +18,7 @@ _PROMISES = ("read_only", "idempotent")
 
 
 def requirement_differences(old: Contract, new: Contract) -> Iterator[tuple[str, Finding]]:
-    """Yield what changed beside the schemas, each with its side: tools, runtime, packages, promises, texts."""
+    """Yield what changed outside the schemas, each with its side: tools, runtime, packages, promises, texts."""
     for finding in _requires(old.requires, new.requires):
         yield "requires", finding
     for finding in _annotations(old.annotations, new.annotations):

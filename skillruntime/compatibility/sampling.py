@@ -46,7 +46,7 @@ def samples(schema: Any, limit: int = 12) -> list[Any]:
     [3, 4]
     """
     found: list[Any] = []
-    # Duplicates are common (bounds that coincide), so more are drawn than are asked for.
+    # Duplicates are common (bounds that coincide), so more are drawn than are needed.
     for value in islice(_values(schema, 0), limit * 3):
         # By type as well: in Python 1 == 1.0 == True.
         if not any(value == other and type(value) is type(other) for other in found):

@@ -44,7 +44,7 @@ class Argument:
 
     ``takes``, ``length``, ``repeat``, ``off_flag`` and ``choices`` as in `Parameter`; ``least`` is the number of items
     that a list must have. ``default`` is ABSENT where there is none, or where it cannot be read. ``bare`` says that the
-    flag may stand without its value, and means something of its own.
+    flag may appear without its value, with a meaning of its own.
     """
 
     name: str

@@ -32,7 +32,7 @@ TOTAL_LIMIT = 1_000_000
 COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
-# These take the word behind a flag as its value, whatever it looks like; argparse, parseArgs and yargs do not.
+# These take the word after a flag as its value even if it starts with a dash; argparse, parseArgs and yargs do not.
 _NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "places", "commander")
 
 
@@ -216,7 +216,7 @@ def _before_the_rest(
     rest: list[str],
     faults: list[SkillError],
 ) -> Iterator[str]:
-    """Put everything else before a flag that takes all words that are left; no ``--`` may stand before a flag."""
+    """Put everything else before a flag that takes all words that are left; a ``--`` must not precede a flag."""
     positionals = _in_place(places, faults)
     name = next(each.name for each in line.parameters if each.flag == rest[0])
     if line.chooser or any(each.takes == "rest" for each, given in places if given):
@@ -288,7 +288,6 @@ def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
     ):
         return [flag, text]
     # The next word is the value in any case, so a dash is not a reason to attach it.
-    # A dash is no reason to attach the value there.
     if not attach and line.parser in _NEXT_WORD_IS_THE_VALUE:
         return [flag, text]
     return _attached(line, flag, text)

@@ -65,7 +65,7 @@ class Derivation:
 def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = None) -> Derivation | None:
     """Return what *source*, the script at *path* in its skill, takes; None where it cannot be read.
 
-    The source is parsed, never imported or run. *neighbours* gives the source of a module beside a Python script by its
+    The source is parsed, never imported or run. *neighbours* returns the source of a module next to a script by its
     dotted name (a package by ``name.__init__``), for constants and helpers that the script imports; without it such
     names stay unread. The same source is read once, as long as the modules it was read with are the same too.
 
@@ -81,7 +81,7 @@ def derive(source: str | bytes, *, path: str, neighbours: Neighbours | None = No
 
 
 class _Remembered:
-    """What was derived, by script, with the modules beside it that were asked for: none of them may have changed."""
+    """What was derived, by script, with the modules next to it that were asked for: none of them may have changed."""
 
     def __init__(self, most: int = 256) -> None:
         self._known: OrderedDict[tuple[str, bool, bytes], tuple[dict[str, bytes], Derivation | None]] = OrderedDict()

@@ -1,4 +1,4 @@
-"""Descriptions of arguments that no parser declares, from what the script says of them: usage texts and comments."""
+"""Descriptions of arguments that no parser declares, from the script's usage texts and comments."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _ENDS = ("|", "||", "&&", ";", "&", ">", ">>", "<", "2>&1", "2>/dev/null", "#")
 
 @dataclass(frozen=True, slots=True)
 class DocumentedCall:
-    """A command line in a code block: the script that it calls, and the words behind it. Lines count from 1."""
+    """A command line in a code block: the script that it calls, and the words after it. Lines count from 1."""
 
     script: str
     words: tuple[str, ...]
@@ -211,7 +211,7 @@ def _parse(
         word = words[index]
         index += 1
         if len(word) < 2 or word[0] not in line.prefixes or re.match(r"-\.?\d", word):
-            # The first word behind the positionals is the command.
+            # The first word after the positionals is the command.
             if line.chooser and len(parsed.positional) >= places:
                 return words[index - 1 :]
             parsed.positional.append(word)

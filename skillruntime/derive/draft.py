@@ -45,7 +45,7 @@ def draft_contracts(
 
     One tool is ``contract.json``, several are ``contracts/NAME.json``. Where nothing can be derived, what the
     frontmatter declares (``inputs``, ``parameters``, ``input_schema``, ``argument-hint``) is a contract without a
-    runner. Where nothing is declared either, there are no files.
+    runner. If those are not declared either, there are no files.
     """
     declared = schema_from_frontmatter(frontmatter)
     stated = version or str(frontmatter.get("version") or (frontmatter.get("metadata") or {}).get("version") or "")

@@ -54,7 +54,7 @@ def find_usages(text: str) -> list[str]:
 
 
 def usage_text(source: str, limit: int = 600) -> str:
-    """Return what *source*, a script in any language, says of its usage: that line and those that belong to it.
+    """Return the usage text of *source*, a script in any language: the usage line and the lines that belong to it.
 
     >>> usage_text('echo "Usage: $0 <name> [days]" >&2\\necho "  name  who it is for"\\nexit 1\\n')
     'Usage: $0 <name> [days]; name who it is for'

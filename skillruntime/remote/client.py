@@ -134,7 +134,7 @@ class RemoteClient:
         return self._checked(await self._drive(plan, resume(plan, execution_id), on_change))
 
     async def cancel(self, execution_id: str) -> Execution:
-        """Ask the server to stop an execution, and return it as it then stands."""
+        """Ask the server to stop an execution, and return its new state."""
         plan = self._plan(InvocationRequest(self.caller, self.descriptor.id, {}), "", None, False)
         return await self._drive(plan, cancel(plan, execution_id), None)
 
@@ -255,7 +255,7 @@ class RemoteRunner:
     client: RemoteClient
     on_change: Callable[[Execution], None] | None = None
 
-    stops_when_cancelled = False  # the server is asked to stop, but may not have stopped
+    stops_when_cancelled = False  # the server was asked to stop, but may still be running
 
     async def __call__(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Invoke the skill and return its output.

@@ -1,4 +1,4 @@
-"""What a client shows to prove who it is: a key, a token, or whatever the host's own callable gives."""
+"""The credentials that a client sends: a key, a token, or what the host's own callable returns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Credentials = Callable[[AuthConfig, bool], Awaitable[Shown]]
 """Gives what to show for an `AuthConfig`. The second argument is true when what was shown before was refused."""
 
 
-async def NoCredentials(auth: AuthConfig, is_refused: bool) -> Shown:  # noqa: N802 - stands beside the classes
+async def NoCredentials(auth: AuthConfig, is_refused: bool) -> Shown:  # noqa: N802 - used like the classes
     """Show nothing."""
     return Shown()
 
@@ -46,7 +46,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class CustomCredentials:
-    """Shows whatever the host's *callable* returns: a mapping, put under ``caller.credentials``."""
+    """Sends what the host's *callable* returns: a mapping, put under ``caller.credentials``."""
 
     callable: Callable[[AuthConfig], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
 

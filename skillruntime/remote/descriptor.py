@@ -213,7 +213,7 @@ def _form() -> Schema:
 
 
 def _schema_faults(document: Mapping[str, Any]) -> list[str]:
-    """Compile each schema that a sound document holds, to know that a value can be held against it."""
+    """Compile each schema of a valid document, to be sure that values can be validated against it."""
     schemas = [(f"/inputs/{index}/schema", item.get("schema")) for index, item in enumerate(document["inputs"])]
     schemas.append(("/output/schema", document["output"].get("schema")))
     schemas.append(("/extensions/input_schema", (document.get("extensions") or {}).get("input_schema")))

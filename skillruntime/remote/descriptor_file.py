@@ -1,4 +1,4 @@
-"""Read the `descriptor.json` beside a SKILL.md."""
+"""Read the `descriptor.json` next to a SKILL.md."""
 
 from __future__ import annotations
 

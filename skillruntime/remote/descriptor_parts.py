@@ -51,7 +51,7 @@ class AccessPolicy(StrEnum):
 
 
 class AuthType(StrEnum):
-    """How a caller says who it is (4.3)."""
+    """How a caller authenticates (4.3)."""
 
     API_KEY = "api_key"
     OAUTH2 = "oauth2"
@@ -60,7 +60,7 @@ class AuthType(StrEnum):
 
 
 class Absent(Enum):
-    """Tells a field that was not written from one that was written as null."""
+    """The value of a field that was not written, as opposed to one that was written as null."""
 
     ABSENT = "absent"
 
@@ -78,7 +78,7 @@ class ProtocolVersion:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who offers the skill; ``more`` is whatever else they say of themselves."""
+    """The provider of the skill; ``more`` has the other fields that it states about itself."""
 
     name: str
     url: str | None = None
@@ -110,7 +110,7 @@ class InvocationEndpoint:
     retry: RetryPolicy | None = None
 
     def status_of(self, execution_id: str) -> str:
-        """Return where the status of *execution_id* is asked; without a ``status_url``, beside the endpoint.
+        """Return the URL of the status of *execution_id*; without a ``status_url`` it is next to the endpoint's.
 
         >>> InvocationEndpoint("https://a.example/invoke", status_url="https://a.example/status").status_of("e/1")
         'https://a.example/status/e%2F1'
@@ -236,5 +236,5 @@ def _admits_null(schema: Mapping[str, Any]) -> bool:
 
 
 def _beside(url: str, word: str) -> str:
-    """The address beside the endpoint's: its last segment replaced."""
+    """The address next to the endpoint's: its last segment replaced."""
     return f"{url.rstrip('/').rpartition('/')[0]}/{word}"

@@ -1,7 +1,7 @@
 """Credentials from the environment.
 
 A key belongs to a host. A third party writes the descriptor and may name any endpoint: each variable is therefore named
-for its host, and its value is sent to no other host.
+for its host, and its value is never sent to another host.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class HttpTransport:
             timeout=httpx2.Timeout(30.0, connect=10.0),
             # One connection for each request. We connect to addresses, so that a kept connection could be that of
             # another host at the same address, with that host's certificate; and bytes that a server sends unasked
-            # after its response would be taken for the next response.
+            # after its response would be mistaken for the next response.
             limits=httpx2.Limits(max_keepalive_connections=0),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )

@@ -47,7 +47,7 @@ MAX_PAUSE: Final = 30.0
 """Seconds, at most, that our own backoff, or the interval of polling, makes us pause at once."""
 
 _FIRST_POLL, _LAST_POLL = 0.1, 5.0  # seconds: our own polling, where the server says nothing
-_MOST_ATTEMPTS: Final = 10  # of a call that timed out, whatever the server suggests
+_MOST_ATTEMPTS: Final = 10  # for a call that timed out, even if the server suggests more
 _NEVER: Final = 1e9  # seconds: as good as never
 _RETRIED: Final = frozenset({429, 502, 503, 504})
 _NOT_TAKEN: Final = frozenset({429, 503})  # the server says that it did not take the request
@@ -69,7 +69,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Saw:
-    """The execution as it stands now: to remember its id, or to show its progress. Send back nothing."""
+    """The current state of the execution, to store its id or show its progress. Send back None."""
 
     execution: Execution
 
@@ -161,7 +161,7 @@ def resume(plan: Plan, execution_id: str) -> InvocationFlow:
 
 
 def cancel(plan: Plan, execution_id: str) -> InvocationFlow:
-    """Ask for an execution to be cancelled (an extension), and return it as it then stands."""
+    """Ask for an execution to be cancelled (an extension), and return its new state."""
     url = plan.descriptor.endpoint.status_of(execution_id)
     answer = yield Send(WireRequest("DELETE", url, plan.headers))
     if not isinstance(answer, WireResponse):
@@ -170,7 +170,7 @@ def cancel(plan: Plan, execution_id: str) -> InvocationFlow:
 
 
 def _submit(plan: Plan) -> Generator[Send | Pause | Saw, StepResult, tuple[Execution, float | None]]:
-    """POST until it is taken, refused, or no longer safe to send again; return also when to come back."""
+    """POST until the call is accepted, refused, or no longer safe to repeat; return also when to ask again."""
     headers = {**plan.headers, "content-type": plan.descriptor.endpoint.content_type, "accept": "application/json"}
     if plan.descriptor.extensions.idempotency_key:
         headers["idempotency-key"] = plan.key
@@ -225,7 +225,7 @@ def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool,
     if asked is not None:
         hint = replace(hint, suggested_delay_ms=int(asked * 1000))
     shown = document or ErrorDocument(WireCode.ENDPOINT_UNREACHABLE, f"The endpoint answered {answer.status}")
-    # A server of ours whose database did not answer says that it does not know whether it accepted the request.
+    # A skillruntime server whose database did not answer reports that it may have accepted the request.
     is_unknown = (shown.details or {}).get("accepted") == "unknown"
     may_have_run = is_unknown or answer.status not in _NOT_TAKEN
     return replace(shown, retry=hint if hint != RetryHint() else None), may_have_run, hint
@@ -257,7 +257,7 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
 def _get(
     plan: Plan, url: str, more: Mapping[str, str] | None = None
 ) -> Generator[Send | Pause | Saw, StepResult, WireResponse]:
-    """GET until there is an answer that says something; what only fails to come is asked for again."""
+    """GET until there is a usable answer; repeat the request while no answer arrives."""
     waited, failures = 0.0, 0
     while True:
         answer = yield Send(WireRequest("GET", url, {**plan.headers, **(more or {}), "accept": "application/json"}))
@@ -393,7 +393,7 @@ def _next_poll(response: WireResponse) -> float | None:
 
 
 def _retry_after(response: WireResponse) -> float | None:
-    """The seconds that ``Retry-After`` asks for; a date is held against the server's own ``Date``, not our clock."""
+    """The seconds that ``Retry-After`` asks for; a date counts from the server's own ``Date``, not the local clock."""
     text = response.headers.get("retry-after", "")
     try:
         seconds = float(text) if text[:1].isdigit() else _seconds_between(response.headers.get("date", ""), text)

@@ -62,7 +62,7 @@ def can_follow(before: ExecutionStatus, after: ExecutionStatus) -> bool:
 
 
 def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
-    """Return whether one who saw *before* may next see *after*: a client that polls misses steps.
+    """Return whether a client that saw *before* may next see *after*: a client that polls misses steps.
 
     >>> can_reach(ExecutionStatus.ACCEPTED, ExecutionStatus.COMPLETED)
     True
@@ -202,7 +202,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution, as it stands (6.4).
+    """The current state of one execution (6.4).
 
     ``has_output`` distinguishes an output of null from no output. ``metadata`` is that of the skill's envelope.
     """

@@ -94,7 +94,7 @@ class RetryHint:
 
 @dataclass(frozen=True, slots=True)
 class ErrorDocument:
-    """What went wrong, as it is written on the wire; ``code`` is a `WireCode`, or whatever a peer or skill says.
+    """An error as it is sent over the network; ``code`` is a `WireCode`, or another code of a peer or skill.
 
     >>> ErrorDocument("AUTH_REQUIRED", "Authentication is required to invoke this skill").to_envelope()
     {'error': {'code': 'AUTH_REQUIRED', 'message': 'Authentication is required to invoke this skill'}}
@@ -111,7 +111,7 @@ class ErrorDocument:
         return _TABLE[self.code][0] if self.code in _TABLE else 500
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what stands under ``error``."""
+        """Return the value of ``error``."""
         document: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.details:
             document["details"] = dict(self.details)
@@ -124,7 +124,7 @@ class ErrorDocument:
         return {"error": self.to_dict()}
 
     def to_problem(self) -> dict[str, Any]:
-        """Return the same as a problem document (RFC 9457), for who asks for ``application/problem+json``."""
+        """Return the same as a problem document (RFC 9457), for clients that accept ``application/problem+json``."""
         document: dict[str, Any] = {
             "type": "about:blank",
             "title": HTTPStatus(self.http_status).phrase,  # RFC 9457, 4.2.1, for about:blank
@@ -137,7 +137,7 @@ class ErrorDocument:
 
     @classmethod
     def from_dict(cls, document: Any) -> ErrorDocument | None:
-        """Return the error that stands under ``error``; None if *document* is not an error."""
+        """Return the error in the field ``error``; None if *document* is not an error."""
         if not isinstance(document, Mapping) or not isinstance(document.get("code"), str):
             return None
         details = document.get("details")
@@ -150,7 +150,7 @@ class ErrorDocument:
 
 
 class RemoteError(SkillRuntimeError):
-    """A remote skill refused, failed, or could not be reached: ``document`` is what the wire said, or stands for it.
+    """A remote skill refused, failed, or could not be reached: ``document`` is the error received, or a substitute.
 
     ``may_have_run`` says that the skill may or may not have run.
     """

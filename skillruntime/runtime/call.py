@@ -92,7 +92,7 @@ class Prepared:
     execution: dict[str, Any] = field(default_factory=dict)
 
     def context(self, deadline: float | None) -> CallContext:
-        """Return what the runner is given beside the arguments."""
+        """Return what the runner is given in addition to the arguments."""
         options = self.request.options
         context = CallContext(
             self.request.name,

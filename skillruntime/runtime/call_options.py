@@ -1,4 +1,4 @@
-"""The options of one call: what a host may say beside a skill's name and its arguments."""
+"""The options of one call: what a host may set in addition to a skill's name and its arguments."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def to_errors(error: Exception, name: str) -> list[SkillError]:
         case SkillRuntimeError() as ours:
             return [with_next_step(item) for item in ours.to_errors()]
         case TimeoutError():
-            # It was raised by work that has ended, not by our deadline: nothing of it goes on.
+            # It was raised by work that has ended, not by this call's deadline: nothing is still running.
             action = "Try again, or ask for less at once"
             return [SkillError(ErrorCode.TOOL_TIMEOUT, "Something the skill waited for timed out", True, None, action)]
         case unforeseen:

@@ -1,4 +1,4 @@
-"""What a result says of itself: its ``status`` and ``errors`` (contract chapter 31.2), as the envelope's own."""
+"""Read the ``status`` and ``errors`` that a result contains (the contract document, 31.2) for the envelope."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["read_reported"]
 
 
 def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
-    """Return the status and the errors that *output* carries; success, and none, where it carries no status.
+    """Return the status and the errors in *output*; without a status, success and no errors.
 
     An unknown code becomes ``TOOL_EXECUTION_FAILED``, with the original in ``details.code``; an error without a next
     step gets one.

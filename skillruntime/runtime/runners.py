@@ -36,9 +36,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What the host gives a runner beside the arguments; never anything a model supplied.
+    """What the host gives a runner in addition to the arguments; never anything a model supplied.
 
-    ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is whatever the host passed along (a LangChain
+    ``deadline`` is a point of ``time.monotonic()``, or None; ``config`` is what the host passed along (a LangChain
     ``RunnableConfig``, say); ``call_id`` is the model's id of the tool call, or a new one. The workspace is created
     at its first use; files that change in it from then on are listed in the envelope's ``metadata.files``.
     """
@@ -50,7 +50,7 @@ class CallContext:
     deadline: float | None = None
     call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What a runner says of how it ran: ``sandbox`` (its level), and ``stopped`` after a cancellation."""
+    """What a runner reports about how it ran: ``sandbox`` (its level), and ``stopped`` after a cancellation."""
 
     @property
     def workspace(self) -> Path:

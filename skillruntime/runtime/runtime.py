@@ -56,9 +56,9 @@ DEFAULT_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What ``approve=`` is asked to allow: running a ``script`` of an untrusted ``skill`` with these arguments.
+    """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with these arguments.
 
-    ``environment`` names the environment variables that the script would see beside the usual ones.
+    ``environment`` names the environment variables that the script would see in addition to the usual ones.
     """
 
     name: str
@@ -73,12 +73,12 @@ class SkillRuntime:
 
     *policy* sets how far malformed arguments are repaired (``"strict"``, ``"safe"``, ``"lenient"``); by default each
     contract's own policy, which is ``"safe"`` unless it states another.
-    *approve* is asked before an untrusted skill's script runs; without it such a script is refused. *runners* are
+    *approve* is called before an untrusted skill's script runs; without it such a script is refused. *runners* are
     factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
-    see beside the usual ones. *workspace* is the directory for calls outside a session; by default a temporary one.
+    see in addition to the usual ones. *workspace* is the directory for calls outside a session, by default temporary.
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
-    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None is no deadline.
+    *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
     *on_call* receives a `CallRecord` of every call, skill loaded and resource read, after it ended. *functions* are
     typed functions to add as skills.
     """

@@ -3,7 +3,7 @@
 A contract with ``run.command_line`` has a script of the ordinary kind: its arguments are words, its output any text.
 
 No shell, the session's workspace as its directory, an environment made of an allow list. The script of an untrusted
-skill runs in a sandbox, whatever the call says; that of a trusted one only where the host asks for it.
+skill always runs in a sandbox; that of a trusted one only if the host requests it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _QUOTED_TAIL = 600  # characters of them in the details
 class ScriptRunner:
     """Runs the script that a contract names in ``run.script``.
 
-    *environment* names further variables that the host lets through, beside those that the contract must have
+    *environment* names further variables that the host lets through, in addition to those that the contract must have
     (``requires.environment``) and those that it takes if they are set (``run.environment``).
     *sandbox* is ``"auto"``, a level, or a `Sandbox`; with *sandbox_trusted* a trusted skill's script runs there too.
     """
@@ -337,7 +337,7 @@ def _interpreter(script: Path) -> tuple[str, ...]:
 
 
 def _reported(stdout: bytes) -> dict[str, Any] | None:
-    """What a failing script says of itself in the form of 31.2, or None."""
+    """Return the report of a failing script in the form of 31.2, or None."""
     try:
         document = _strict_json(stdout.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -31,7 +31,7 @@ ToSchema = Callable[[Contract], Mapping[str, Any]]
 
 _REMEMBERED = 256  # refused calls; the oldest is forgotten first
 _SMALLEST_RESULT = 24  # tokens of an envelope around a number
-# Counting tokens costs more than a call does, so without limits texts wait until the ledger is asked for. These two
+# Counting tokens costs more than a call does, so without limits texts wait until the ledger is read. These two
 # bounds keep the memory of a long conversation that never asks.
 _UNCOUNTED = 256 * 1024  # characters
 _UNCOUNTED_TEXTS = 2_048

@@ -1,4 +1,4 @@
-"""Who calls: API keys, known by their hashes alone, and what a caller may do."""
+"""Authentication: API keys, stored only as hashes, and what a caller may do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READ: Final = "skill:read"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller whose credentials were good.
+    """A caller with valid credentials.
 
     ``skills`` are the ids it may call, all if it is None. ``scopes`` are those of its token: ``skill:invoke`` to begin,
     cancel and complete executions, that or ``skill:read`` to see them; None, as for an API key without scopes, is all.
@@ -40,25 +40,25 @@ class Principal:
 
     @property
     def may_invoke(self) -> bool:
-        """Whether its scopes allow to change anything."""
+        """Whether its scopes allow it to change anything."""
         return self.scopes is None or INVOKE in self.scopes
 
     @property
     def may_read(self) -> bool:
-        """Whether its scopes allow to see executions."""
+        """Whether its scopes allow it to see executions."""
         return self.scopes is None or bool(self.scopes & {INVOKE, READ})
 
 
 class BadCredentialsError(Exception):
-    """There were credentials, and they are not good. Says nothing of why: that would help who guesses."""
+    """The credentials are not valid. It does not say why: the reason would help an attacker who guesses."""
 
 
 Authenticator = Callable[[WireRequest, Mapping[str, Any] | None], Awaitable[Principal | None]]
-"""Tells who sends a request: None where it brings no credentials that this authenticator reads. The second argument is
-``caller.credentials`` of the body, for ``custom`` schemes.
+"""Returns the caller of a request, or None if the request has no credentials that this authenticator reads. The second
+argument is ``caller.credentials`` of the body, for ``custom`` schemes.
 
 Raises:
-    BadCredentialsError: it brings credentials that are not good.
+    BadCredentialsError: the request has credentials that are not valid.
 """
 
 
@@ -68,7 +68,7 @@ def new_key() -> str:
 
 
 def hash_key(key: str) -> str:
-    """Return what is kept of an API key. A key of 256 random bits needs no slow hash: it cannot be guessed.
+    """Return the hash that the server stores for an API key. A key of 256 random bits needs no slow hash.
 
     >>> hash_key("skr_example")[:16]
     'f38f04cd1c6e6929'
@@ -77,7 +77,7 @@ def hash_key(key: str) -> str:
 
 
 class KeyRing:
-    """Knows callers by API key: an authenticator.
+    """An authenticator that recognizes callers by API key.
 
     *header* is where the key is expected; ``Authorization: Bearer`` is read too.
     """
@@ -88,7 +88,7 @@ class KeyRing:
 
     @classmethod
     def from_text(cls, text: str, *, header: str = "X-API-Key") -> KeyRing:
-        """Return the ring that a key file holds: ``{"keys": [{"id", "sha256", "skills"?, "operator"?}]}``.
+        """Return the key ring of a key file: ``{"keys": [{"id", "sha256", "skills"?, "operator"?}]}``.
 
         Raises:
             InvalidSkillError: the file is not a key file; the message quotes no key.
@@ -104,9 +104,9 @@ class KeyRing:
         return len(self._keys)
 
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
-        """Return the caller whose key *request* carries."""
+        """Return the caller that the key in *request* belongs to."""
         key = request.headers.get(self.header.lower()) or bearer_token(request)
-        # 6.3 shows the key in the body too; two that disagree are not the credentials of one caller.
+        # 6.3 allows the key in the body too; two different keys do not identify one caller.
         stated = credentials.get("api_key") if credentials is not None else None
         if isinstance(stated, str) and stated:
             if key and not hmac.compare_digest(key.encode(), stated.encode("utf-8", "surrogatepass")):
@@ -121,7 +121,7 @@ class KeyRing:
 
 
 def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
-    """Return the authenticator that asks each of *authenticators*; the first that knows the caller counts."""
+    """Return an authenticator that tries each of *authenticators* and uses the first that recognizes the caller."""
     asked = tuple(authenticators)
 
     async def authenticate(request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:

@@ -131,7 +131,7 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
         expected = f"one of {', '.join(sorted(hosts))}"
         raise MessageError([{"field": "Host", "expected": expected, "actual": name[:80]}])
     if "transfer-encoding" in request.headers and "content-length" in request.headers:
-        # RFC 9112, 6.1: who sends both may be smuggling a second request past a proxy.
+        # RFC 9112, 6.1: a client that sends both may be smuggling a second request past a proxy.
         violation = {"field": "Content-Length", "expected": "nothing beside Transfer-Encoding", "actual": "both"}
         raise MessageError([violation])
 

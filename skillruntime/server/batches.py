@@ -1,4 +1,4 @@
-"""Many operations, one commit: what is asked of the database at the same time shares one transaction."""
+"""Many operations, one commit: operations that arrive at the same time share one transaction."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ _HEADERS: Final[Mapping[str, str]] = {
 
 
 class Pages:
-    """Draws the pages of a service; whatever they show or do goes through its `SkillService.handle`.
+    """Draws the pages of a service; all that they show or do goes through its `SkillService.handle`.
 
     An API key typed into a page is kept in a cookie of this session that scripts cannot read.
     """
@@ -168,7 +168,7 @@ class Pages:
         return _page("Execution", "".join(parts), refresh=0 if is_final else 1)
 
     async def _ask(self, request: WireRequest, method: str, path: str, document: Any = None) -> WireResponse:
-        """Ask the service in the name of who looks at the page."""
+        """Send a request to the service as the user of the page."""
         key = _cookie(request)
         headers = {"x-api-key": key} if key else {}
         body = b""
@@ -191,7 +191,7 @@ def _page(heading: str, body: str, *, status: int = 200, refresh: int = 0, title
 
 
 def _field(parameter: ParameterDefinition, filled: str | None) -> str:
-    """One parameter as a form's field: a choice for an enumeration, JSON for what is neither text nor number."""
+    """One parameter as a form's field: a choice for an enumeration, JSON for anything but text and numbers."""
     schema = parameter.to_schema()
     default = schema.get("default")
     value = "" if default is None else default if isinstance(default, str) else _pretty(default)

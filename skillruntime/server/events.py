@@ -1,6 +1,6 @@
-"""An execution as server-sent events (an extension): each one the whole document, as it then stands. No I/O.
+"""An execution as server-sent events (an extension): each one the whole document at that moment. No I/O.
 
-One who comes back with ``Last-Event-ID`` has therefore missed nothing once the current event is sent.
+A client that reconnects with ``Last-Event-ID`` has therefore missed nothing once the current event is sent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def to_event(execution: Execution, *, plain: bool) -> bytes:
 
 
 def event_id(execution: Execution) -> str:
-    """Return what names this state of the execution to one who comes back."""
+    """Return the event id of this state, for a client that reconnects."""
     progress = execution.progress
     done = f"/{progress.done:g}" if progress is not None else ""
     return f"{execution.timestamps.updated_at}/{execution.status.value}{done}"

@@ -1,7 +1,7 @@
 """The table of executions: each function is one `Operation` on it, and so one step that happens whole or not at all.
 
 Law: a row of a running execution names the server that runs it and a fence, a number that rises with every change of
-that server. Only who names both may end it: a server that was given up for dead alters nothing when it comes back.
+that server. Only a server that names both may end it, so a server that was declared dead changes nothing later.
 Times are the database's, in seconds since the epoch, so that servers whose clocks differ agree.
 """
 
@@ -68,7 +68,7 @@ _SCHEMA: Final = (
     """CREATE INDEX IF NOT EXISTS skillruntime_webhooks ON skillruntime_executions (webhook_server)
         WHERE webhook_server IS NOT NULL""",
 )
-# Seconds by which a priority goes before or behind its time of arrival: nothing waits for ever behind higher ones.
+# Seconds by which a priority shifts the time of arrival: nothing waits forever behind higher priorities.
 _AHEAD: Final = {"high": 60.0, "low": -60.0}
 _HEAD: Final = """id, ticket, state, began_at, updated_at, ended_at, server, fence, losses, is_cancelled, change,
     progress, document, created_at"""
@@ -77,7 +77,7 @@ _CANDIDATES: Final = 500  # rows that one look at the queue, or at a dead server
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the table says of one execution."""
+    """One execution as the table stores it."""
 
     ticket: Ticket
     execution: Execution
@@ -88,7 +88,7 @@ class Row:
 
     @property
     def has_begun(self) -> bool:
-        """Whether its skill was started at some time."""
+        """Whether its skill was ever started."""
         return self.execution.status is not ExecutionStatus.ACCEPTED
 
 
@@ -255,7 +255,7 @@ class ExecutionTable:
     # Ending
 
     def end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None) -> Execution | None:
-        """End what this server runs; None where it is no longer this server's to end."""
+        """End an execution that this server runs; None if it no longer belongs to this server."""
         current = self.find(execute, row.ticket.execution_id, lock=True)
         if current is None or current.server != self.server or current.fence != row.fence:
             return None
@@ -264,7 +264,7 @@ class ExecutionTable:
         return self._end(execute, current, outcome, progress)
 
     def hand_over(self, execute: Execute, row: Row) -> bool:
-        """Give back what this server began and another may begin again; whether it was this server's to give."""
+        """Release an execution that another server may start again; return whether it belonged to this server."""
         return bool(
             execute(
                 self.sql(
@@ -279,7 +279,7 @@ class ExecutionTable:
         )
 
     def cancel(self, execute: Execute, execution_id: str) -> Row | None:
-        """Cancel it where it waits; where it runs, ask its server to. Return the row as it then is."""
+        """Cancel it if it waits; if it runs, ask its server to cancel it. Return the new row."""
         row = self.find(execute, execution_id, lock=True)
         if row is None or row.execution.is_final:
             return row
@@ -304,7 +304,7 @@ class ExecutionTable:
         return self._end(execute, row, outcome)
 
     def report(self, execute: Execute, row: Row, progress: Progress) -> None:
-        """Let other servers see how far it is."""
+        """Let other servers see its progress."""
         execute(
             self.sql(
                 """UPDATE skillruntime_executions SET progress = :progress, updated_at = {now}, change = change + 1
@@ -358,8 +358,8 @@ class ExecutionTable:
                 )
         return ids
 
-    def wait_anew(self, execute: Execute) -> None:
-        """Count the waiting of what waits from now: while no server was there, none could become free."""
+    def restart_waiting(self, execute: Execute) -> None:
+        """Count the waiting time of every waiting call from now: while no server ran, no slot could become free."""
         execute(
             self.sql("UPDATE skillruntime_executions SET waiting_since = {now} WHERE state = 'waiting' AND is_task = 0")
         )
@@ -465,7 +465,7 @@ class ExecutionTable:
         return {name: (int(change), bool(is_cancelled)) for name, change, is_cancelled in rows}
 
     def own(self, execute: Execute) -> list[Row]:
-        """Return what the table says that this server runs."""
+        """Return the executions that this server runs according to the table."""
         found = execute(
             self.sql(f"SELECT {_HEAD} FROM skillruntime_executions WHERE state = 'running' AND server = :server"),
             server=self.server,
@@ -473,7 +473,7 @@ class ExecutionTable:
         return [_to_row(fields) for fields in found]
 
     def delete(self, execute: Execute, ended_before: float) -> int:
-        """Forget executions that ended before this moment, 500 at most, and return how many."""
+        """Delete executions that ended before this moment, 500 at most, and return how many."""
         rows = execute(
             self.sql(
                 """DELETE FROM skillruntime_executions WHERE id IN (SELECT id FROM skillruntime_executions
@@ -483,7 +483,7 @@ class ExecutionTable:
         )
         return len(rows)
 
-    # What several of them do
+    # Shared by several operations
 
     def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution:
         now = self.now(execute)
@@ -557,7 +557,7 @@ def _to_row(fields: Sequence[Any]) -> Row:
         far = json.loads(progress) if progress is not None else None
         execution = Execution(
             ticket.execution_id,
-            # One that waits for its second start was seen running, and is never seen accepted again.
+            # An execution that waits for its second start was shown as running, and is never shown as accepted again.
             ExecutionStatus.ACCEPTED if began_at is None else ExecutionStatus.RUNNING,
             ticket.skill_id,
             Timestamps(to_timestamp(fields[13]), to_timestamp(updated_at)),

@@ -1,6 +1,6 @@
-"""Executions on the server: what is kept of each, and the port behind which they are kept.
+"""Executions on the server: the data stored for each, and the interface of their store.
 
-Law: what `Executions.submit` has returned is never lost. It ends in its right status, whatever becomes of the process;
+Law: what `Executions.submit` has returned is never lost. It ends in its right status, even if the process dies;
 a skill that must not run twice does not run twice.
 """
 
@@ -36,10 +36,10 @@ _CURSOR: Final = re.compile(r"([0-9]{16})\.([0-9]{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Everything that is kept of an accepted call. Never a credential.
+    """Everything that is stored for an accepted call, never a credential.
 
-    ``owner`` is who may see it; ``line`` the skill's id with its MAJOR version; ``name`` what the runtime calls;
-    ``timeout`` seconds from when it runs; ``fingerprint`` distinguishes requests under the same key.
+    ``owner`` is the caller that may see it; ``line`` the skill's id and MAJOR version; ``name`` what the runtime calls;
+    ``timeout`` is in seconds from its start; ``fingerprint`` distinguishes requests under the same key.
     """
 
     execution_id: str
@@ -136,7 +136,7 @@ def waited_too_long(seconds: float) -> Outcome:
 
 
 def interrupted() -> Outcome:
-    """Return the outcome of a run that the server's end cut off, and that must not be made twice."""
+    """Return the outcome of a run that stopped with its server and must not be repeated."""
     message = "The server stopped while the skill ran; it may or may not have taken effect, and was not run again"
     return Outcome(
         ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True})
@@ -144,7 +144,7 @@ def interrupted() -> Outcome:
 
 
 def held(losses: int) -> Outcome:
-    """Return the outcome of a run during which server after server died: an operator decides whether it runs again."""
+    """Return the outcome of a run during which several servers died: an operator decides whether it runs again."""
     message = f"The server died {losses} times while the skill ran; an operator may release the execution"
     return Outcome(ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_HELD, message))
 
@@ -158,13 +158,13 @@ def withdrawn(ticket: Ticket) -> Outcome:
 
 
 def broken() -> Outcome:
-    """Return the outcome of a run that ended in a bug of ours; the log has the rest."""
+    """Return the outcome of a run that ended in a bug of this library; the log has the details."""
     error = ErrorDocument(WireCode.INTERNAL_ERROR, "The server failed with an internal error while it ran the skill")
     return Outcome(ExecutionStatus.FAILED, error=error)
 
 
 Report = Callable[[Progress], None]
-"""Tells how far a run is."""
+"""Reports the progress of a run."""
 
 Work = Callable[[Ticket, Report], Awaitable[Outcome]]
 """Runs a ticket. It is cancelled at its deadline, and when its caller cancels it."""
@@ -172,7 +172,7 @@ Work = Callable[[Ticket, Report], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A taken call: ``is_new`` is false where the same request was taken before under the same key."""
+    """An accepted call: ``is_new`` is false if the same request was accepted before under the same key."""
 
     execution: Execution
     is_new: bool
@@ -203,7 +203,7 @@ class TooManyError(OperationRefusedError):
 
 
 class Executions(Protocol):
-    """Where executions live. Its methods take and give values; whoever asks has been authorised before."""
+    """The store of executions. Its methods take and return values; the caller was authorised before."""
 
     async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
         """Accept *ticket*: when this returns, it is never lost. The same id again is the same execution.
@@ -220,7 +220,7 @@ class Executions(Protocol):
         ...
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return it as it then stands."""
+        """Stop it if it has not ended, and return its new state."""
         ...
 
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
@@ -232,7 +232,7 @@ class Executions(Protocol):
         ...
 
     def watch(self, execution_id: str) -> AsyncIterator[Execution]:
-        """Yield it as it stands, then at every change, until it has ended."""
+        """Yield its current state, then its state after every change, until it has ended."""
         ...
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
@@ -244,7 +244,7 @@ class Executions(Protocol):
         ...
 
     async def delete(self, *, ended_before: float) -> int:
-        """Forget the executions that ended before this moment (seconds since the epoch), and say how many."""
+        """Delete the executions that ended before this moment (seconds since the epoch), and return how many."""
         ...
 
     async def release(self, execution_id: str, new_id: str) -> Execution:
@@ -256,7 +256,7 @@ class Executions(Protocol):
         ...
 
     async def drain(self, seconds: float) -> None:
-        """Start nothing more, wait *seconds* for what runs, and hand over or end the rest."""
+        """Stop starting work, wait *seconds* for what runs, and hand over or end the rest."""
         ...
 
     async def counts(self) -> Mapping[str, int]:
@@ -264,7 +264,7 @@ class Executions(Protocol):
         ...
 
     def now(self) -> float:
-        """Return the time by which executions are kept, in seconds since the epoch."""
+        """Return the store's current time, in seconds since the epoch."""
         ...
 
 
@@ -294,6 +294,6 @@ def fingerprint_of(value: Any) -> str:
 
 
 def is_expired(execution: Execution, now: float) -> bool:
-    """Whether the result of *execution* is no longer to be shown at *now*."""
+    """Whether the result of *execution* has expired at *now*."""
     expires_at = execution.timestamps.expires_at
     return expires_at is not None and from_timestamp(expires_at) < now

@@ -15,11 +15,11 @@ from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 __all__ = ["BoundedProtocol"]
 
 HEAD_SECONDS: Final = 15.0
-"""Seconds in which a request's head must arrive whole. uvicorn itself waits for ever for a head that has begun."""
+"""Seconds in which a request's head must arrive whole. uvicorn itself waits forever for a head that has begun."""
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection. Its limits stand here, as uvicorn answers what it refuses in plain text."""
+    """One connection. The limits are here, because uvicorn's own refusals are plain text."""
 
     head_seconds = HEAD_SECONDS
 

@@ -32,8 +32,8 @@ _LONGEST: Final = 8192
 class JwtCallers:
     """Knows callers by the tokens of one issuer: an authenticator.
 
-    *fetch_keys* gives the issuer's JWKS; it is asked at first, and again when a key is not known, at most once a
-    minute. A token must name *issuer* and *audience*, must expire, and must hold *scope* where one is asked for.
+    *fetch_keys* gives the issuer's JWKS; it is called first, and again when a key is unknown, at most once a
+    minute. A token must name *issuer* and *audience*, must expire, and must contain *scope* if it is set.
     """
 
     def __init__(

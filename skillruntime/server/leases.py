@@ -64,7 +64,7 @@ class Heartbeat:
         self._transact(lambda execute: self._table.beat(execute, self._lease))
 
     def _transact(self, operation: object) -> None:
-        # libpq waits for ever on a peer whose TCP answers and whose database does not.
+        # libpq waits forever on a peer whose TCP answers and whose database does not.
         deadline = threading.Timer(max(1.0, self._lease / 3), self._database.interrupt)
         deadline.daemon = True
         deadline.start()

@@ -1,4 +1,4 @@
-"""Where executions are kept: in memory, in a SQLite file, or in PostgreSQL; and the server's own secret beside them."""
+"""Where executions are kept: in memory, in a SQLite file, or in PostgreSQL; and the server's own secret."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) ->
         "/.well-known/skill-sharing": {"get": _operation("discover", "What skills there are", {"type": "object"})},
         "/executions": {"get": _list_operation()},
         "/executions/{execution_id}": {
-            "get": _execution_operation("getStatus", "How an execution stands"),
+            "get": _execution_operation("getStatus", "The state of an execution"),
             "delete": _execution_operation("cancel", "Cancel an execution"),
         },
         "/executions/{execution_id}/result": {"get": _execution_operation("getResult", "What an execution gave")},

@@ -27,7 +27,7 @@ _SETTINGS: Final = {
     "tcp_user_timeout": "8000",
     "application_name": "skillruntime",
 }
-# A row lock or a statement that takes longer than this is an error of ours; it must not hold up the queue.
+# A row lock or a statement that takes longer than this is a bug in this library; it must not hold up the queue.
 _SESSION: Final = (
     "SET statement_timeout = '20s'",
     "SET lock_timeout = '10s'",

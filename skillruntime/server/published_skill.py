@@ -201,7 +201,7 @@ def serve_catalog(
 
 
 def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
-    """Check that a descriptor.json promises what the contract beside it enforces.
+    """Check that a descriptor.json promises what the contract next to it enforces.
 
     Raises:
         InvalidSkillError: they differ; the message names where.

@@ -84,12 +84,12 @@ def check_protocol_header(request: WireRequest) -> None:
 
 
 def knows_cancelled(request: WireRequest) -> bool:
-    """Whether the peer says that it knows the status ``cancelled``: to one who does not, it is ``failed``."""
+    """Whether the peer states that it knows the status ``cancelled``; other peers get ``failed``."""
     return "cancelled" in [each.strip() for each in request.headers.get("skill-extensions", "").split(",")]
 
 
 def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
-    """Return how many executions a page is to hold, where it begins, and whether everyone's are asked for.
+    """Return how many executions a page is to hold, where it begins, and whether it shows everyone's.
 
     Raises:
         MessageError: the limit is not a number from 1 to 200.
@@ -182,7 +182,7 @@ def new_execution_id() -> str:
 
 
 def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
-    """Return how a task ended, as who did it says: ``{"output": ...}`` or ``{"error": {...}}``.
+    """Return how a task ended, as its worker reports it: ``{"output": ...}`` or ``{"error": {...}}``.
 
     Raises:
         MessageError: it says neither, or what the skill's contract does not promise.

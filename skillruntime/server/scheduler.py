@@ -19,7 +19,7 @@ _log = logging.getLogger("skillruntime.server")
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """What wakes those who wait for news of one execution; ``number`` is how many they are."""
+    """Wakes the tasks that wait for changes of one execution; ``number`` counts them."""
 
     changed: anyio.Event = field(default_factory=anyio.Event)
     number: int = 0
@@ -33,7 +33,7 @@ class Watched:
 
 @dataclass(slots=True, eq=False)
 class Live:
-    """One execution that this process runs; *on_change* is called whenever it is seen differently.
+    """One execution that this process runs; *on_change* is called whenever its visible state changes.
 
     ``begun_at`` is the monotonic time before its beginning was written: how old the right to start it may be.
     """
@@ -61,13 +61,13 @@ class Live:
         self.on_change()
 
     def start(self) -> None:
-        """Note that it runs from now on."""
+        """Record that it is running."""
         if self.execution.status is ExecutionStatus.ACCEPTED:
             stamps = replace(self.execution.timestamps, updated_at=to_timestamp(self.now()))
             self.show(replace(self.execution, status=ExecutionStatus.RUNNING, timestamps=stamps))
 
     def report(self, progress: Progress) -> None:
-        """Note how far it is."""
+        """Record its progress."""
         if not self.execution.is_final:
             self.start()
             stamps = replace(self.execution.timestamps, updated_at=to_timestamp(self.now()))
@@ -79,16 +79,16 @@ class Live:
         self.scope.cancel()
 
     def give_up(self) -> None:
-        """Stop it because this process must not or cannot go on with it."""
+        """Stop it because this process must not or cannot continue it."""
         self.is_given_up = True
         self.scope.cancel()
 
 
 async def perform(live: Live, work: Work) -> Outcome | None:
-    """Run a live ticket to its end, inside its deadline; None where it was given up."""
+    """Run a live ticket to its end, inside its deadline; None if this process gave it up."""
     outcome: Outcome | None = None
     with live.scope:
-        # A cancelled scope stops a task only where it next waits: what was given up before must not begin at all.
+        # A cancelled scope stops a task only at its next await: a ticket given up before must not start at all.
         if not live.scope.cancel_called:
             live.start()
             with anyio.move_on_after(live.ticket.timeout):

@@ -175,7 +175,7 @@ class SkillService:
         return response
 
     def refuse_work(self) -> None:
-        """Refuse new executions with 503 from now on; everything else is answered as before."""
+        """Refuse new executions with 503 from now on; other requests are answered as before."""
         self.is_ready = False
 
     def stop(self) -> None:
@@ -185,16 +185,16 @@ class SkillService:
         for scope in tuple(self._waits):
             scope.cancel()
 
-    # Who may see what
+    # Authorisation
 
     async def _admit(self, call: _Call, credentials: Mapping[str, Any] | None = None) -> None:
-        """Find out who calls, and whether they have called too often."""
+        """Identify the caller, and check its rate limit."""
         request = call.request
         if self._authenticate is not None:
             try:
                 call.principal = await self._authenticate(request, credentials) or call.principal
             except BadCredentialsError:
-                wait = self._failures.take(request.peer)  # who brings good ones is never kept waiting by who guesses
+                wait = self._failures.take(request.peer)  # valid credentials are never delayed by an attacker's guesses
                 if wait:
                     raise refuse_rate(wait, "Too many failed attempts to authenticate") from None
                 call.was_bad = True
@@ -349,7 +349,7 @@ class SkillService:
         return await self._status(call)
 
     async def _events(self, call: _Call) -> WireResponse:
-        """The stream as far as it goes now; on the network it goes on from there."""
+        """Return the events so far; over the network the stream continues from there."""
         _, execution = await self._find_execution(call)
         return answer_events(execution, call.request.headers.get("last-event-id"), plain=not call.knows_cancelled)
 
@@ -361,7 +361,7 @@ class SkillService:
         return self._show(call, execution, {})
 
     async def _complete(self, call: _Call) -> WireResponse:
-        """End a task from outside: whoever does the work says what came of it."""
+        """End a task from outside: the worker reports its result."""
         if call.principal is None or not call.principal.is_operator:
             raise (
                 refuse_login(None)
@@ -410,7 +410,7 @@ class SkillService:
         return answer_json(call.request, {"executions": shown, **more})
 
     async def _webhook_secret(self, call: _Call) -> WireResponse:
-        """What the caller's webhooks are signed with."""
+        """Return the secret that signs the caller's webhooks."""
         if call.principal is None:
             raise refuse_login(None)
         if self._webhooks is None:
@@ -440,7 +440,7 @@ class SkillService:
             raise refuse_login(None)
         return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(await self.executions.counts()).encode())
 
-    # What they share
+    # Shared by the routes
 
     def _find(self, request: WireRequest) -> tuple[str, _Handler, tuple[str, ...]]:
         for name, pattern, handlers in self._routes:
@@ -464,7 +464,7 @@ class SkillService:
 
     @contextmanager
     def until_stopped(self) -> Iterator[None]:
-        """Wait inside this for what may take long: it ends at once when the server is to stop."""
+        """Wait inside this for slow events: it ends at once when the server stops."""
         with anyio.CancelScope() as scope:
             if self._is_stopped:
                 scope.cancel()

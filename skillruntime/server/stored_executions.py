@@ -161,7 +161,7 @@ class StoredExecutions:
         return None if row is None else (row.ticket, row.execution)
 
     async def cancel(self, execution_id: str) -> Execution | None:
-        """Stop it if it has not ended, and return it as it then is; what another server runs ends a little later."""
+        """Stop it if it has not ended, and return its new state; one that another server runs ends a little later."""
         live = self._live.get(execution_id)
         if live is not None:
             live.cancel()
@@ -285,13 +285,13 @@ class StoredExecutions:
             self._heartbeat.start()
             others = self._one(self._table.servers).keys() - {self._table.server}
             if not others:
-                self._one(self._table.wait_anew)
+                self._one(self._table.restart_waiting)
             return
         # The lock of the directory proves that every other server is dead.
         while self._one(lambda execute: self._table.reclaim(execute, None)):
             pass
         self.continued = self._one(self._table.counts)["accepted"]
-        self._one(self._table.wait_anew)
+        self._one(self._table.restart_waiting)
         self._left_webhooks = self._one(lambda execute: self._table.take_webhooks(execute, None))
 
     def _one(self, operation: Any) -> Any:

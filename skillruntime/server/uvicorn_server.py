@@ -97,7 +97,7 @@ class Server(uvicorn.Server):
             self.should_exit = True
 
     async def main_loop(self) -> None:
-        """Serve until the end of the process is asked for and what ran has ended."""
+        """Serve until the process is asked to end and the running work has ended."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._drain_when_asked)
             await super().main_loop()

@@ -100,7 +100,7 @@ def test_a_tool_that_raises_does_not_end_the_run_once_it_is_enforced(is_async: b
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("is_enforced", [False, True])
 def test_an_interrupt_passes_through_and_the_run_resumes(is_async: bool, is_enforced: bool) -> None:
-    """LangGraph's way to ask a person: raised through our layer, answered, and the call goes on."""
+    """LangGraph's way to ask a user: the interrupt passes through the adapter, is answered, and the call continues."""
     from langchain_core.tools import tool
 
     @tool

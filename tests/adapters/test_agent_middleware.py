@@ -294,7 +294,7 @@ def test_with_restrict_nothing_else_runs_while_a_skill_is_active(write: Write, t
 
 @BOTH
 def test_pre_approved_tools_run_without_asking_and_others_ask(write: Write, tmp_path: Path, is_async: bool) -> None:
-    """The person is asked through LangGraph's own interrupt, once, for the one call that no skill pre-approves."""
+    """The user is asked through LangGraph's own interrupt, once, for the one call that no skill pre-approves."""
     write("commits", allowed_tools="Bash(git:*)")
     turns = [
         load("commits"),
@@ -441,7 +441,7 @@ def test_the_ledger_knows_what_the_conversation_carried(counting: SkillCatalog) 
 
 @BOTH
 def test_an_untrusted_script_is_approved_by_an_interrupt(counting: SkillCatalog, is_async: bool) -> None:
-    """``approve=`` asks a person by LangGraph's own means, through the middleware; the run goes on where it stood."""
+    """``approve=`` asks a user through LangGraph's interrupt in the middleware; the run then resumes."""
     untrusted = discover(counting.roots[0].path)
     runtime = SkillRuntime(untrusted, approve=lambda request: bool(interrupt(f"Run {request.script}?") == "yes"))
     turns = [load("counting"), count(2, text="abc")]

@@ -78,7 +78,7 @@ def test_an_entry_that_is_not_a_pattern_allows_nothing(text: str) -> None:
     ],
 )
 def test_each_form_allows_what_it_says(entry: str, name: str, arguments: dict[str, Any], expected: bool) -> None:
-    """And nothing beside it: no second command, no way out of the directory, no other host."""
+    """And nothing next to it: no second command, no way out of the directory, no other host."""
     assert permits([entry], name, arguments) is expected
 
 

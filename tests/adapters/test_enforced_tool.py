@@ -49,14 +49,14 @@ def invoke_both_ways(subject: BaseTool, call: Any) -> list[Any]:
 
 
 def test_a_right_call_answers_as_the_tool_itself_does() -> None:
-    """Content and artifact are the tool's own: nothing of ours is put around a success."""
+    """Content and artifact are the tool's own: a success gets no wrapper."""
     for message in invoke_both_ways(enforce(multiply), tool_call("multiply", {"a": 3, "b": 5})):
         assert (message.content, message.artifact, message.status) == ("15", 15, "success")
         assert message.additional_kwargs == {}
 
 
 def test_malformed_arguments_are_repaired_and_noted() -> None:
-    """A number as text is a number; the repairs are beside the content."""
+    """A number as text is a number; the repairs are next to the content."""
     for message in invoke_both_ways(enforce(multiply), tool_call("multiply", {"a": "3", "B": 5})):
         assert message.content == "15"
         assert len(message.additional_kwargs["skillruntime"]["repairs"]) == 2

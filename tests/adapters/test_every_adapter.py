@@ -1,4 +1,4 @@
-"""Every adapter offers and calls the same skills, whatever they are made of."""
+"""Every adapter offers and calls the same skills, of every kind."""
 
 from __future__ import annotations
 

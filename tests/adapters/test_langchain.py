@@ -69,7 +69,7 @@ def test_a_success_is_the_envelope_with_the_response_beside_it(runtime: SkillRun
 
 
 def test_a_failure_is_an_error_message_with_the_envelope(runtime: SkillRuntime) -> None:
-    """The run goes on; the model reads what to change."""
+    """The run continues; the model reads what to change."""
     message = SkillTool(runtime, "add").invoke(tool_call({"label": "x"}))
 
     assert isinstance(message, ToolMessage)

@@ -169,7 +169,7 @@ def test_no_contract_is_read_before_tools_are_listed(counting: SkillCatalog, mon
 
 
 def test_what_is_not_there_is_an_error_of_the_protocol(counting: SkillCatalog, tmp_path: Path) -> None:
-    """Invalid params, whatever way it is asked for; no path leads out of a skill."""
+    """Every form of such a request gets Invalid params; no path resolves outside a skill."""
     (tmp_path / "secret").write_text("secret")
 
     async def steps(client: Client) -> list[int]:
@@ -202,7 +202,7 @@ def test_the_bundled_skills_are_served_with_output_schemas(bundled: SkillCatalog
 
 
 def test_what_its_author_hides_is_not_served(counting: SkillCatalog) -> None:
-    """Neither as a tool nor as a skill."""
+    """It is not offered as a tool or as a skill."""
     path = Path(counting["counting"].path)
     path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
 

@@ -1,4 +1,4 @@
-"""LangChain's own standard tests for tools, for every tool of ours."""
+"""LangChain's own standard tests for tools, for every tool of this library."""
 
 from __future__ import annotations
 

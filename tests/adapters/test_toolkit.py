@@ -137,7 +137,7 @@ def test_the_system_prompt_lists_the_skills(counting: SkillCatalog) -> None:
 
 
 def test_a_skill_hidden_from_models_does_not_exist_for_them(counting: SkillCatalog) -> None:
-    """Neither loaded, read, called, nor offered; the host itself may still call it."""
+    """The model cannot load, read, call or see it; the host itself may still call it."""
     path = Path(counting["counting"].path)
     path.write_text(path.read_text().replace("---\nCall", "disable-model-invocation: true\n---\nCall"))
     hidden = counting.refresh()
@@ -163,7 +163,7 @@ def many(directory: Path) -> SkillCatalog:
 
 
 def test_names_are_an_enum_only_while_the_whole_catalog_fits(tmp_path: Path) -> None:
-    """Else any name is taken, and there is a tool to search with."""
+    """Otherwise any name is accepted, and there is a search tool."""
     catalog = many(tmp_path)
 
     roomy, tight = tools_of(catalog), tools_of(catalog, catalog_tokens=100)
@@ -203,7 +203,7 @@ def test_the_prompt_keeps_to_its_budget(tmp_path: Path) -> None:
 
 
 def test_a_long_answer_is_a_page_and_read_on_gives_the_rest(counting: SkillCatalog) -> None:
-    """As plain text, with the call that reads on; the envelope is beside it."""
+    """As plain text, with the call that reads on; the envelope is next to it."""
     runtime = SkillRuntime(counting)
     runtime.implements("counting")(lambda arguments: {"lines": [f"line {number}" for number in range(200)]})
     session = runtime.session(limits=TokenLimits(page_tokens=100))

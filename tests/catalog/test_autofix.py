@@ -1,4 +1,4 @@
-"""Mechanical errors are corrected, and nothing else changes."""
+"""Mechanical errors are corrected; the rest of the file does not change."""
 
 from __future__ import annotations
 

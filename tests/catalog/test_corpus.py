@@ -1,4 +1,4 @@
-"""Real skills, and what was done to some of them: our verdicts beside the reference's, skills-ref 0.1.1."""
+"""Real skills, and what was done to some of them: our verdicts next to the reference's, skills-ref 0.1.1."""
 
 from __future__ import annotations
 

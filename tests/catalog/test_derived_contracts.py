@@ -25,7 +25,7 @@ def skill_with(root: Path, files: dict[str, str]) -> Skill:
 
 
 def test_every_script_is_a_tool_and_modules_are_not(tmp_path: Path) -> None:
-    """Tests, packages' files, libraries and assets are left out; two of the same name are told apart."""
+    """Tests, packages' files, libraries and assets are left out; two of the same name get different names."""
     script = PARSER.format(head="", choices="['a']")
     paths = ["scripts/make_it.py", "scripts/sub/make-it.py", "run.py", "scripts/test_it.py", "assets/x.py"]
 
@@ -74,7 +74,7 @@ def test_constants_of_a_module_beside_the_script_are_read(tmp_path: Path) -> Non
 
 
 def test_a_module_outside_the_skill_is_never_read(tmp_path: Path) -> None:
-    """A link out of the skill's directory leads nowhere."""
+    """A link out of the skill's directory is not followed."""
     (tmp_path / "elsewhere.py").write_text("MODES = ['secret']\n")
     skill = skill_with(tmp_path, {"scripts/go.py": PARSER.format(head="from common import MODES", choices="MODES")})
     (skill.directory / "scripts" / "common.py").symlink_to(tmp_path / "elsewhere.py")

@@ -97,7 +97,7 @@ def test_a_path_that_is_not_a_regular_file_is_reported(tmp_path: Path, write_ski
     """A directory, a FIFO, and every link, wherever it points; the other skills stay."""
     write_skill("good")
     root = tmp_path / "skills"
-    (tmp_path / "secret.md").write_text("---\nname: secret\ndescription: Told\n---\n")
+    (tmp_path / "secret.md").write_text("---\nname: secret\ndescription: Hidden\n---\n")
     for name in ("directory", "fifo", "outside", "device", "nowhere", "inside"):
         (root / name).mkdir()
     (root / "directory" / "SKILL.md").mkdir()

@@ -124,8 +124,8 @@ async def test_changes_are_followed(tmp_path: Path, write_skill: WriteSkill) -> 
 
 
 @pytest.mark.anyio
-async def test_watchfiles_tells_of_real_changes(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """With the extra, the file system itself is followed."""
+async def test_watchfiles_reports_real_changes(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """With the extra, changes come from the file system itself."""
     pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
     import anyio
 

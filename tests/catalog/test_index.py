@@ -259,7 +259,7 @@ def test_concurrent_writers_leave_a_complete_index(skills: Path, tmp_path: Path,
 
 
 def test_refresh_gives_the_same_object_where_nothing_changed(skills: Path, write_skill: WriteSkill) -> None:
-    """And otherwise a new catalog, whose unchanged skills have their very text; views follow."""
+    """Otherwise it returns a new catalog that shares the text of unchanged skills; views follow."""
     catalog = discover(skills)
     view = catalog.select(exclude=["news"])
     assert catalog.refresh() is catalog

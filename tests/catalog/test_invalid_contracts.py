@@ -136,7 +136,7 @@ ENTRIES: dict[str, Callable[[SkillRuntime], list[str]]] = {
 
 @pytest.fixture
 def skills(tmp_path: Path) -> Iterator[Path]:
-    """Return a directory with a valid skill beside one that gets the contracts."""
+    """Return a directory with a valid skill next to one that gets the contracts."""
     for name in ("good", "odd"):
         (tmp_path / name / "scripts").mkdir(parents=True)
         (tmp_path / name / "scripts" / "add.py").write_text("print('{}')")

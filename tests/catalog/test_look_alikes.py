@@ -41,7 +41,7 @@ def test_a_name_that_looks_like_a_trusted_one_is_reported(
 
 
 def test_names_of_equal_trust_are_not_compared(tmp_path: Path, write_skill: WriteSkill) -> None:
-    """``report`` and ``reports`` of one author are no attack; nor are short names."""
+    """``report`` and ``reports`` of one author are not an attack; short names are not one either."""
     for name in ("reports", "report"):
         write_skill(name)
     assert discover(tmp_path / "skills").diagnostics == ()

@@ -110,7 +110,7 @@ def test_a_range_for_an_unknown_skill_suggests_names(tmp_path: Path, write: Writ
 
 
 def test_of_equal_versions_the_first_root_wins(tmp_path: Path, write: Write) -> None:
-    """One diagnostic and a qualified name, beside the versions that differ; build metadata makes no difference."""
+    """One diagnostic and a qualified name, next to the versions that differ; build metadata makes no difference."""
     write("one/digest", "1.0.0")
     write("two/digest", "2.0.0")
     write("three/digest", "1.0.0+build.7")
@@ -160,7 +160,7 @@ def test_a_newer_untrusted_version_does_not_take_a_trusted_name(tmp_path: Path, 
 
 
 def test_a_range_is_compared_with_the_version_of_the_contract(tmp_path: Path, write: Write) -> None:
-    """It has precedence over the frontmatter's; who gets the plain name depends on the frontmatter."""
+    """It has precedence over the frontmatter's; which skill gets the plain name depends on the frontmatter."""
     write("one/digest", "2.0.0", contract="3.1.0")
     write("two/digest", "1.0.0")
     write("three/digest", None, contract="1.4.0")
@@ -203,7 +203,7 @@ def test_tools_of_a_version_are_called_by_its_name(tmp_path: Path, write: Write)
 
 
 def test_a_hidden_version_does_not_exist_for_models(tmp_path: Path, write: Write) -> None:
-    """A model sees neither it nor, in its place, another of the same name; an error does not name it."""
+    """A model sees neither it nor a replacement of the same name; an error does not name it."""
     write("skills/digest", "2.0.0")
     write("skills/middle", "1.5.0", extra="disable-model-invocation: true\n")
     write("skills/old", "1.2.0")

@@ -145,7 +145,7 @@ def test_never_above_the_budget(descriptions: list[str], budget: int, style: str
 
 @pytest.mark.parametrize("style", list(STYLES))
 def test_never_above_the_budget_with_five_thousand(style: str) -> None:
-    """Nor with many, whatever the counter."""
+    """The same with many skills, and with every counter."""
     skills = [skill(f"skill-{number}", "word " * (number % 60) + ". End.") for number in range(5_000)]
 
     for budget in (0, 37, 1_000, 30_000):

@@ -88,7 +88,7 @@ def test_the_quick_look_agrees_with_the_full_one() -> None:
     st.text(st.sampled_from("ab \n\t\x1b[]31m;\x07\\\u200b\u200c\u200d\ufe0f\u2764\u0645\u202e\U000e0041\x9b\r\ud800"))
 )
 def test_a_second_removal_changes_nothing(text: str) -> None:
-    """What is joined by a removal is no new escape sequence that stays."""
+    """A removal never joins its surroundings into a new escape sequence."""
     once = visible_text(text)
     assert all(each not in once for each in "\x1b\x9b\u202e\u200b\U000e0041\ud800\r")
     assert "\n" not in visible_line(text)

@@ -103,7 +103,7 @@ def test_list_says_what_is_unavailable_and_why(run: Run) -> None:
 
 
 def test_list_counts_the_tokens_of_each_entry(run: Run) -> None:
-    """As the compact catalog writes it, for the model that is asked about; the sum stands below."""
+    """As the compact catalog writes it, for the model in question; the sum is below."""
     data = json.loads(run("list", "--json").stdout)
     drawn = run("list", terminal=True)
 
@@ -254,7 +254,7 @@ def test_untrusted_text_sends_no_control_sequences_to_the_terminal(run: Run, ski
 
 
 def test_search_gives_the_best_first(run: Run) -> None:
-    """By what a skill says of itself, as a model that searches finds it."""
+    """By the skill's own text, as in a model's search."""
     drawn = run("search", "scanned", "paper")
     data = json.loads(run("search", "scanned paper", "--json").stdout)
 
@@ -294,7 +294,7 @@ def test_show_marks_what_is_derived_and_how_sure_it_is(run: Run, skills: Path) -
 
 
 def test_show_says_why_a_skill_is_unavailable(run: Run) -> None:
-    """The reason stands below its name."""
+    """The reason is below its name."""
     assert "unavailable: the command no-such-command-here is not installed" in run("show", "xyz").stdout
     assert json.loads(run("show", "xyz", "--json").stdout)["available"] is False
     assert json.loads(run("show", "counting", "--json").stdout)["unavailable"] == []

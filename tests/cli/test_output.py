@@ -115,7 +115,7 @@ def test_commands_on_a_path_send_none_either(skills: Path, command: list[str]) -
 
 @pytest.mark.parametrize("command", [["list"], ["show", "zaehlen"], ["search", "zaehlen"], ["prompt"]])
 def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -> None:
-    """Text is written in UTF-8 or with escapes, and JSON in ASCII, so that it is JSON whatever reads it."""
+    """Text is written in UTF-8 or with escapes, and JSON in ASCII, so that every reader gets JSON."""
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))},
         "LC_ALL": "POSIX",
@@ -135,7 +135,7 @@ def test_commands_work_under_an_ascii_locale(skills: Path, command: list[str]) -
 
 
 def test_prompt_prints_what_a_model_reads(skills: Path) -> None:
-    """The catalog's own text on stdout and nothing else; its tokens on stderr."""
+    """Only the catalog's own text is on stdout; its tokens on stderr."""
     result = CliRunner().invoke(group, ["prompt", "--skills", str(skills), "--style", "xml"])
 
     assert result.stdout == discover(skills).to_prompt("xml") + "\n"

@@ -14,7 +14,7 @@ from skillruntime.contract.schema import Schema
 
 
 def test_a_counterexample_of_an_object_is_judged_member_by_member_as_the_reference_engine_judges_it() -> None:
-    """What is judged part by part, to be quick with large objects, is what the engine says of the whole."""
+    """Checking part by part, which is fast for large objects, agrees with the engine's verdict on the whole."""
     schema = {
         "type": "object",
         "required": ["a"],

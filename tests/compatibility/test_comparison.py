@@ -334,7 +334,7 @@ def test_a_migration_is_suggested_to_the_version_that_is_required() -> None:
 
 
 def test_a_suggested_migration_is_proven_on_generated_values() -> None:
-    """What is suggested works for whatever the old schema admits."""
+    """The suggestion works for every value that the old schema admits."""
     document = suggest_migration(V1, V2).document
 
     proof = prove_migrations({**V2, "migrations": [document]}, examples=50)
@@ -477,13 +477,13 @@ def test_a_step_said_to_be_lossy_is_not_asked_to_be_undone() -> None:
     ],
 )
 def test_the_same_written_in_another_way_is_no_more_than_a_patch(old: Any, new: Any, bump: Bump) -> None:
-    """``allOf`` of one, and unevaluated members where nothing else looks at the value; what admits more is MINOR."""
+    """``allOf`` of one, and unevaluated members without another subschema for the value; admitting more is MINOR."""
     assert inputs(old, new).bump is bump
 
 
 @pytest.mark.parametrize("side", ["input", "output"])
 def test_a_schema_that_moves_into_an_all_of_is_a_patch_on_either_side(side: str) -> None:
-    """Nothing changes for who sends the values or reads them."""
+    """Nothing changes for a caller that sends or reads the values."""
     schema = obj({"a": S, "b": arr(I)}, ("a",))
 
     assert compare({side: schema}, {side: {"allOf": [schema]}}).bump is Bump.PATCH
@@ -546,7 +546,7 @@ def test_a_trivial_break_is_shown(old: Any, new: Any, counterexample: Any) -> No
     ],
 )
 def test_containment_is_proven_part_by_part_only_where_parts_stand_alone(taker: Any, giver: Any, expected: str) -> None:
-    """``contains`` means another thing beside ``minContains``, ``then`` beside another ``if``, ``$ref`` elsewhere."""
+    """``contains`` means another thing next to ``minContains``, ``then`` next to another ``if``, ``$ref`` elsewhere."""
     answer = containment(taker, giver)
 
     assert (answer == "yes") is (expected == "yes"), answer

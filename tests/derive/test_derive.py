@@ -33,7 +33,7 @@ def properties(source: str, path: str = "s.py") -> dict[str, Any]:
 
 
 def parser_of(*arguments: str, head: str = "") -> str:
-    """Return a script whose parser is asked for *arguments*."""
+    """Return a script whose parser declares *arguments*."""
     lines = "\n".join(f"p.add_argument({each})" for each in arguments)
     return f"import argparse\n{head}\np = argparse.ArgumentParser()\n{lines}\np.parse_args()\n"
 
@@ -130,11 +130,11 @@ def test_known_converters_are_read_by_their_shape() -> None:
 
 
 def test_a_converter_that_is_not_known_is_passed_text_and_a_note_says_so() -> None:
-    """``parse_size("2k")`` takes text, whatever it returns."""
+    """``parse_size("2k")`` takes text and may return anything."""
     assert derived("a20_types.py").notes == ("--size: parse_size() converts it; it is passed on as text",)
 
 
-def test_subcommands_are_a_one_of_that_the_command_tells_apart() -> None:
+def test_subcommands_are_a_one_of_with_the_command_as_discriminator() -> None:
     """A call for one command with another's argument is refused; the right one passes."""
     contract = derived("a07_subcommands.py").to_contract()
 
@@ -234,7 +234,7 @@ def test_a_list_that_is_given_is_added_to_the_default_and_a_note_says_so() -> No
 
 
 def test_stdin_json_is_read_from_its_use() -> None:
-    """What is asked for by key is required, what has a default is not, and no command line is written."""
+    """A key read by index is required, what has a default is not, and no command line is written."""
     derivation = derived("j01_stdin.py")
 
     assert derivation.document["input"] == {
@@ -328,7 +328,7 @@ def test_no_mangled_script_makes_the_reader_raise(data: st.DataObject) -> None:
 
 
 def test_what_a_script_imports_from_beside_it_is_read_too() -> None:
-    """Constants and helpers of a neighbouring module, and nothing else than what the caller hands over."""
+    """Constants and helpers of a neighbouring module are read, only through what the caller passes."""
     beside = {"common": "MODES = ['a', 'b']\ndef extend(p):\n    p.add_argument('--y', type=int, default=2)\n"}
     script = "import argparse, common\nfrom common import MODES\np = argparse.ArgumentParser()\n"
     script += "p.add_argument('--x', choices=MODES)\ncommon.extend(p)\np.parse_args()\n"
@@ -346,8 +346,8 @@ def test_what_a_script_imports_from_beside_it_is_read_too() -> None:
     assert together.complete
 
 
-def test_modules_that_import_each_other_are_no_trap() -> None:
-    """A circle of imports ends."""
+def test_modules_that_import_each_other_do_not_loop() -> None:
+    """Reading a cycle of imports ends."""
     beside = {"a": "import b\nX = 1\n", "b": "from a import X\n"}
 
     derivation = derive("import a\n" + parser_of("'--x'"), path="s.py", neighbours=beside.get)

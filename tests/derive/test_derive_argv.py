@@ -115,13 +115,13 @@ UNREAD: list[tuple[str, str]] = [
 def test_the_script_gets_back_what_was_asked(
     script: str, arguments: dict[str, Any], expected: str, tmp_path: Path
 ) -> None:
-    """What is accepted reaches the script in its place, whatever it looks like."""
+    """Every accepted value reaches the script in its place."""
     assert run(script, arguments, tmp_path) == expected
 
 
 @pytest.mark.parametrize(("script", "arguments"), REFUSED)
 def test_what_the_script_would_not_take_is_refused_before_it_runs(script: str, arguments: dict[str, Any]) -> None:
-    """A word that is missing, no choice of the script's, or would be taken for one of its flags."""
+    """A word that is missing, no choice of the script's, or would be mistaken for one of its flags."""
     with pytest.raises(SkillInputError):
         derived(script).to_contract().accept(arguments, policy="strict")
 
@@ -199,7 +199,7 @@ PLAIN: list[tuple[str, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("body", "expected", "required"), PLAIN)
-def test_a_type_or_a_default_is_told_only_where_it_is_certain(
+def test_a_type_or_a_default_is_stated_only_where_it_is_certain(
     body: str, expected: dict[str, Any], required: list[str]
 ) -> None:
     """A conversion that may fail, or is made under a condition, leaves text; a computed default is the script's own."""

@@ -167,7 +167,7 @@ def test_only_the_words_of_the_shell_script_itself_are_read(
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_what_parse_args_of_node_declares_reaches_it(tmp_path: Path) -> None:
-    """Options by their flags, and the words behind them as a list whose meaning is not declared."""
+    """Options by their flags, and the words after them as a list whose meaning is not declared."""
     words = words_for("n04_positionals.mjs", {"depth": "3", "only": ["a", "-b"], "positionals": ["x", "-y"]})
 
     done = subprocess.run(

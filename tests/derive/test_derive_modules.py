@@ -1,4 +1,4 @@
-"""Modules beside a script: packages and relative names too, read when they are used, and never remembered too long."""
+"""Modules next to a script: packages and relative names too, read when they are used, and never remembered too long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TAIL = "p.parse_args()\n"
 
 
 def derived(script: str, modules: dict[str, str]) -> Derivation:
-    """Return what is read of *script* with *modules* beside it."""
+    """Return what is read of *script* with *modules* next to it."""
     derivation = derive(script, path="scripts/s.py", neighbours=modules.get)
     assert derivation is not None
     return derivation
@@ -65,7 +65,7 @@ def test_a_module_is_read_where_a_name_of_it_is_used_and_not_where_it_is_importe
 
 
 def test_the_parser_itself_may_stand_in_another_module() -> None:
-    """A script that never names argparse, and parses with what a module beside it built."""
+    """A script that never names argparse, and parses with what a module next to it built."""
     module = (
         "import argparse\ndef build():\n    p = argparse.ArgumentParser()\n    p.add_argument('--x', choices=['a'])\n"
     )
@@ -77,7 +77,7 @@ def test_the_parser_itself_may_stand_in_another_module() -> None:
 
 
 def test_what_was_derived_is_forgotten_when_a_module_beside_the_script_changes() -> None:
-    """The same script with another module beside it is another reading; with the same one it is the same."""
+    """The same script with another module next to it is another reading; with the same one it is the same."""
     script = f"from modes import MODES\n{HEAD}p.add_argument('--x', choices=MODES)\n{TAIL}"
     modules = {"modes": "MODES = ['a']\n"}
 
@@ -101,7 +101,7 @@ def test_a_module_too_many_is_as_good_as_foreign() -> None:
 
 
 def test_a_module_named_like_one_of_the_standard_library_is_not_looked_for() -> None:
-    """``import argparse`` means argparse, whatever lies beside the script."""
+    """``import argparse`` means argparse, even with an argparse.py next to the script."""
     found = derived(f"{HEAD}p.add_argument('--x')\n{TAIL}", {"argparse": "ArgumentParser = None\n"})
 
     assert found.complete

@@ -94,7 +94,7 @@ def test_one_of_several_is_reported() -> None:
 
 
 def test_usage_texts_and_comments_describe_the_arguments() -> None:
-    """A line of the usage, a comment at the top, a comment beside the assignment."""
+    """A line of the usage, a comment at the top, a comment next to the assignment."""
     source = (
         "#!/bin/bash\n# Rename pictures by date.\n#\n# Usage: rename.sh <folder> [pattern]\n"
         "#   folder   where they are\n"

@@ -117,7 +117,7 @@ def test_an_argument_behind_an_early_end_is_in_doubt(body: str, doubtful: list[s
 
 
 def test_who_comes_to_parse_has_passed_every_early_end() -> None:
-    """``if not sys.argv[1:]: return usage()`` ends the script, so all that is asked for before parsing is certain."""
+    """``if not sys.argv[1:]: return usage()`` ends the script, so every argument added before parsing is certain."""
     body = "def main():\n    if len(sys.argv) < 2:\n        return 1\n    p.add_argument('--x')\n    p.parse_args()\n"
 
     assert derived(f"{body}main()").complete
@@ -149,5 +149,5 @@ def test_what_is_changed_after_it_was_asked_for_is_read_as_changed(body: str, ex
     ],
 )
 def test_what_is_done_behind_the_parsers_back_is_reported(body: str) -> None:
-    """Private methods, and arguments that are added to who knows what."""
+    """Private methods, and arguments that are added to an unknown object."""
     assert "arguments" in {each.argument for each in derived(body).unread}

@@ -129,7 +129,7 @@ def test_a_script_on_stdin_that_also_reads_words_is_not_whole() -> None:
 
 
 def test_a_switch_that_is_on_has_the_flag_that_says_no() -> None:
-    """``store_true`` with ``default=True`` beside ``--no-cache``: the useful value is false."""
+    """``store_true`` with ``default=True`` next to ``--no-cache``: the useful value is false."""
     source = (
         "import argparse\np = argparse.ArgumentParser()\n"
         "p.add_argument('--cache', action='store_true', default=True, help='Use the cache')\n"

@@ -95,7 +95,7 @@ def test_each_principle_of_31_1_is_a_rule(schema: dict[str, Any], rule: str) -> 
 
 
 def test_a_careful_contract_gets_no_advice() -> None:
-    """The chapter's own good example is quiet."""
+    """The good example of the contract document gets no advice."""
     topic = {"type": "string", "description": "The news topic to research"}
     count = {"type": "integer", "minimum": 1, "maximum": 10, "default": 5, "description": "Articles to return"}
     schema = {"type": "object", "required": ["topic"], "additionalProperties": False}

@@ -34,7 +34,7 @@ def instructions(loaded: Path, skill: str) -> str:
 
 
 def read(loaded: Path, skill: str, path: str) -> str:
-    """Return whatever the path leads to."""
+    """Return the file that the path resolves to."""
     return (loaded / skill / path).read_text("utf-8")
 
 

@@ -53,7 +53,7 @@ def test_a_hostile_script_is_contained(
 
 @pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)
 def test_a_hostile_skill_or_schema_is_contained(case: Case) -> None:
-    """It costs its own skill at most: the skill beside it is listed, and no text hides or forges anything."""
+    """It costs its own skill at most: the skill next to it is listed, and no text hides or forges anything."""
     verdict = run_case(case, own, seconds=5 if case.name in PENDING else _SECONDS)
 
     if case.name in PENDING and verdict.outcome != "contained":

@@ -79,7 +79,7 @@ class Fuzz:
         self.check_sends(raw, sends)
 
     def check_server(self) -> None:
-        """Requests and notifications pass; an answer stays JSON, whatever is added to it."""
+        """Requests and notifications pass; an answer with additions is still JSON."""
         message = self.server()
         raw = self.written(message)
         sends = self.session.from_server(raw)

@@ -167,7 +167,7 @@ def test_a_file_of_servers_is_served_on_one_port(sdk_url: str, tmp_path: Path) -
 
 
 def test_the_port_asks_for_the_token_and_checks_host_and_origin() -> None:
-    """A page on the web reaches nothing, whatever name it uses, and neither does a program without the token."""
+    """A web page cannot use the port under any host name; a program without the token cannot either."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
     known = {"authorization": f"Bearer {TOKEN}"}

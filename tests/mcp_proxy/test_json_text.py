@@ -46,7 +46,7 @@ def test_what_is_encoded_is_read_again(value: Any) -> None:
 
 @given(st.binary(max_size=60))
 def test_bytes_of_any_kind_raise_nothing_but_malformed(text: bytes) -> None:
-    """No input makes the scanner fail in another way, or run for ever."""
+    """No input makes the scanner fail in another way, or run forever."""
     for read in (members, elements):
         try:
             list(read(text))
@@ -55,7 +55,7 @@ def test_bytes_of_any_kind_raise_nothing_but_malformed(text: bytes) -> None:
 
 
 def test_a_key_that_comes_twice_is_yielded_twice() -> None:
-    """The scanner hides nothing: who reads decides."""
+    """The scanner reports duplicates; its caller decides."""
     assert [key for key, _ in members(b'{"a":1,"a":2}')] == ["a", "a"]
 
 

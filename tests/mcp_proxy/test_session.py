@@ -55,7 +55,7 @@ def test_numbers_that_need_no_repair_keep_their_literals() -> None:
 
 
 def test_leading_zeros_of_a_text_are_never_lost() -> None:
-    """A text where the schema wants a text stays what it is, whatever else is repaired."""
+    """A text that fits the schema stays unchanged when other values are repaired."""
     line = call('{"topic": "00713", "code": "007", "limit": "5"}')
 
     [message] = to_server(known().from_client(line))
@@ -216,7 +216,7 @@ def test_a_server_that_cannot_list_gets_calls_unchecked() -> None:
 
 
 def test_a_server_that_never_lists_gets_calls_unchecked_at_the_deadline() -> None:
-    """A call does not wait for ever, and the client never sees the list when it comes after all."""
+    """A call does not wait forever, and the client never sees the list when it comes after all."""
     session = Session(new_id=iter("a").__next__, initialized=True)
     session.from_client(call("{}"))
 
@@ -402,7 +402,7 @@ def test_a_list_that_is_stale_by_its_own_word_is_read_again_before_a_refusal() -
 
 
 def test_an_answer_with_an_id_of_the_proxy_of_no_request_passes() -> None:
-    """Ids belong to who uses them."""
+    """Ids belong to the side that uses them."""
     line = to_bytes({"jsonrpc": "2.0", "id": "a", "result": {}})
 
     assert known().from_server(line) == [(CLIENT, line)]

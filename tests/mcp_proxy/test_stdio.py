@@ -26,7 +26,7 @@ DEADLINE = 60
 
 @contextmanager
 def running(*command: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Run *command* with pipes, and end it whatever happens."""
+    """Run *command* with pipes, and end it in any case."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options) as process:
         watchdog = threading.Timer(DEADLINE, process.kill)
         watchdog.start()

@@ -93,7 +93,7 @@ async def test_a_faulty_descriptor_is_the_skills_fault(tmp_path: Path) -> None:
 async def test_what_went_wrong_there_is_reported_here(
     name: str, code: str, recoverable: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The envelope's codes, whatever the wire's; with what to do."""
+    """Every wire code becomes an envelope code with a next step."""
     async with serve_in_memory() as served:
         runtime = remote_runtime(served, name)
         response = await runtime.call(name, {"text": "x"})
@@ -115,7 +115,7 @@ async def test_arguments_that_only_the_server_refuses_are_reported_by_parameter(
 
 
 async def test_the_deadline_of_the_call_goes_along() -> None:
-    """The server receives the timeout, and is asked to cancel when it has passed."""
+    """The server receives the timeout, and a request to cancel after it."""
     seen: list[dict[str, Any]] = []
     async with serve_in_memory() as served:
 
@@ -133,7 +133,7 @@ async def test_the_deadline_of_the_call_goes_along() -> None:
 
 
 async def test_custom_credentials_reach_the_body_and_are_not_kept() -> None:
-    """6.3: ``caller.credentials``; they stand in no execution."""
+    """6.3: ``caller.credentials``; no execution contains them."""
     seen: list[dict[str, Any]] = []
     async with serve_in_memory() as served:
 
@@ -188,7 +188,7 @@ async def test_many_calls_at_once_each_get_their_own_answer() -> None:
 
 
 def remote_runtime(served: Served, name: str, *, lenient: bool = False) -> SkillRuntime:
-    """Return a runtime in which *name* is remote; *lenient* forgets what the contract says of the text."""
+    """Return a runtime in which *name* is remote; *lenient* drops the text's schema from the contract."""
     client = served.client(name)
     contract = client.descriptor.to_contract(name)
     if lenient:

@@ -89,7 +89,7 @@ class Running:
         self.url = self.said[-1].rpartition(" ")[2]
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command beside the server."""
+        """Run a command next to the server."""
         return command(*arguments, **environment)
 
     def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -100,7 +100,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One server for all commands; it must end by itself when it is asked to."""
+    """One server for all commands; it must end by itself on a signal."""
     server = Running(tmp_path_factory.mktemp("served"))
     yield server
     server.process.send_signal(signal.SIGTERM)
@@ -171,7 +171,7 @@ def test_what_cannot_be_invoked_is_reported(running: Running, arguments: list[st
 
 
 def test_executions_are_listed_shown_cancelled_and_completed(running: Running) -> None:
-    """For operators everyone's; a task waits until who does it says what came of it."""
+    """Operators see everyone's; a task waits until its worker reports the result."""
     begun = [
         subprocess.Popen(
             [sys.executable, "-m", "skillruntime.cli", "invoke", f"{running.url}/skills/chore", f"text={n}", "--json"],
@@ -220,8 +220,8 @@ def test_a_private_skill_is_invoked_with_the_key_for_its_host(running: Running) 
     ("document", "status"),
     [([], 200), (None, 200), ({}, 200), ({"executions": [5]}, 200), ([1], 404), ({"error": "x"}, 500), ({}, 302)],
 )
-async def test_what_is_no_skill_server_is_reported_so(document: Any, status: int) -> None:
-    """One line, whatever it answers."""
+async def test_a_server_that_is_not_a_skill_server_is_reported(document: Any, status: int) -> None:
+    """The report is one line for every answer of that server."""
     async with mean(say(document, status)) as server:
         url = f"http://127.0.0.1:{server.port}"
         result = await anyio.to_thread.run_sync(command, "executions", "list", "--url", url)
@@ -231,7 +231,7 @@ async def test_what_is_no_skill_server_is_reported_so(document: Any, status: int
 
 
 def test_a_server_in_memory_knows_the_same_keys(running: Running) -> None:
-    """``--memory`` is about executions; who may call is as it was."""
+    """``--memory`` affects executions only; authentication is unchanged."""
     options = ["-s", str(running.skills), "--trust", "--data", str(running.data), "--port", "0", "--memory", "echo"]
     process = subprocess.Popen(
         [sys.executable, "-m", "skillruntime.cli", "serve", *options], stderr=subprocess.PIPE, text=True
@@ -258,8 +258,8 @@ def test_a_base_url_that_is_none_is_refused(running: Running, base: str) -> None
     assert "base URL" in json.loads(result.stdout)["errors"][0]["message"]
 
 
-def test_an_address_that_is_no_url_is_reported() -> None:
-    """Before anything is asked."""
+def test_an_address_that_is_not_a_url_is_reported() -> None:
+    """The command fails before it sends a request."""
     listed, invoked = (
         command(*words) for words in (("executions", "list", "--url", "http://[::1"), ("invoke", "http://["))
     )

@@ -19,7 +19,7 @@ from skillruntime.remote.descriptor import (
 )
 from skillruntime.remote.descriptor_parts import fill_url
 
-CHAPTER: dict[str, Any] = {
+TRANSLATOR: dict[str, Any] = {
     "protocol": {"version": "1.0.0", "changelog_url": "https://skill-sharing.org/changelog"},
     "id": "com.example.translate-v1",
     "name": "Universal Translator",
@@ -82,7 +82,7 @@ CHAPTER: dict[str, Any] = {
 
 def changed(*path: str | int, to: Any) -> dict[str, Any]:
     """Return the protocol document's descriptor with one value replaced, or removed where *to* is ``...``."""
-    document = copy.deepcopy(CHAPTER)
+    document = copy.deepcopy(TRANSLATOR)
     place: Any = document
     for key in path[:-1]:
         place = place[key]
@@ -95,9 +95,9 @@ def changed(*path: str | int, to: Any) -> dict[str, Any]:
 
 def test_the_protocols_example_round_trips() -> None:
     """Section 4.5's descriptor is read into its types and written back as it was."""
-    descriptor = SkillDescriptor.from_dict(CHAPTER)
+    descriptor = SkillDescriptor.from_dict(TRANSLATOR)
 
-    assert descriptor.to_dict() == CHAPTER
+    assert descriptor.to_dict() == TRANSLATOR
     assert descriptor.capability_type is CapabilityType.API
     assert descriptor.access is AccessPolicy.RESTRICTED
     assert descriptor.auth.type is AuthType.API_KEY
@@ -127,9 +127,9 @@ def test_every_way_to_authenticate_round_trips(auth: dict[str, Any]) -> None:
     assert SkillDescriptor.from_dict(document).to_dict() == document
 
 
-def test_fields_that_no_chapter_names_are_kept() -> None:
-    """A descriptor of tomorrow, and extensions of others, survive reading and writing."""
-    document = {**CHAPTER, "x-rating": 5, "extensions": {"cancel": True, "x-theirs": [1]}}
+def test_unknown_fields_are_kept() -> None:
+    """Fields of a later version, and other people's extensions, survive reading and writing."""
+    document = {**TRANSLATOR, "x-rating": 5, "extensions": {"cancel": True, "x-theirs": [1]}}
 
     descriptor = SkillDescriptor.from_dict(document)
 
@@ -147,7 +147,7 @@ def test_an_explicit_null_default_is_written_back_as_it_was() -> None:
     assert "default" not in descriptor.inputs[0].to_schema()
 
 
-@pytest.mark.parametrize("name", [key for key in CHAPTER if key not in ("tags", "documentation_url")][:12])
+@pytest.mark.parametrize("name", [key for key in TRANSLATOR if key not in ("tags", "documentation_url")][:12])
 def test_every_required_field_is_required(name: str) -> None:
     """Section 4.2 lists twelve required fields."""
     with pytest.raises(InvalidSkillError, match=name):
@@ -178,7 +178,7 @@ def test_every_required_field_is_required(name: str) -> None:
     ],
 )
 def test_each_fault_is_named_by_its_place(path: tuple[str | int, ...], value: Any, said: str) -> None:
-    """A fault says where it is, whatever it is."""
+    """Every fault names its location."""
     with pytest.raises(InvalidSkillError, match=said):
         SkillDescriptor.from_dict(changed(*path, to=value))
 
@@ -197,7 +197,7 @@ def test_all_faults_are_reported_at_once() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 5, {"a": float("nan")}])
-def test_what_is_no_descriptor_at_all_is_refused(document: Any) -> None:
+def test_a_value_that_is_not_a_descriptor_is_refused(document: Any) -> None:
     """Any value raises `InvalidSkillError` and no other exception."""
     with pytest.raises(InvalidSkillError):
         SkillDescriptor.from_dict(document)
@@ -205,7 +205,7 @@ def test_what_is_no_descriptor_at_all_is_refused(document: Any) -> None:
 
 def test_a_descriptor_is_a_contract() -> None:
     """The protocol document's inputs become a schema that accepts its own call and repairs or refuses others."""
-    contract = SkillDescriptor.from_dict(CHAPTER).to_contract()
+    contract = SkillDescriptor.from_dict(TRANSLATOR).to_contract()
 
     accepted = contract.accept({"text": "Hello, world!", "target_language": "zh-CN"})
 

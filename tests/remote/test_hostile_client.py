@@ -85,8 +85,8 @@ async def test_an_oversize_body_without_a_length_is_refused_while_it_comes() -> 
     ],
     ids=["tls", "two-hosts", "garbage", "long-header", "negative-length", "smuggling"],
 )
-async def test_what_is_no_http_harms_no_caller(nonsense: bytes) -> None:
-    """It is refused or dropped, and the next caller is served."""
+async def test_bytes_that_are_not_http_harm_no_other_caller(nonsense: bytes) -> None:
+    """The server refuses or drops them, and serves the next caller."""
     async with serve_over_socket_from_memory(limits=LIMITS) as served:
         async with await connect(served) as stream:
             await stream.send(nonsense)
@@ -112,7 +112,7 @@ async def test_a_client_that_hangs_up_in_its_body_begins_nothing() -> None:
 
 
 async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
-    """The execution was accepted and goes on; the same key finds it."""
+    """The execution was accepted and continues; the same key finds it."""
     async with serve_over_socket_from_memory() as served:
         body = json.dumps(invocation("echo")).encode()
         async with await connect(served) as stream:
@@ -141,8 +141,8 @@ async def test_a_client_that_hangs_up_after_its_request_loses_nothing() -> None:
         "/ui/skills/..%2f..",
     ],
 )
-async def test_traversal_in_ids_leads_nowhere(path: str) -> None:
-    """An id is a name in a table and nothing else: 404, and nothing of it comes back unescaped."""
+async def test_path_traversal_in_ids_finds_nothing(path: str) -> None:
+    """An id is only a key in a table: 404, and the response does not repeat it unescaped."""
     async with serve_over_socket_from_memory() as served:
         response = await served.ask("GET", path, key=KEY)
 
@@ -151,8 +151,8 @@ async def test_traversal_in_ids_leads_nowhere(path: str) -> None:
     assert b"root:" not in response.body
 
 
-async def test_many_connections_that_say_nothing_leave_room() -> None:
-    """Open and silent connections cost the next caller nothing."""
+async def test_many_silent_connections_do_not_block_other_callers() -> None:
+    """A caller is served while a hundred open connections send nothing."""
     async with serve_over_socket_from_memory() as served:
         streams = [await connect(served) for _ in range(100)]
         response = await served.invoke("echo", prefer="wait=30")
@@ -201,7 +201,7 @@ async def test_events_are_streamed_to_the_end() -> None:
 
 
 async def test_a_reader_that_hangs_up_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
-    """The stream ends with its reader, and with the server when it is asked to stop; the execution goes on."""
+    """The stream ends with its reader, and when the server stops; the execution continues."""
     async with serve_over_socket_from_memory() as served:
         execution_id = read(await served.invoke("slow"))["execution_id"]
         head = f"GET /executions/{execution_id}/events HTTP/1.1\r\nhost: x\r\n\r\n".encode()

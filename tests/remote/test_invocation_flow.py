@@ -49,7 +49,7 @@ def test_the_protocols_steps() -> None:
 
 
 def test_a_status_that_brings_the_output_spares_the_result() -> None:
-    """Section 6.4's document carries the output: nothing more is asked for."""
+    """Section 6.4's document contains the output: the client sends no further request."""
     walk = Walk(invoke(plan()), [ACCEPTED, COMPLETED])
 
     assert walk.lines == ["POST /invoke", "GET /status/exec-789-xyz"]
@@ -65,7 +65,7 @@ def test_a_server_may_answer_at_once() -> None:
 
 
 def test_a_result_that_is_not_there_yet_is_polled_on() -> None:
-    """GET result before the end is the current document: the client goes on polling."""
+    """GET result before the end is the current document: the client continues polling."""
     answers = [ACCEPTED, answer(shown("completed")), answer(shown("running")), COMPLETED]
 
     walk = Walk(invoke(plan()), answers)
@@ -200,7 +200,7 @@ def test_a_date_is_held_against_the_servers_own_clock() -> None:
 
 @pytest.mark.parametrize("wish", ["", "soon", "-5", "nan", "Sat, 99 Foo 2000", "Sat, 01 Jan 2000 00:00:05 -0000"])
 def test_a_wish_that_cannot_be_read_is_none(wish: str) -> None:
-    """Our own backoff stands."""
+    """The client's own backoff is used."""
     busy = answer({}, 503, retry_after=wish, date="Fri, 31 Dec 1999 23:59:58 GMT")
 
     walk = Walk(invoke(plan()), [busy, ACCEPTED, COMPLETED])
@@ -210,7 +210,7 @@ def test_a_wish_that_cannot_be_read_is_none(wish: str) -> None:
 
 @pytest.mark.parametrize("headers", [{"retry_after": "0"}, {"preference_applied": "wait=20"}])
 def test_a_server_that_says_now_each_time_is_not_flooded(headers: dict[str, str]) -> None:
-    """There is a pause between two polls, whatever it says."""
+    """There is a pause between two polls, for any ``Retry-After``."""
     walk = Walk(invoke(plan()), [ACCEPTED, answer(shown("running"), **headers), RUNNING, COMPLETED])
 
     assert walk.pauses[1] == 0.1

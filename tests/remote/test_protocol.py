@@ -166,8 +166,8 @@ def test_no_execution_breaks_the_reader(value: Any, status: str) -> None:
         assert [violation["field"] for violation in error.violations] == ["/progress"]
 
 
-def test_the_table_knows_every_status_and_the_final_ones_lead_nowhere() -> None:
-    """One table for both sides."""
+def test_the_table_has_every_status_and_final_ones_have_no_successor() -> None:
+    """Client and server read the same table."""
     assert set(TRANSITIONS) == set(ExecutionStatus)
     assert {status for status, after in TRANSITIONS.items() if not after} == FINAL
 
@@ -224,7 +224,7 @@ def test_every_code_has_an_http_status_and_a_meaning_for_a_model(code: WireCode)
         ("EXECUTION_NOT_FOUND", 404),
     ],
 )
-def test_the_codes_of_chapter_9_have_its_http_statuses(code: str, status: int) -> None:
+def test_the_codes_of_section_9_have_its_http_statuses(code: str, status: int) -> None:
     """Section 9's table."""
     assert ErrorDocument(code, "").http_status == status
 
@@ -249,7 +249,7 @@ def test_a_peers_words_steer_no_terminal() -> None:
 
 
 def test_a_code_that_no_caller_knows_is_kept_in_the_details() -> None:
-    """A skill's own code reaches the model, beside one that it can understand."""
+    """A skill's own code reaches the model, next to one that it can understand."""
     error = to_skill_error(ErrorDocument("QUOTA_OF_MARS", "Used up", {"left": 0}, RetryHint(1000)))
 
     assert error.code.value == "TOOL_EXECUTION_FAILED"

@@ -14,7 +14,7 @@ PATH = {"type": "string", "format": "path"}
 
 
 def test_a_schema_without_paths_is_known_at_once() -> None:
-    """Most contracts name no path, and their calls are not looked into."""
+    """Most contracts have no path parameter; their arguments are not inspected."""
     assert has_paths({"properties": {"files": {"items": PATH}}})
     assert not has_paths({"properties": {"path": {"type": "string"}}})
 

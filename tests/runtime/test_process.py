@@ -78,7 +78,7 @@ async def test_a_process_may_end_without_reading_its_stdin(tmp_path: Path) -> No
 
 
 async def test_a_flood_on_stdout_is_cut_and_killed(tmp_path: Path) -> None:
-    """A process that would print for ever is stopped at the limit."""
+    """A process that would print forever is stopped at the limit."""
     source = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
 
     with anyio.fail_after(30):
@@ -89,7 +89,7 @@ async def test_a_flood_on_stdout_is_cut_and_killed(tmp_path: Path) -> None:
 
 
 async def test_only_the_tail_of_stderr_is_kept(tmp_path: Path) -> None:
-    """A megabyte of logging neither blocks the process nor fills our memory."""
+    """A megabyte of logging neither blocks the process nor fills the host's memory."""
     source = "import sys; sys.stderr.write('x' * 1_000_000 + 'the end'); print(1)"
 
     finished = await run(tmp_path, source)

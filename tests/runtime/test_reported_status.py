@@ -1,4 +1,4 @@
-"""What a result says of itself: `skillruntime/runtime/reported_status.py`."""
+"""What a result reports about itself: `skillruntime/runtime/reported_status.py`."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ async def test_directories_of_its_own(level: str, workspace: Path) -> None:
 
 
 async def test_the_environment_is_what_was_given(level: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A secret of the host is not there, nor in the environment of the first process; a granted one is."""
+    """A secret of the host is absent, also from the environment of the first process; a granted one is present."""
     monkeypatch.setenv("HOST_SECRET", "canary-1")
 
     seen = await result_of(level, workspace, "sorted(os.environ)", environment={"GRANTED": "canary-2"})
@@ -312,7 +312,7 @@ async def test_node_runs(level: str, workspace: Path) -> None:
 
 
 async def test_compiled_files_of_the_skill_are_not_run(level: str, tmp_path: Path, workspace: Path) -> None:
-    """A forged .pyc beside a harmless source: the source is what was approved, and what runs."""
+    """A forged .pyc next to a harmless source: the source is what was approved, and what runs."""
     skill = tmp_path / "skill"
     skill.mkdir()
     (skill / "words.py").write_text("WORD = 'forged'\n")

@@ -86,7 +86,7 @@ def test_a_required_variable_that_is_not_set_is_named(write_skill: WriteSkill) -
     assert "NO_SUCH_KEY" in (error.suggested_action or "")
 
 
-def test_new_files_are_told(write_skill: WriteSkill, tmp_path: Path) -> None:
+def test_new_files_are_listed(write_skill: WriteSkill, tmp_path: Path) -> None:
     """The metadata lists what the script wrote into the workspace."""
     source = "import pathlib; pathlib.Path('out').mkdir(); pathlib.Path('out/report.md').write_text('hi'); print('{}')"
 
@@ -303,7 +303,7 @@ def test_an_undeclared_package_is_named(write_skill: WriteSkill) -> None:
 
 
 def test_a_broken_module_of_the_skill_itself_is_a_crash(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """What lies beside the script is the skill's own; no installation will help."""
+    """What lies next to the script is the skill's own; no installation will help."""
     catalog = write_skill("import own.gone")
     (tmp_path / "skills" / "sample" / "scripts" / "own").mkdir()
     (tmp_path / "skills" / "sample" / "scripts" / "own" / "__init__.py").write_text("")
@@ -332,8 +332,8 @@ def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -
     assert unknown.suggested_action
 
 
-def test_a_failure_that_is_nothing_but_errors_is_not_told_twice(write_skill: WriteSkill) -> None:
-    """Where a failing script prints no more than status and errors, there is no data beside the errors."""
+def test_a_failure_that_contains_only_errors_is_not_reported_twice(write_skill: WriteSkill) -> None:
+    """If a failing script prints only a status and errors, the response has errors and no data."""
     report = {"status": "failed", "errors": [{"code": "FETCH_FAILED", "message": "down", "suggested_action": "Wait"}]}
 
     response = call(write_skill(f"import sys; print({json.dumps(json.dumps(report))}); sys.exit(1)"))
@@ -364,7 +364,7 @@ def test_an_output_that_breaks_the_contract_is_the_skills_fault(write_skill: Wri
 
 @pytest.mark.anyio
 async def test_a_cancelled_call_leaves_no_process_behind(write_skill: WriteSkill, tmp_path: Path) -> None:
-    """The script is killed; the cancellation goes on."""
+    """The script is killed, and the cancellation propagates."""
     source = (
         "import os, time\nopen('pid.tmp', 'w').write(str(os.getpid()))\nos.rename('pid.tmp', 'pid')\ntime.sleep(600)"
     )

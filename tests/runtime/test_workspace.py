@@ -59,8 +59,8 @@ def test_a_link_inside_does_not_lead_outside(tmp_path: Path) -> None:
     assert workspace.resolve("in") == inside / "file"
 
 
-def test_new_and_changed_files_are_told(tmp_path: Path) -> None:
-    """What is new or changed is listed with its type and size; what is the same is not."""
+def test_new_and_changed_files_are_listed(tmp_path: Path) -> None:
+    """New and changed files are listed with type and size; unchanged files are not."""
     (tmp_path / "same.txt").write_text("same")
     (tmp_path / "changed.csv").write_text("a")
     workspace = Workspace(tmp_path)

@@ -47,7 +47,7 @@ async def post(served: Served, *lines: str) -> tuple[int, dict[str, str], bytes]
 
 
 @pytest.mark.parametrize("path", ["/skills/echo", "/.well-known/skill-sharing", "/health", "/nothing", "/ui"])
-async def test_head_tells_the_length_of_get(served: Served, path: str) -> None:
+async def test_head_has_the_content_length_of_get(served: Served, path: str) -> None:
     """RFC 9110, 9.3.2 and 8.6: the same headers, and no content."""
     got = await exchange(served, f"GET {path} HTTP/1.1", "Host: x")
     head = await exchange(served, f"HEAD {path} HTTP/1.1", "Host: x")

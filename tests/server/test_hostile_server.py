@@ -139,7 +139,7 @@ async def silent(stream: SocketStream, head: bytes) -> None:
 
 
 async def slow(stream: SocketStream, head: bytes) -> None:
-    """Answer one byte at a time, for ever."""
+    """Answer one byte at a time, forever."""
     try:
         await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
         while True:
@@ -246,8 +246,8 @@ async def test_a_redirect_within_the_origin_is_followed() -> None:
 
 
 @pytest.mark.parametrize("location", ["http://[::1/", "http://h:99999/", "//[", "/" + "a" * 70_000])
-async def test_a_redirect_to_what_is_no_url_is_named(location: str) -> None:
-    """The library's own error, not one of a parser."""
+async def test_a_redirect_to_an_invalid_url_is_reported(location: str) -> None:
+    """The error is the library's own, not an exception of the URL parser."""
     async with mean(say({}, 307, location=location)) as server:
         with pytest.raises(RemoteError, match=r"redirects|not a URL"):
             await server.client().invoke({"text": "hi"})
@@ -286,7 +286,7 @@ async def test_an_answer_that_does_not_come_is_given_up(fault: Any) -> None:
 
 
 async def test_what_a_server_says_of_time_does_not_bind_us() -> None:
-    """The caller's deadline ends it, whatever ``Retry-After`` says."""
+    """The caller's deadline ends it, for any value of ``Retry-After``."""
     async with mean(say(shown("accepted"), 202), say(shown("running"), 200, retry_after="3600")) as server:
         with anyio.move_on_after(0.2) as scope:
             await server.client().invoke({"text": "hi"})

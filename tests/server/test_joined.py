@@ -72,7 +72,7 @@ async def test_accepted_running_completed_are_seen_by_one_who_polls(serving: Ser
     assert any(execution.progress is not None and execution.progress.message == "half way" for execution in seen)
 
 
-async def test_a_202_carries_what_the_chapter_says(serving: Serving) -> None:
+async def test_a_202_has_the_fields_of_section_6_2(serving: Serving) -> None:
     """Section 6.2: ``{execution_id, status: "accepted"}``."""
     async with serving() as served:
         response = await served.invoke("slow")
@@ -112,7 +112,7 @@ async def test_a_broken_skill_fails_without_words_from_inside(
 
 
 async def test_a_run_past_its_deadline_is_the_protocols_timeout(serving: Serving) -> None:
-    """Section 6.6's document: 200 for who polls."""
+    """A client that polls gets section 6.6's document with 200."""
     async with serving() as served:
         execution = await served.client("brief").invoke({"text": "x"})
 
@@ -232,7 +232,7 @@ async def test_a_key_that_is_none_is_refused(serving: Serving, key: str) -> None
 
 
 async def test_a_running_execution_is_cancelled(serving: Serving) -> None:
-    """DELETE on the status; the one who knows ``cancelled`` sees it, a plain peer sees ``failed``."""
+    """DELETE on the status; a peer that knows ``cancelled`` sees it, any other sees ``failed``."""
     async with serving() as served:
         execution_id = read(await served.invoke("slow"))["execution_id"]
         await served.skills.started.wait()
@@ -318,7 +318,7 @@ async def test_a_task_is_completed_from_outside(serving: Serving) -> None:
 
 
 async def test_of_two_who_complete_a_task_one_is_reported_so(serving: Serving) -> None:
-    """The other learns that it came too late: its words are not what the task ended with."""
+    """The second worker learns that it came too late; its result does not replace the first."""
     async with serving() as served:
         execution_id = read(await served.invoke("chore", key=KEY))["execution_id"]
         answers = {}
@@ -337,7 +337,7 @@ async def test_of_two_who_complete_a_task_one_is_reported_so(serving: Serving) -
 
 
 async def test_a_task_can_fail_and_be_cancelled(serving: Serving) -> None:
-    """Who does the work may say why it cannot be done; who asked may think better of it."""
+    """The worker may report a failure; the caller may cancel."""
     async with serving() as served:
         first, second = [read(await served.invoke("chore"))["execution_id"] for _ in range(2)]
         error = {"error": {"code": "NO_TIME", "message": "Tomorrow"}}
@@ -353,7 +353,7 @@ async def test_a_task_can_fail_and_be_cancelled(serving: Serving) -> None:
 
 
 async def test_a_private_skill_is_absent_to_the_last_byte(serving: Serving) -> None:
-    """Section 7: to who is not authenticated, private and absent are the same answer, at every address."""
+    """Section 7: an unauthenticated caller gets the same answer for private and absent skills, at every address."""
     async with serving() as served:
         for method, suffix in (("GET", ""), ("POST", "/invoke"), ("DELETE", ""), ("PUT", "/invoke")):
             for key in (None, "guessed"):
@@ -465,8 +465,8 @@ async def test_bad_arguments_are_violations(serving: Serving) -> None:
     assert served.skills.ran == []
 
 
-async def test_a_slip_is_mended_on_the_server_and_reported(serving: Serving) -> None:
-    """The server's contract is as friendly as the local one."""
+async def test_a_malformed_argument_is_repaired_by_the_server_and_reported(serving: Serving) -> None:
+    """The server's contract repairs as much as the local one."""
     async with serving() as served:
         response = await served.invoke("echo", 5, prefer="wait=30")
 
@@ -493,8 +493,8 @@ async def test_a_slip_is_mended_on_the_server_and_reported(serving: Serving) -> 
         (b"{}", "text/plain"),
     ],
 )
-async def test_a_body_that_is_no_request_is_refused(serving: Serving, body: bytes, kind: str) -> None:
-    """400 with the envelope, whatever comes."""
+async def test_a_body_that_is_not_a_request_is_refused(serving: Serving, body: bytes, kind: str) -> None:
+    """Every such body gets 400 with the envelope."""
     async with serving() as served:
         response = await served.ask("POST", "/skills/echo/invoke", body, content_type=kind)
 
@@ -522,7 +522,7 @@ async def test_an_entity_tag_spares_what_is_known(serving: Serving) -> None:
 
 
 async def test_a_problem_document_on_request(serving: Serving) -> None:
-    """RFC 9457 for who accepts ``application/problem+json``."""
+    """RFC 9457 for clients that accept ``application/problem+json``."""
     async with serving() as served:
         response = await served.ask("GET", "/skills/absent", accept="Application/Problem+JSON")
         refused = await served.ask("GET", "/skills/absent", accept="application/problem+json;q=0, application/json")
@@ -568,7 +568,7 @@ async def test_unknown_addresses_and_methods(serving: Serving) -> None:
     assert head.body == b""
 
 
-async def test_discovery_is_chapter_5s(serving: Serving) -> None:
+async def test_discovery_follows_section_5(serving: Serving) -> None:
     """``{protocol, provider, skills[...]}`` with the fields that the protocol document lists."""
     async with serving() as served:
         document = read(await served.ask("GET", "/.well-known/skill-sharing"))
@@ -608,7 +608,7 @@ async def test_a_flood_is_reported_when_to_come_again(serving: Serving) -> None:
 
 
 async def test_health_readiness_and_metrics(serving: Serving) -> None:
-    """For who watches over the server; figures are for who is known."""
+    """Health is public for monitoring; metrics require authentication."""
     async with serving() as served:
         await served.invoke("echo", prefer="wait=30")
         health = await served.ask("GET", "/health")
@@ -623,7 +623,7 @@ async def test_health_readiness_and_metrics(serving: Serving) -> None:
 
 
 async def test_the_access_log_holds_no_secret(serving: Serving, caplog: pytest.LogCaptureFixture) -> None:
-    """One line of JSON a request: who, what, how long; never a key, an input or an output."""
+    """One line of JSON a request: caller, action, duration; never a key, an input or an output."""
     with caplog.at_level("INFO", logger="skillruntime.access"):
         async with serving() as served:
             await served.invoke("echo", "my-private-words", key=KEY, prefer="wait=30")
@@ -655,7 +655,7 @@ async def test_a_lost_202_runs_once(serving: Serving) -> None:
 
 
 async def test_wrong_credentials_are_an_error_without_the_key(serving: Serving) -> None:
-    """The key never stands in an error."""
+    """An error never contains the key."""
     async with serving() as served:
         with pytest.raises(RemoteError) as raised:
             await served.client("locked", key="my-wrong-key").invoke({"text": "x"})
@@ -665,7 +665,7 @@ async def test_wrong_credentials_are_an_error_without_the_key(serving: Serving) 
 
 
 async def test_custom_credentials_in_the_body_open_a_private_skill() -> None:
-    """6.3's ``caller.credentials``, read by the host's own authenticator; who shows wrong ones sees nothing."""
+    """6.3's ``caller.credentials``, read by the host's own authenticator; a caller with wrong ones sees nothing."""
 
     async def authenticate(request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         if credentials is None:

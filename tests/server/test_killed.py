@@ -34,7 +34,7 @@ def free_port() -> int:
 
 @contextmanager
 def started(port: int, directory: Path, *, drain: float = 0) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the server; whatever happens, it does not outlive the test."""
+    """Start the server, and end it with the test in any case."""
     command = [sys.executable, str(SERVER), str(port), str(directory), str(drain)]
     process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
     try:

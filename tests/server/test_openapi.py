@@ -16,7 +16,7 @@ from skillruntime.contract.schema import Schema
 from skillruntime.remote.descriptor import AccessPolicy, SkillDescriptor
 from skillruntime.server.openapi import build_openapi
 from skillruntime.server.rate_limits import Limits
-from tests.remote.test_descriptor import CHAPTER
+from tests.remote.test_descriptor import TRANSLATOR
 from tests.server.serving import KEY, serve_over_socket_from_memory
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is a development dependency")
@@ -79,7 +79,7 @@ def test_the_server_does_what_its_document_says(key: str | None) -> None:
 
 def test_the_document_is_openapi_and_has_one_path_for_each_skill() -> None:
     """OpenAPI 3.1, with the skill's own inputs in the request's schema."""
-    descriptor = SkillDescriptor.from_dict(CHAPTER)
+    descriptor = SkillDescriptor.from_dict(TRANSLATOR)
 
     document = build_openapi([descriptor], descriptor.provider)
 

@@ -145,7 +145,7 @@ async def test_what_must_not_run_twice_ends_failed_and_recoverable(path: str) ->
 
 
 async def test_what_never_began_is_run_after_the_restart(path: str) -> None:
-    """It waited for a place: running it once is right, whatever it is."""
+    """It only waited for a place, so it may run even if it is not repeatable."""
     ran: list[str] = []
     async with opened(counting(ran, anyio.sleep_forever), path, capacity=1) as executions:
         await executions.submit(ticket("a"))
@@ -176,7 +176,7 @@ async def test_what_was_left_can_be_cancelled_before_it_is_taken_up(path: str) -
 
 
 async def test_a_task_waits_through_a_restart(path: str) -> None:
-    """It is completed by who does the work, whenever that is; and once."""
+    """The worker completes it at any later time, and only once."""
     async with opened(counting([]), path) as executions:
         await executions.submit(ticket("a", is_task=True))
 
@@ -323,7 +323,7 @@ async def test_a_list_shows_the_newest_first_without_outputs(path: str) -> None:
 
 
 async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(path: str) -> None:
-    """One at a time of this skill; another skill goes on."""
+    """One at a time of this skill; another skill is not affected."""
     gate, ran = anyio.Event(), list[str]()
     async with opened(counting(ran, gate.wait), path, per_skill={"skill": 1}, per_caller=2) as executions:
         for name in ("a", "b"):
@@ -340,7 +340,7 @@ async def test_limits_for_a_skill_and_for_a_caller_make_the_rest_wait(path: str)
 
 
 async def test_a_lower_priority_is_overtaken_for_a_minute_at_most(path: str) -> None:
-    """The turn of what waits is its arrival, a minute earlier or later by its priority: nothing waits for ever."""
+    """The turn of what waits is its arrival, a minute earlier or later by its priority: nothing waits forever."""
     gate, ran = anyio.Event(), list[str]()
     async with opened(counting(ran, gate.wait), path, capacity=1) as executions:
         await executions.submit(ticket("first"))

@@ -114,7 +114,7 @@ async def test_nothing_inward_is_reported(url: str) -> None:
 
 
 async def test_a_other_caller_names_no_address() -> None:
-    """Only callers who are known: else anyone could have us knock anywhere."""
+    """Only authenticated callers: otherwise anyone could make the server send requests anywhere."""
     receiver = Receiver()
 
     response = await notified(receiver, key=None)

@@ -113,7 +113,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A server whose paths the test fills; one that hangs is let go at the end."""
+    """A server whose paths the test fills; a hanging request is released at the end."""
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):

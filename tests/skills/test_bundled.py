@@ -128,7 +128,7 @@ def test_missing_package_is_named(path: Path, tmp_path: Path) -> None:
 
 
 def test_what_scripts_share_is_the_same_in_every_skill() -> None:
-    """A skill stands alone, so each has its own script_call.py; none has drifted."""
+    """A skill is standalone, so each has its own script_call.py; all copies are equal."""
     assert len(SHARED) == 3
     assert len({path.read_bytes() for path in SHARED}) == 1
 

@@ -48,7 +48,7 @@ def test_a_reference_section_is_better_moved() -> None:
 
 
 def test_rules_that_every_use_needs_stay() -> None:
-    """A long section of rules or steps is never reference material, whatever its share."""
+    """A long section of rules or steps is never reference material, even with a large share."""
     body = "# Use\n\nRun it.\n\n# Critical rules\n\n" + "Never do that.\n" * 400
 
     assert found(body=body) == []
@@ -74,7 +74,7 @@ def test_a_parameters_documentation_is_better_not_sent() -> None:
 
 
 def test_a_tools_own_description_has_a_skills_limit() -> None:
-    """What a tool says of itself may be as long as a skill's description, and is advised above that."""
+    """A tool's description may be as long as a skill's description, and is advised above that."""
     within = {"description": "Reads a file, page by page. " * 12, "properties": {"path": {"type": "string"}}}
     above = {"description": "Reads a file, page by page. " * 20, "properties": {"path": {"type": "string"}}}
 

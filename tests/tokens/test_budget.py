@@ -147,7 +147,7 @@ def test_a_warning_comes_once_before_the_limit() -> None:
 
 
 def test_a_retry_is_what_follows_a_failed_call() -> None:
-    """The arguments of a call that repeats a failed one are the price of the error, beside the error itself."""
+    """The arguments of a call that repeats a failed one are the price of the error, next to the error itself."""
     ledger = TokenLedger()
 
     ledger.record_call("digest", '{"topics": "AI"}', "topics must be an array", ok=False)

@@ -65,7 +65,7 @@ def test_a_claude_models_factor(model: str, factor: float) -> None:
 
 
 def test_an_estimate_says_so_and_names_its_source() -> None:
-    """A factor is rounded up, is not exact, and its method names who measured it."""
+    """A factor is rounded up, is not exact, and its method names the source of the measurement."""
     exact = count("The quick brown fox jumps.", "gpt-4o").tokens
 
     estimate = count("The quick brown fox jumps.", "claude-sonnet-4-5")

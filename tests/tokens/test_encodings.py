@@ -129,7 +129,7 @@ AWKWARD = st.text(
 @settings(max_examples=400, deadline=None)
 @given(text=st.one_of(st.text(max_size=80), AWKWARD), size=st.integers(1, 12))
 def test_pieces_count_as_the_whole(name: str, text: str, size: int) -> None:
-    """Cutting at certain boundaries changes no count, whatever the text and however small the pieces."""
+    """Cutting at certain boundaries changes no count, for any text and any size of pieces."""
     encode = load(name).encode_ordinary
 
     cut = list(pieces(text, size))

@@ -28,7 +28,7 @@ def test_pages_put_together_are_the_text_and_none_is_above_its_limit(text: str, 
 
 
 def test_a_page_ends_before_a_heading() -> None:
-    """Of the places in the second half of what fits, the one before a heading is taken first."""
+    """In the second half of what fits, a break before a heading is preferred."""
     text = "# A\n\n" + "word " * 30 + "\n\nmore text here\n# B\n" + "word " * 30
 
     part = page(text, 50, tokens)

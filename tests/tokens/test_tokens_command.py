@@ -32,7 +32,7 @@ def test_a_table_by_skill_with_totals_and_sessions() -> None:
 
 
 def test_a_pipe_gets_a_line_for_each_skill_and_the_sums_go_to_stderr() -> None:
-    """Tabs between name, entry, body, files and tools; nothing else on stdout."""
+    """Tabs between name, entry, body, files and tools; stdout has only these lines."""
     result = run(SKILLS, "--sort", "name")
 
     rows = [line.split("\t") for line in result.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""What a request says of its sender: in ``_meta`` since 2026-07-28, in ``initialize`` before."""
+"""What a request states about its sender: in ``_meta`` since 2026-07-28, in ``initialize`` before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion"
 
 
 def envelope_of(message: Message) -> dict[str, Any] | None:
-    """Return what a 2026-07-28 request says of its sender in ``_meta``; ``None`` for one of the handshake era."""
+    """Return what a 2026-07-28 request states about its sender in ``_meta``; ``None`` for one of the handshake era."""
     text = message.param("_meta")
     if b"protocolVersion" not in text:
         return None

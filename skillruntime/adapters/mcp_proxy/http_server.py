@@ -30,7 +30,7 @@ GRACE = 2
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Where the proxy listens, and who may use it: a token is asked for by default where it guards something."""
+    """Where the proxy listens, and who may use it: by default it requires a token if one protects anything."""
 
     host: str
     number: int
@@ -86,7 +86,7 @@ def serve(upstreams: Sequence[Upstream], port: Port, *, options: Options, log: W
 
 
 async def _serve(upstreams: Sequence[Upstream], port: Port, options: Options, log: Write) -> None:
-    # A remote server asks for its own token. Here one is asked for where the port would lend what only the user has:
+    # A remote server requires its own token. The proxy requires one where the port would share what only the user has:
     # a program of the user's, or the token that `headers` carry.
     lends = any(each.headers or not each.is_url for each in upstreams)
     token = (os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)) if port.ask_token and lends else None
@@ -102,7 +102,7 @@ async def _serve(upstreams: Sequence[Upstream], port: Port, options: Options, lo
             else:
                 app, path = await stack.enter_async_context(_stdio(each)), each.path
             apps[path] = McpProxy(app, options=options, log=log)
-        # A single remote server also gets what clients ask for beside its path, such as its OAuth metadata.
+        # A single remote server also gets what clients ask for next to its path, such as its OAuth metadata.
         alone = next(iter(apps.values())) if len(apps) == 1 and upstreams[0].is_url else None
         await _listen(alone or _routed(apps), port, list(apps), token)
 
@@ -113,7 +113,7 @@ def _stdio(upstream: Upstream) -> StdioApp:
 
 
 def _at(path: str, app: App) -> App:
-    """Return *app* asked for *path*, whatever path was asked for here."""
+    """Return *app* mounted so that every path requested here becomes *path*."""
 
     async def moved(scope: Scope, receive: Receive, send: SendMessage) -> None:
         await app({**scope, "path": path, "raw_path": path.encode()}, receive, send)

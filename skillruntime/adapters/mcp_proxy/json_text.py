@@ -1,6 +1,6 @@
 """Where the members of a JSON text lie, in bytes, so that one of them can be replaced and all others keep their bytes.
 
-Nothing is parsed but what is asked for: a value is skipped by its brackets and quotes, without recursion, so that
+Only the requested values are parsed: any other value is skipped by its brackets and quotes, without recursion, so that
 neither depth nor size costs more than one pass.
 """
 
@@ -67,7 +67,7 @@ def skip(text: bytes, start: int) -> int:
 
 
 def members(text: bytes, start: int = 0) -> Iterator[tuple[str, Span]]:
-    """Yield each key of the object that begins at *start*, and where its value lies; a key may come twice.
+    """Yield each key of the object that begins at *start*, and where its value is; a key may come twice.
 
     >>> [(key, text[a:b]) for text in [b' {"id" : 7, "method":"ping"}'] for key, (a, b) in members(text)]
     [('id', b'7'), ('method', b'"ping"')]

@@ -1,4 +1,4 @@
-"""The log: one JSON object a line for each call, with rules and paths; values only where they are asked for."""
+"""The log: one JSON object a line for each call, with rules and paths; values only on request."""
 
 from __future__ import annotations
 

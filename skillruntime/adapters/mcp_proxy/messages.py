@@ -1,4 +1,4 @@
-"""One JSON-RPC message: where its parts lie, and the few kinds of message that the proxy looks at.
+"""One JSON-RPC message: where its parts are, and the few kinds of message that the proxy looks at.
 
 The law: a message that is not one of those kinds is never taken apart, and passes as the bytes that it came in.
 """
@@ -27,7 +27,7 @@ _TAIL_LENGTH = 300
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its bytes, and where its members lie; of a key that comes twice, the last, as parsers take it."""
+    """One message: its bytes, and where its members are; of a key that comes twice, the last, as parsers take it."""
 
     raw: bytes
     parts: dict[str, Span]
@@ -77,7 +77,7 @@ def read_message(raw: bytes) -> Message:
 
 
 def split_batch(raw: bytes) -> list[Span] | None:
-    """Return where the messages of a batch lie; ``None`` where *raw* is not an array.
+    """Return where the messages of a batch are; ``None`` where *raw* is not an array.
 
     Raises:
         Malformed: it begins as an array and is not one.

@@ -199,7 +199,7 @@ class _Remote:
             await self._fail(message, UNREACHABLE, "The MCP server ended its response without an answer")
 
     async def _listen(self, client: httpx2.AsyncClient) -> None:
-        """Write what the server says of its own accord, for as long as it offers a stream for that."""
+        """Write the messages that the server sends on its own, for as long as it offers a stream for that."""
         last_id, wait = "", RECONNECT_SECONDS
         failures = 0
         while failures < MOST_RECONNECTS:

@@ -1,7 +1,7 @@
 """The proxy between one client and one server, without I/O: messages in, and messages out to either side.
 
-What is not a ``tools/call``, nor the answer to one, passes with the same bytes and in order. A call is judged when it
-is read; only one whose schema is not known waits, until the proxy's own ``tools/list`` has been answered.
+A message that is neither a ``tools/call`` nor the answer to one passes with the same bytes and in order. A call is
+checked when it is read; only a call whose schema is unknown waits, until the proxy's own ``tools/list`` is answered.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ class Session:
         return sends
 
     def _listing_of(self, message: Message) -> Listing | None:
-        """Return the run through the pages that a client's request begins or goes on with."""
+        """Return the pagination that a client's request begins or continues."""
         span = message.params.get("cursor")
         cursor = text_of(message.raw, span) if span else None
         if cursor is None:

@@ -62,7 +62,7 @@ class Lines:
 
 
 class _Writer:
-    """A thread that writes to one file descriptor; who feeds it waits while more than a megabyte is queued.
+    """A thread that writes to one file descriptor; the sender waits while more than a megabyte is queued.
 
     What the other direction adds (a refusal, a call that waited) never waits: two readers that wait for one another's
     writers would not end.
@@ -181,7 +181,7 @@ def relay(
     _warm_up()
     while not ended.wait(TICK):
         if not is_alive():
-            ended.wait(DRAIN_TIMEOUT)  # a process that it left behind may hold its stdout open for ever
+            ended.wait(DRAIN_TIMEOUT)  # a process that it left behind may hold its stdout open forever
             break
         if writers[CLIENT].broken or _has_no_reader(stdout):
             break

@@ -61,7 +61,7 @@ class _Exchange:
 
 @dataclass(eq=False, slots=True)
 class _Process:
-    """One running server, and who waits for what it says."""
+    """One running server, and the requests that wait for its messages."""
 
     process: anyio.abc.Process
     shared: bool
@@ -243,7 +243,7 @@ class StdioApp:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _listen(self, process: _Process, receive: Receive, send: SendMessage) -> None:
-        """Send what the process says of its own accord, until the client or the process goes away."""
+        """Send the messages that the process sends on its own, until the client or the process goes away."""
         if process.listener is not None:
             await respond(send, 409, b"")
             return

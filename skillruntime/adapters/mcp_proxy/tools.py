@@ -86,7 +86,7 @@ class Tools:
         return Listing(generation=self._generation)
 
     def listing_at(self, cursor: str) -> Listing | None:
-        """Return the run through the pages that goes on at *cursor*; ``None`` where it was not seen to begin."""
+        """Return the pagination that continues at *cursor*; ``None`` if its beginning was not seen."""
         return self._open.pop(cursor, None)
 
     def is_current(self, listing: Listing) -> bool:
@@ -198,7 +198,7 @@ def compile_tool(definition: Mapping[str, Any]) -> Tool:
 
 
 def without_formats(schema: Any) -> Any:
-    """Return *schema* without ``format``, which JSON Schema 2020-12 makes a comment unless it is asked for.
+    """Return *schema* without ``format``, which JSON Schema 2020-12 ignores by default.
 
     Servers take ``example.com`` for a ``"format": "uri"``. ``password`` stays: it keeps values out of logs.
 

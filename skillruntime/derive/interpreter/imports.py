@@ -1,6 +1,6 @@
-"""What a script imports: a name of a foreign module as a symbol, of a module beside it as its value there.
+"""What a script imports: a name of a foreign module as a symbol, of a module next to it as its value there.
 
-A module beside the script is read when a name of it is first used, not where it is imported: most are never needed.
+A module next to the script is read when a name of it is first used, not where it is imported: most are never needed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from skillruntime.derive.interpreter.values import UNKNOWN, Imported, Model, Sco
 __all__ = ["follow_import", "follow_import_from", "imported"]
 
 MAX_MODULES = 12
-"""Modules beside a script that are read for it."""
+"""Modules next to a script that are read for it."""
 
 MAX_TEXT_BESIDE = 60_000
 """Characters of all of them together."""
 
 MAX_LOOKUPS = 100
-"""Names under which a module is looked for beside the script."""
+"""Names under which a module is looked for next to the script."""
 
 MAX_MODULE_STEPS = 5_000
 """Steps that one of them may cost; one that costs more is treated as foreign."""
@@ -31,7 +31,7 @@ MAX_HOPS = 16
 
 
 def imported(state: State, value: Imported) -> object:
-    """Return the value of an imported name: a module beside the script, something in it, or a foreign symbol."""
+    """Return the value of an imported name: a module next to the script, something in it, or a foreign symbol."""
     for _ in range(MAX_HOPS):
         module = _beside(state, value.module)
         if not value.name:
@@ -83,7 +83,7 @@ def _bound(state: State, module: str, name: str) -> Imported | Symbol:
 
 
 def _may_be_beside(state: State, module: str) -> bool:
-    """Whether *module* can be one beside the script: the standard library's are never looked for there."""
+    """Whether *module* can be one next to the script: the standard library's are never looked for there."""
     # A neighbour never replaces a module of the standard library: Python finds a script's directory first, but no
     # script that works shadows it.
     parts = module.split(".")
@@ -96,7 +96,7 @@ def _may_be_beside(state: State, module: str) -> bool:
 
 
 def _beside(state: State, module: str) -> Scope | None:
-    """Return the names of *module* beside the script; None where it is missing or cannot be read."""
+    """Return the names of *module* next to the script; None where it is missing or cannot be read."""
     if module in state.modules:
         return state.modules[module]
     state.modules[module] = None  # a module that imports itself through others finds nothing
@@ -144,7 +144,7 @@ def _read_module(state: State, tree: ast.Module, scope: Scope) -> Scope | None:
 
 
 class _Module(Model):
-    """A module beside the script."""
+    """A module next to the script."""
 
     def __init__(self, name: str, state: State) -> None:
         self.name, self.state = name, state
@@ -156,7 +156,7 @@ class _Module(Model):
 
 
 def _absolute(node: ast.ImportFrom, scope: Scope) -> str:
-    """The full name of the module that is imported from; beside the script, where the import is relative."""
+    """The full name of the module that is imported from; next to the script, where the import is relative."""
     if not node.level:
         return node.module or ""
     package = scope.module().names.get("__package__", "")

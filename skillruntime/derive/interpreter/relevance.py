@@ -115,7 +115,7 @@ class Relevance:
             return False
         summary = self._summary(statement)
         if summary.table and self.constants.get(summary.table) is getattr(statement, "value", None):
-            return False  # it is looked up when it is asked for
+            return False  # it is looked up on demand
         if summary.leaves or summary.breaks or summary.touches or summary.table or not known.isdisjoint(summary.names):
             return True
         called = [name for name in summary.names if name in self.functions]

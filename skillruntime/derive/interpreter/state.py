@@ -101,7 +101,7 @@ Library = Mapping[str, Callable[[Any, list[Any], dict[str, Any], ast.AST], Any]]
 """Functions of a known library, by full name: state, arguments, named arguments, node -> the result of the call."""
 
 Neighbours = Callable[[str], str | None]
-"""The source of the module of that name beside the script, if there is one."""
+"""The source of the module of that name next to the script, if there is one."""
 
 
 @dataclass(slots=True)
@@ -150,7 +150,7 @@ class State:
     """Containers made under conditions, and how many: under no more than these, a change of them is certain."""
     generators: dict[int, bool] = field(default_factory=dict)
     modules: dict[str, Scope | None] = field(default_factory=dict)
-    """Modules beside the script that were looked for; None for those that are missing or cannot be read."""
+    """Modules next to the script that were looked for; None for those that are missing or cannot be read."""
     text_read: int = 0
     found_aside: list[tuple[ast.AST, int, Any]] = field(default_factory=list)
     """What parses the command line on one side of a condition only: the condition, its side, and the parser."""

@@ -57,7 +57,7 @@ class Trace:
         return None
 
     def read(self, value: Any, node: ast.AST) -> None:
-        """Record that a word is taken out of others at *node*."""
+        """Record that the script extracts a word from the others at *node*."""
         if isinstance(value, Word) and value.place != 0:
             self.outcome.role(value.place).reads.add(id(node))
 

@@ -54,7 +54,7 @@ def if_known(value: Any) -> Any:
 
 
 MORE: Any = type("More", (), {"__slots__": (), "__repr__": lambda self: "MORE"})()
-"""An item of a list, or a key, for whatever else it may hold: it was changed in an unknown way."""
+"""An item of a list, or a key, that stands for unknown further ones: the container was changed in an unknown way."""
 
 
 def make_open(container: list[Any] | dict[Any, Any]) -> None:
@@ -80,7 +80,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Something of a module beside the script, or that module itself where *name* is empty; read when it is used."""
+    """Something of a module next to the script, or that module itself where *name* is empty; read when it is used."""
 
     module: str
     name: str

@@ -67,7 +67,7 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return Count(len(first))
         case "builtins.len" if isinstance(first, list | tuple | dict):
             return len(first)
-        # An iterator over the words is taken from in places that cannot be counted.
+        # The script advances an iterator over the words at places that cannot be counted.
         case "builtins.iter" if isinstance(first, Words):
             trace.lose(BY_HAND, node)
             return UNKNOWN
@@ -183,7 +183,7 @@ def _of_list(state: State, items: list[Any], name: str, values: list[Any], node:
     trace = state.trace
     assert trace is not None
     first = values[0] if values else None
-    # ``argv[argv.index("--out") + 1]``: a flag with the value behind it.
+    # ``argv[argv.index("--out") + 1]``: a flag with the value after it.
     if name == "index" and isinstance(first, str):
         trace.outcome.flags[first] = True
         for place, each in enumerate(items):

@@ -67,7 +67,7 @@ class Outcome:
     """The result of one trace.
 
     ``compared`` are the literals that a word is compared with, ``flags`` those that are looked for among the words,
-    true where the word behind is taken; ``dashes`` are the places that are tested for leading dashes, and for which.
+    true where the word after it is taken; ``dashes`` are the places that are tested for leading dashes, and for which.
     ``asked`` is the largest number of words that the script tests for. ``bound`` is what each variable held last.
     """
 

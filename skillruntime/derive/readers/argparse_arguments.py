@@ -47,7 +47,7 @@ _ACTIONS = {
 
 
 class Read:
-    """One argument as argparse knows it: its ``dest`` and its kind beside what others see."""
+    """One argument as argparse knows it: its ``dest`` and its kind in addition to what others see."""
 
     __slots__ = ("action", "argument", "const", "dest")
 

@@ -93,7 +93,7 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     if sorted(actions) == ["store_false", "store_true"]:
         yes = arguments[actions.index("store_true")]
         no = arguments[actions.index("store_false")]
-        # ``--cache`` with ``default=True`` beside ``--no-cache``: the flag that says no is the one with an effect.
+        # ``--cache`` with ``default=True`` next to ``--no-cache``: the flag that says no is the one with an effect.
         is_on = yes.description.endswith(NO_EFFECT)
         text = yes.description.removesuffix(NO_EFFECT).strip() or no.description
         known = True if is_on else ABSENT
@@ -132,7 +132,7 @@ def _flag(argument: Argument) -> str:
 
 
 def _with_name(argument: Argument, taken: set[str]) -> Argument:
-    """Make the name one that every provider takes, and that no other argument has."""
+    """Make the name unique and acceptable to every provider."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", argument.name).strip("_") or "argument"
     if argument.name.startswith("_") and plain != argument.name.strip("_"):
         plain = plain.lower()
@@ -163,7 +163,7 @@ def _ordered(arguments: list[Argument], command: Command) -> list[Argument]:
 
 
 def _out_of_reach(argument: Argument, before: Argument, command: Command) -> None:
-    """An argument that may be empty never gets a word behind an open list: the list takes them all."""
+    """An argument that may be empty never gets a word after an open list: the list takes them all."""
     if argument.required or argument.least:
         command.unread.append(Unread(argument.name, f"it cannot be distinguished from {before.name}"))
     else:

@@ -1,4 +1,4 @@
-"""Models of argparse's objects: parsers, groups and subparsers record what is asked of them."""
+"""Models of argparse's objects: parsers, groups and subparsers record the calls on them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Asked:
 
     @property
     def certain(self) -> bool:
-        """Whether it is asked for, whatever the conditions come to."""
+        """Whether the script adds it under every condition."""
         return not self.branches and not self.doubt
 
 
@@ -65,13 +65,13 @@ def _are_sides(one: Asked, other: Asked) -> bool:
 
 
 def _shape(asked: Asked) -> dict[str, Any]:
-    return {key: value for key, value in asked.named.items() if key not in _TOLD}
+    return {key: value for key, value in asked.named.items() if key not in _DESCRIPTIVE}
 
 
 def _one_of(one: Asked, other: Asked) -> Asked:
-    """Keep what both say: a help text or a default that differs is that of neither."""
+    """Return the argument that both sides add, without the help texts and defaults that differ between them."""
     named = _shape(one)
-    for key in _TOLD:
+    for key in _DESCRIPTIVE:
         if key in one.named or key in other.named:
             same = one.named.get(key) == other.named.get(key)
             named[key] = one.named.get(key) if same else (UNKNOWN if key == "default" else None)
@@ -79,7 +79,7 @@ def _one_of(one: Asked, other: Asked) -> Asked:
 
 
 _INSIDE = ("_actions", "_option_string_actions", "_group_actions", "_mutually_exclusive_groups", "_defaults")
-_TOLD = ("help", "metavar", "default")
+_DESCRIPTIVE = ("help", "metavar", "default")
 
 
 class ParserModel(Model):
@@ -126,7 +126,7 @@ class ParserModel(Model):
         self.asked.append(asked)
 
     def call_method(self, state: State, name: str, arguments: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        """Record what the parser is asked; raise `Found` where it parses."""
+        """Record a call on the parser; raise `Found` when it parses."""
         match name:
             case "add_argument":
                 self.ask(state, arguments, named, node, None)
@@ -148,9 +148,9 @@ class ParserModel(Model):
                 return None
             case "parse_args" | "parse_intermixed_args":
                 raise Found(self)
-            # Two-stage scripts read ``--config`` first and parse again; the reading goes on.
+            # Two-stage scripts read ``--config`` first and parse again; continue reading.
             case "parse_known_args" | "parse_known_intermixed_args":
-                # What is not known is passed over, so nothing can be said to be refused.
+                # Unknown arguments are ignored, so the contract cannot claim that they are refused.
                 self.partial = True
                 state.doubts.clear()  # whoever comes here was asked for all of it
                 state.models.append(self)  # the last one that parses is the one that the script is called with
@@ -161,7 +161,7 @@ class ParserModel(Model):
                 return None
             case "register" | "add_arguments":
                 self.unread.append(Unread("arguments", f"added by {name}", getattr(node, "lineno", None)))
-        # ``_add_action``, ``_remove_action``: whatever they do, the arguments are not only what was declared.
+        # ``_add_action``, ``_remove_action``: the arguments may now differ from the declared ones.
         if name.startswith("_"):
             self.unread.append(Unread("arguments", f"changed by {name}", getattr(node, "lineno", None)))
         return UNKNOWN

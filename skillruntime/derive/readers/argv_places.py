@@ -57,7 +57,7 @@ def is_undisturbed(one: Outcome, other: Outcome) -> bool:
 
 
 def rest_of(top: Outcome, most: int) -> int:
-    """The place from which on all words are used alike; one behind the last where they are not used."""
+    """The place from which on all words are used alike; one after the last where they are not used."""
     last = top.roles.get(most)
     if last is None or not last.uses:
         return most + 1
@@ -122,7 +122,7 @@ def kind_of(roles: list[Role]) -> ValueType:
 
 
 def undashed(value: ValueType, place: int, accepted: dict[int, Outcome]) -> ValueType:
-    """Return *value* without what starts with dashes, where the word in *place* is asked whether it does."""
+    """Return *value* without words that start with dashes, if the script tests the word in *place* for dashes."""
     prefix = min((each.dashes[place] for each in accepted.values() if place in each.dashes), key=len, default="")
     kind = value.schema.get("type") if prefix else None
     if kind == "string":

@@ -207,7 +207,7 @@ class _Study:
         return [replace(each, value=TEXT) if each is arguments[index] else each for each in arguments]
 
     def _guarded(self, choices: dict[tuple[int, str], _Calls], fixed: Fixed, begin: int) -> Command:
-        """A flag that must come before its value, behind all other words."""
+        """A flag that must come before its value, after all other words."""
         (place, text), calls = next(iter(choices.items()))
         # ``tool --in FILE`` with a fixed position is read; anything freer is a parser.
         if len(choices) > 1 or fixed or self._flags(calls, ((place, text),)):
@@ -297,7 +297,7 @@ class _Study:
         return [Argument(name, (), "values", value, required=needed > 0, least=needed)]
 
     def _check(self, calls: _Calls, fixed: Fixed, place: int, accepted: dict[int, Outcome]) -> None:
-        """Raise where a word that starts with a dash is taken for something else than the others."""
+        """Raise if the script treats a word that starts with a dash differently from the others."""
         # Only a position that is tested for dashes can take a dashed word differently.
         if not any(place in each.dashes for each in accepted.values()):
             return
@@ -332,7 +332,7 @@ class _Study:
                     if not takes[flag] and with_flags.flags.get(flag):
                         takes[flag] = True
                         with_flags = self._trace(self._words(fixed, number, group, takes))
-                # ``"--dark" in sys.argv`` beside ``sys.argv[2]``: the flag may be taken for the second word.
+                # ``"--dark" in sys.argv`` next to ``sys.argv[2]``: the flag may be mistaken for the second word.
                 if not is_undisturbed(with_flags, outcome):
                     raise Undecided("a flag may be where a word is read by its position")
                 for flag in group:

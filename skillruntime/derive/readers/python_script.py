@@ -189,7 +189,7 @@ def _follow(state: State, tree: ast.Module) -> Any:
 
 
 def _last_partial(state: State) -> ParserModel | None:
-    """Return the parser that parsed last, though it passed over what it does not know."""
+    """Return the parser that parsed last, even if it ignores unknown arguments."""
     return next((each for each in reversed(state.models) if isinstance(each, ParserModel) and each.partial), None)
 
 

@@ -41,7 +41,7 @@ class Places:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the script says of one place."""
+    """What the script states about one place."""
 
     name: str = ""
     default: str | None = None

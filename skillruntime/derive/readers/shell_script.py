@@ -189,7 +189,7 @@ def _letters(letters: str, code: str, text: str, variables: dict[str, str]) -> l
         if assigned:
             variables[assigned[1]] = name
         takes = "value" if takes_value else "nothing"
-        found.append(Argument(name, (f"-{letter}",), takes, description=_told(text, f"-{letter}")))  # type: ignore[arg-type]  # one of two
+        found.append(Argument(name, (f"-{letter}",), takes, description=_help_text_of(text, f"-{letter}")))  # type: ignore[arg-type]  # one of two
     return found
 
 
@@ -209,11 +209,11 @@ def _from_arm(flags: list[str], body: str, text: str, variables: dict[str, str])
         variables[assigned[1]] = name
     ordered = (long, *(flag for flag in flags if flag != long))
     takes: Takes = "value" if takes_value else "nothing"
-    return Argument(name, ordered, takes, description=_told(text, long), repeat=many)
+    return Argument(name, ordered, takes, description=_help_text_of(text, long), repeat=many)
 
 
-def _told(text: str, flag: str) -> str:
-    """What the script's own help says of *flag*, after at least two spaces."""
+def _help_text_of(text: str, flag: str) -> str:
+    """Return the help text of *flag* in the script's own help, after at least two spaces."""
     pattern = re.compile(rf"[#\s\"']*(?:-\w,\s*)?{re.escape(flag)}\b[^\n)]*?[ \t]{{2,}}(\S[^\n]*)$")
     start = text.find(flag)
     while start >= 0:

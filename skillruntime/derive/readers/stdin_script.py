@@ -42,7 +42,7 @@ def read_stdin(tree: ast.Module) -> Reading | None:
         schema["required"] = needed
     command = Command("words", first_paragraph(ast.get_docstring(tree)))
     command.notes.append("read from how the script uses its JSON input; it may take more than it shows")
-    # A script may take the JSON on stdin, and words beside it: those are not in this contract.
+    # A script may take the JSON on stdin, and words in addition: those are not in this contract.
     # Any use counts: what it does with the word is not followed here.
     uses = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "argv"]
     if uses:
@@ -99,7 +99,7 @@ def _key_of(node: ast.AST, name: str) -> str:
 
 
 def _take_default(schema: dict[str, Any], rest: list[ast.expr]) -> None:
-    """Take the default of ``.get("key", default)``, and what it says of the type."""
+    """Take the default of ``.get("key", default)``, and the type that it implies."""
     value = rest[0].value if rest and isinstance(rest[0], ast.Constant) else None
     kind = next((kind for known, kind in _KINDS if isinstance(value, known)), None)
     if kind is not None:

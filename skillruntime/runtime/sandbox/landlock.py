@@ -1,4 +1,4 @@
-"""Landlock (landlock(7)): restrict what files this process and its descendants may open, for ever.
+"""Landlock (landlock(7)): restrict what files this process and its descendants may open, forever.
 
 The three system calls through ctypes. The packages that wrap them were measured first: nono-py 0.16 lets UDP and unix
 sockets through and leaves a `setsid` child behind, sandlock 0.9 needs ABI 6; both let a script change the mode of any

@@ -64,7 +64,7 @@ class LocalSandbox:
         """Run *command* once and return how it ended; see `Sandbox`."""
         with ExitStack() as ours:
             if self._level == "landlock":
-                # There is no private /tmp: the command is given a directory of its own, and no other.
+                # There is no private /tmp: the command gets a directory of its own instead.
                 temporary = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()
                 ours.callback(remove_tree, temporary)
             else:

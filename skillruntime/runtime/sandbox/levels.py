@@ -43,7 +43,7 @@ async def open_sandbox(choice: str | Sandbox) -> Sandbox:
                 suggested_action="Tell the user: the host can leave out `sandbox=` to use the best one of this machine",
             )
         return choice
-    # A level asked for by name is taken or refused: a weaker one would not be what the host decided.
+    # A level requested by name is used or refused: a weaker one would not be what the host decided.
     names = LEVELS if choice == "auto" else (choice,)
     missing: dict[str, str] = {}
     for name in names:

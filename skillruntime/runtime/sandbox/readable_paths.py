@@ -15,7 +15,7 @@ from pathlib import Path
 __all__ = ["interpreter_paths", "system_paths"]
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/current-system/sw")
-# Never all of /etc: it holds keys and tokens of services beside what libraries read. And no more than libraries read:
+# Never all of /etc: it holds keys and tokens of services too. And no more than libraries read:
 # bubblewrap reads the whole table of mounts again for each one.
 _ETC = (
     *("ld.so.cache", "ssl/certs", "ssl/openssl.cnf", "pki/tls", "pki/ca-trust", "alternatives", "localtime"),

@@ -205,7 +205,7 @@ def remember(sandbox: LocalSandbox) -> None:
         passed += [item for item in json.loads(path.read_bytes()) if isinstance(item, str) and item != passed[0]]
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Written beside and renamed: another process that reads at this moment sees one of the two whole.
+        # Written to a temporary file and renamed: another process that reads at this moment sees one of the two whole.
         descriptor, name = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(passed[:16], file)

@@ -190,7 +190,7 @@ class _Run:
         os.setsid()  # away from the terminal of the host, and from its signals
         abi = min(self.asked["abi"], landlock.abi()) if self.level == "landlock" else 0
         if self.level == "landlock":
-            # Without its own user, the limit counts every process of the host's user: allow as many beside those.
+            # Without its own user, the limit counts every process of the host's user: allow that many more.
             already = 0 if self.user is not None else threads_of(os.getuid())
             _limit(self.limits, self.limits["processes"] + already)
             if self.user is not None:
@@ -274,7 +274,7 @@ class _Run:
         return (128 - code if code > 128 else code), stopped and self._end_descendants()
 
     def _become_bubblewrap(self, info: int, block: int) -> None:
-        # Before the user is changed, who may not look into the skill's place on the host.
+        # Before the user changes: the new user may not read the skill's directory on the host.
         compiled = [
             f"{at}/__pycache__"
             for root in self.asked["skills"]
@@ -339,7 +339,7 @@ def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden:
     for path in sorted({*asked["readable"], *asked["skills"]}, key=lambda path: path.count("/")):
         arguments += ["--ro-bind-try", sources[path], path]
     for path in hidden:
-        # A .pyc beside the source would run in its place, and is not what was read and approved.
+        # A .pyc next to the source would run in its place, and is not what was read and approved.
         arguments += ["--tmpfs", path]
     arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
     return arguments

@@ -1,6 +1,6 @@
 """The user that a root host becomes before it runs a command: an id that no one else has.
 
-RLIMIT_NPROC does not bind root, and root may signal, trace and write whatever the other layers forget. A fresh id per
+RLIMIT_NPROC does not bind root, and root may signal, trace and write whatever the other layers allow. A fresh id per
 command also makes its processes countable and killable at once.
 """
 

@@ -42,7 +42,7 @@ def _row(verdict: Verdict) -> str:
 
 
 def _table(verdicts: list[Verdict]) -> str:
-    """Return the counts by kind; the limits stand below."""
+    """Return the counts by kind; the limits are below."""
     outcomes = ("contained", "leaked", "failed", "not offered")
     lines = ["| kind | " + " | ".join(outcomes) + " |", "|---" * (len(outcomes) + 1) + "|"]
     for kind in ("script", "skill", "schema"):

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - one case stands in one line, so that the tables can be read and compared
+# ruff: noqa: E501 - one case is one line, so that the tables can be read and compared
 """Schemas and payloads that cost far more than they are long, or that mean two things at once."""
 
 from __future__ import annotations

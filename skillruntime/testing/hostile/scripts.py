@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - one case stands in one line, so that the tables can be read and compared
+# ruff: noqa: E501 - one case is one line, so that the tables can be read and compared
 """Scripts that try to get out, to get in, to stay, or to take everything."""
 
 from __future__ import annotations

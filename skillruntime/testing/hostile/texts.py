@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - one case stands in one line, so that the tables can be read and compared
+# ruff: noqa: E501 - one case is one line, so that the tables can be read and compared
 """Skills whose files attack the loader, or hide something from the reader of what the loader shows."""
 
 from __future__ import annotations
