@@ -67,7 +67,7 @@ def single_errors_are_undone_or_refused(case: Case) -> int:
 
 
 def cut_calls_are_refused_or_whole(case: Case) -> int:
-    """Every cut of a call's text that keeps something is refused, where nobody says that the model had finished."""
+    """A cut of a call's text is refused or whole, if the caller does not say that the model had finished."""
     contract, random = contract_of(case), Random(case.seed)
     texts = [json.dumps(case.value), repr(case.value), json.dumps(json.dumps(case.value))]
     texts.append(f"```json\n{texts[0]}\n```")

@@ -1,4 +1,4 @@
-"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are in test_slips_of_text.py."""
+"""The model's raw text to arguments: `contract/arguments.py`. The texts themselves are in test_repairs_of_text.py."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_any_text_is_arguments_or_an_input_error(text: str) -> None:
 
 @given(st.dictionaries(st.text("ab", max_size=3), JSON, max_size=4))
 def test_json_is_read_as_it_stands_and_flagged_by_nothing(value: dict[str, Any]) -> None:
-    """What is JSON needs no mend."""
+    """What is JSON needs no repair."""
     parsed = parse_arguments(json.dumps(value))
 
     assert is_same(parsed.value, value)
@@ -40,7 +40,7 @@ def test_json_is_read_as_it_stands_and_flagged_by_nothing(value: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("text", "mends"),
+    ("text", "repairs"),
     [
         ('```json\n{"a": 1}\n```', ("markdown-fence",)),
         ('Here: {"a": 1}', ("text-around",)),
@@ -53,17 +53,17 @@ def test_json_is_read_as_it_stands_and_flagged_by_nothing(value: dict[str, Any])
         ('```\n"{\\"a\\": 1,}"\n```', ("markdown-fence", "double-encoding", "trailing-comma")),
     ],
 )
-def test_every_mend_of_syntax_is_named(text: str, mends: tuple[str, ...]) -> None:
-    """DESIGN: mend the syntax, flagged."""
+def test_every_repair_of_syntax_is_named(text: str, repairs: tuple[str, ...]) -> None:
+    """DESIGN: repair the syntax, flagged."""
     parsed = parse_arguments(text)
 
     assert parsed.value == {"a": 1}
-    assert parsed.rules == mends
+    assert parsed.rules == repairs
 
 
 @given(JSON)
 def test_a_container_in_a_text_is_the_container_and_all_else_is_none(value: Any) -> None:
-    """A scalar in a text is no container, and a text cut short is none either."""
+    """A scalar in a text is not a container, and a text cut short is none either."""
     text = json.dumps(value)
     parsed = parse_container(text)
 

@@ -32,7 +32,7 @@ def test_what_fits_comes_back_as_the_same_object() -> None:
 
 
 def test_what_was_sent_is_not_changed_and_what_fits_in_it_is_shared() -> None:
-    """Mends are made on a copy, only along the failing paths."""
+    """Repairs are made on a copy, only along the failing paths."""
     sent: dict[str, Any] = {"Name": 5, "points": [{"x": "1"}, {"x": 2}], "mode": "FAST"}
     before = copy.deepcopy(sent)
 
@@ -43,7 +43,7 @@ def test_what_was_sent_is_not_changed_and_what_fits_in_it_is_shared() -> None:
     assert coerced.value["points"][1] is sent["points"][1]
 
 
-def test_every_mend_is_recorded_where_it_was_made() -> None:
+def test_every_repair_is_recorded_where_it_was_made() -> None:
     """DESIGN: every repair is recorded and returned to the caller."""
     coerced = coerce({"input": {"Name": 5, "points": {"x": "1"}}}, SCHEMA)
 
@@ -57,8 +57,8 @@ def test_every_mend_is_recorded_where_it_was_made() -> None:
     }
 
 
-def test_where_one_thing_cannot_be_mended_the_value_comes_back_as_it_was() -> None:
-    """Nothing half mended leaves; what is told is what is still wrong."""
+def test_where_one_thing_cannot_be_repaired_the_value_comes_back_as_it_was() -> None:
+    """Nothing half repaired leaves; what is reported is what is still wrong."""
     sent = {"name": 5, "mode": "sideways"}
 
     coerced = coerce(sent, SCHEMA)
@@ -68,8 +68,8 @@ def test_where_one_thing_cannot_be_mended_the_value_comes_back_as_it_was() -> No
     assert [violation.pointer for violation in coerced.violations] == ["/mode"]
 
 
-def test_a_value_too_large_to_mend_is_refused_at_once() -> None:
-    """Its first fault is told; no one looks for twenty thousand others."""
+def test_a_value_too_large_to_repair_is_refused_at_once() -> None:
+    """Its first fault is reported; no one looks for twenty thousand others."""
     coerced = coerce({"name": "a", "points": [{"x": "1"}] * 30_000}, SCHEMA)
 
     assert len(coerced.violations) == 1

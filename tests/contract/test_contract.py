@@ -123,7 +123,7 @@ def test_arguments_of_older_versions_are_coerced_then_migrated(
     assert accepted.migrated_from == migrated_from
 
 
-def test_an_untouched_older_shape_beats_a_mended_newer_one() -> None:
+def test_an_untouched_older_shape_beats_a_repaired_newer_one() -> None:
     """``topics: "AI"``, valid as 1.x, is migrated, though the current shape could have wrapped it."""
     old = {"type": "object", "properties": {"topics": {"type": "string"}}, "additionalProperties": False}
     document = {
@@ -137,8 +137,8 @@ def test_an_untouched_older_shape_beats_a_mended_newer_one() -> None:
     assert (accepted.arguments, accepted.migrated_from, accepted.repairs) == ({"topics": ["AI"]}, "1.x", ())
 
 
-def test_two_shapes_that_would_mend_to_different_results_are_refused() -> None:
-    """Nobody can tell whether ``"7"`` are days or hours."""
+def test_two_shapes_that_would_repair_to_different_results_are_refused() -> None:
+    """It cannot be known whether ``"7"`` are days or hours."""
     new = {"type": "object", "properties": {"span": {"type": "integer"}}, "additionalProperties": False}
     document = {
         "version": "2.0.0",
@@ -157,7 +157,7 @@ def test_two_shapes_that_would_mend_to_different_results_are_refused() -> None:
 
 @pytest.mark.parametrize("version", ["0.9.0", "4.0.0", "four", "1"])
 def test_a_version_that_nothing_covers_is_unsupported(digest: Contract, version: str) -> None:
-    """A newer MAJOR, one before the first migration, and what is no version at all."""
+    """A newer MAJOR, one before the first migration, and what is not a version at all."""
     with pytest.raises(UnsupportedVersionError) as caught:
         digest.accept({"topics": ["AI"]}, version=version)
 
@@ -195,13 +195,13 @@ def test_deprecated_parameters_work_and_say_so(digest: Contract) -> None:
     assert digest.accept({"topics": []}).warnings == ()
 
 
-def test_all_faults_are_told_at_once(digest: Contract) -> None:
+def test_all_faults_are_reported_at_once(digest: Contract) -> None:
     """One structured error for each offending parameter."""
     with pytest.raises(SkillInputError) as caught:
         digest.accept({"hours": 0, "topcs": ["AI"], "options": {"lang": 5.5e300}})
 
-    told = {(error.code.value, (error.details or {}).get("path")) for error in caught.value.skill_errors}
-    assert told == {
+    reported = {(error.code.value, (error.details or {}).get("path")) for error in caught.value.skill_errors}
+    assert reported == {
         ("MISSING_REQUIRED_PARAM", "/topics"),
         ("INVALID_INPUT", "/topcs"),
         ("PARAM_OUT_OF_RANGE", "/hours"),
@@ -226,7 +226,7 @@ def test_all_faults_are_told_at_once(digest: Contract) -> None:
         ({"topics": ["AI"], "hours": 10**5000}, "INVALID_INPUT"),
     ],
 )
-def test_what_is_no_object_of_json_is_refused(digest: Contract, raw: Any, code: str) -> None:
+def test_what_is_not_a_object_of_json_is_refused(digest: Contract, raw: Any, code: str) -> None:
     """Whatever a host hands over, the answer is an input error with a code."""
     with pytest.raises(SkillInputError) as caught:
         digest.accept(raw)
@@ -235,7 +235,7 @@ def test_what_is_no_object_of_json_is_refused(digest: Contract, raw: Any, code: 
 
 
 def test_a_value_without_end_is_refused() -> None:
-    """A cycle, which only a host can make, is no JSON."""
+    """A cycle, which only a host can make, is not a JSON."""
     cycle: dict[str, Any] = {}
     cycle["again"] = cycle
 
@@ -261,7 +261,7 @@ def test_a_model_that_was_cut_off_is_refused_whatever_it_wrote(digest: Contract)
 
 
 def test_the_policy_is_the_contracts_or_the_calls(digest: Contract) -> None:
-    """Strict mends nothing, not even syntax; lenient drops what is unknown and records it."""
+    """Strict repairs nothing, not even syntax; lenient drops what is unknown and records it."""
     strict = Contract.from_dict({**DIGEST, "policy": "strict"})
 
     for raw in ({"topics": ["AI"], "hours": "3"}, '{"topics": ["AI"],}'):
@@ -277,7 +277,7 @@ def test_the_policy_is_the_contracts_or_the_calls(digest: Contract) -> None:
 
 
 def test_output_is_checked(digest: Contract) -> None:
-    """What the contract promises, where, and what is no JSON at all."""
+    """What the contract promises, where, and what is not a JSON at all."""
     digest.check({"count": 3})
     with pytest.raises(SkillOutputError, match="/count") as caught:
         digest.check({"count": "3"})

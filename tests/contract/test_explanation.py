@@ -66,7 +66,7 @@ def tokens(error: SkillError) -> int:
     return count(json.dumps(error.to_dict(), ensure_ascii=False, separators=(",", ":"))).tokens
 
 
-TOLD: list[tuple[dict[str, Any], str, str, str]] = [
+REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
     ({}, "MISSING_REQUIRED_PARAM", "'topic' is a required property", 'Add "topic": a string, 2 to 100 characters'),
     ({"topics": "AI"}, "INVALID_INPUT", "'topics' is not a known property", 'Did you mean "topic"?'),
     (
@@ -143,7 +143,7 @@ TOLD: list[tuple[dict[str, Any], str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "code", "message", "action"), TOLD, ids=str)
+@pytest.mark.parametrize(("sent", "code", "message", "action"), REPORTED, ids=str)
 def test_an_error_says_what_is_wrong_where_and_what_would_be_right(
     sent: dict[str, Any], code: str, message: str, action: str
 ) -> None:
@@ -185,13 +185,18 @@ def test_an_error_costs_at_most_eighty_tokens_whatever_is_sent() -> None:
     assert max(spent) <= 80
 
 
-def test_all_faults_are_told_once_each_and_no_more_than_a_dozen() -> None:
+def test_all_faults_are_reported_once_each_and_no_more_than_a_dozen() -> None:
     """Collect all faults of an input and report once: one error for each offending parameter."""
-    told = errors({"max_articles": "x", "since": "y", "mood": 1})
+    reported = errors({"max_articles": "x", "since": "y", "mood": 1})
     many = errors({"topic": "AI", "tags": [1.5, *[None] * 100]})
 
-    assert {error.details["path"] for error in told if error.details} == {"/max_articles", "/since", "/mood", "/topic"}
-    assert len(told) == 4
+    assert {error.details["path"] for error in reported if error.details} == {
+        "/max_articles",
+        "/since",
+        "/mood",
+        "/topic",
+    }
+    assert len(reported) == 4
     assert len(many) == 12
 
 
@@ -219,12 +224,12 @@ SECRETS: list[Any] = [
 @pytest.mark.parametrize("sent", SECRETS, ids=str)
 def test_a_secret_is_never_quoted(sent: Any) -> None:
     """Not where it is wrong, not in a container, not under a misspelt key, not in broken text."""
-    told = json.dumps([error.to_dict() for error in errors(sent, SCHEMA)])
+    reported = json.dumps([error.to_dict() for error in errors(sent, SCHEMA)])
 
-    assert "hunter" not in told
+    assert "hunter" not in reported
 
 
-def test_a_secret_that_was_mended_is_not_shown_in_the_record() -> None:
+def test_a_secret_that_was_repaired_is_not_shown_in_the_record() -> None:
     """A repair keeps its values for the caller, and masks them where it is written down."""
     contract = Contract.from_dict({"input": SCHEMA})
     sent = {"input": {"topic": "AI", "apiKey": 123456789, "max_articles": "3", "login": '{"password": "12345678"}'}}
@@ -241,11 +246,11 @@ def test_a_secret_that_was_mended_is_not_shown_in_the_record() -> None:
     assert [repair.before for repair in accepted.repairs if repair.path == "/api_key"] == [123456789]
 
 
-def test_what_is_no_secret_is_quoted_beside_secrets() -> None:
-    """A schema with a secret still tells what is wrong with the rest."""
-    told = errors({"topic": "AI", "max_articles": "three"}, SCHEMA)
+def test_what_is_not_a_secret_is_quoted_beside_secrets() -> None:
+    """A schema with a secret still says what is wrong with the rest."""
+    reported = errors({"topic": "AI", "max_articles": "three"}, SCHEMA)
 
-    assert told[0].message == '/max_articles: "three" is not an integer'
+    assert reported[0].message == '/max_articles: "three" is not an integer'
 
 
 def test_a_missing_parameter_is_described_through_its_reference() -> None:

@@ -1,4 +1,4 @@
-"""Keys against declared properties: `contract/keys.py`. The slips themselves are in test_slips_of_keys.py."""
+"""Keys against declared properties: `coercion/keys.py`. Whole calls are in test_repairs_of_keys.py."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NAMES = st.lists(st.text("aAbB_-1 ", max_size=4), max_size=5, unique=True)
 
 @given(NAMES, NAMES, NAMES)
 def test_a_rename_is_unique_on_both_sides_and_takes_no_place(
-    strangers: list[str], declared: list[str], present: list[str]
+    untrusted: list[str], declared: list[str], present: list[str]
 ) -> None:
     """DESIGN: rename if unique and the target is absent."""
-    found = renames(strangers, declared, present)
+    found = renames(untrusted, declared, present)
 
-    assert set(found) <= set(strangers)
+    assert set(found) <= set(untrusted)
     assert set(found.values()) <= set(declared) - set(present)
     assert len(set(found.values())) == len(found)
 
@@ -28,7 +28,7 @@ def test_two_spellings_of_one_property_are_not_renamed() -> None:
     assert renames(["max-count"], ["max_count", "maxCount"], []) == {}
 
 
-def test_a_declared_property_is_no_wrapper_nor_stands_beside_one() -> None:
+def test_a_declared_property_is_not_a_wrapper_nor_stands_beside_one() -> None:
     """What the schema knows means what the schema says."""
     assert is_wrapper({"input": {}}, "input", {"city"})
     assert not is_wrapper({"input": {}}, "input", {"input"})

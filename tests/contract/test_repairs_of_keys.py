@@ -224,6 +224,6 @@ SHAPES: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("schema", "value", "expected"), SHAPES, ids=lambda each: str(each)[:60])
-def test_slips_are_mended_through_every_keyword_and_together(schema: Any, value: Any, expected: Any) -> None:
-    """Unions by a discriminator, conditions, references, several slips in one call."""
+def test_repairs_are_repaired_through_every_keyword_and_together(schema: Any, value: Any, expected: Any) -> None:
+    """Unions by a discriminator, conditions, references, several malformed calls in one call."""
     assert_outcome(schema, json.dumps(value), expected)

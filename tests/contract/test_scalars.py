@@ -39,7 +39,7 @@ def test_thousands_are_read_only_where_every_group_is_whole(number: int) -> None
 
 
 @given(st.text())
-def test_a_text_with_anything_beside_a_number_is_no_number(text: str) -> None:
+def test_a_text_with_anything_beside_a_number_is_not_a_number(text: str) -> None:
     """Nothing is left out to find a number."""
     number = number_in(text, whole=False)
 

@@ -321,7 +321,7 @@ def test_keys_pass_through_an_open_object_while_another_is_repaired() -> None:
     assert_outcome(schema, {"Limit": "5", "extra": "5"}, {"limit": 5, "extra": "5"})
 
 
-def test_the_rename_of_a_key_is_no_secret() -> None:
+def test_the_rename_of_a_key_is_not_a_secret() -> None:
     """The names of keys are shown though the schema holds a secret; its value is not."""
     schema = closed("", api_key={**TEXT, "writeOnly": True})
 

@@ -1,4 +1,4 @@
-"""The contract chapter (31): its examples run as written, and give the results that it says."""
+"""The contract document (31): its examples run as written, and give the results that it says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skillruntime import (
 )
 
 HERE = Path(__file__).parent
-CHAPTER_CONTRACT: dict[str, Any] = json.loads((HERE / "chapter_contract.json").read_text())
+DOCUMENT: dict[str, Any] = json.loads((HERE / "contract_document.json").read_text())
 NEWS_DIGEST_INPUT_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12",
     "type": "object",
@@ -53,14 +53,14 @@ NEWS_DIGEST_INPUT_SCHEMA: dict[str, Any] = {
 
 
 def test_valid_input_is_valid() -> None:
-    """31.3: ``validate`` answers ``(True, [])`` for the chapter's normal input."""
+    """31.3: ``validate`` answers ``(True, [])`` for the document's normal input."""
     validator = SkillInputValidator(NEWS_DIGEST_INPUT_SCHEMA)
 
     assert validator.validate({"topics": ["AI regulation"], "max_articles_per_topic": 3}) == (True, [])
 
 
 def test_an_integer_written_as_text_is_coerced() -> None:
-    """31.3: the common slip of a model, an integer as text, becomes the integer 5."""
+    """31.3: the common error of a model, an integer as text, becomes the integer 5."""
     validator = SkillInputValidator(NEWS_DIGEST_INPUT_SCHEMA)
 
     coerced = validator.coerce_and_validate({"topics": ["AI news"], "max_articles_per_topic": "5"})
@@ -71,7 +71,7 @@ def test_an_integer_written_as_text_is_coerced() -> None:
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("Yes", True), ("1", True), ("no", False), ("0", False)])
 def test_a_boolean_written_as_a_word_is_coerced(text: str, value: bool) -> None:
-    """31.3: the words that the chapter reads as booleans."""
+    """31.3: the words that the document reads as booleans."""
     validator = SkillInputValidator(NEWS_DIGEST_INPUT_SCHEMA)
 
     assert validator.coerce_and_validate({"topics": ["AI"], "save_to_file": text})["save_to_file"] is value
@@ -84,8 +84,8 @@ def test_a_single_value_becomes_an_array_of_one() -> None:
     assert validator.coerce_and_validate({"topics": "AI news"}) == {"topics": ["AI news"]}
 
 
-def test_a_missing_required_parameter_is_said_in_the_chapters_words() -> None:
-    """31.3: the very sentence of the chapter."""
+def test_a_missing_required_parameter_is_said_in_the_words_of_the_document() -> None:
+    """31.3: the very sentence of the document."""
     validator = SkillInputValidator(NEWS_DIGEST_INPUT_SCHEMA)
 
     assert validator.validate({"time_range": "today"}) == (False, ["'topics' is a required property"])
@@ -189,14 +189,14 @@ def test_the_envelope_leaves_out_what_is_absent() -> None:
         ),
     ],
 )
-def test_handle_skill_error_gives_the_chapters_dictionaries(
+def test_handle_skill_error_gives_the_dictionaries_of_the_document(
     exception: Exception, context: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     """31.4 ``handle_skill_error``: each of its four branches, to the letter."""
     assert handle_skill_error(exception, context).to_dict() == {"status": "failed", "errors": [expected]}
 
 
-def test_compatibility_is_said_as_in_the_chapter() -> None:
+def test_compatibility_is_said_as_in_the_document() -> None:
     """31.5 ``check_skill_compatibility``, to the letter."""
     assert check_skill_compatibility(">=3.0.0,<4.0.0", "3.1.2") == (True, "")
     assert check_skill_compatibility(">=3.0.0,<4.0.0", "4.0.0") == (
@@ -207,11 +207,11 @@ def test_compatibility_is_said_as_in_the_chapter() -> None:
 
 def test_the_complete_contract_document_loads_unchanged() -> None:
     """31.6: the document is a contract as it stands, references, dialect and all."""
-    contract = Contract.from_dict(CHAPTER_CONTRACT)
+    contract = Contract.from_dict(DOCUMENT)
 
     assert contract.name == "Daily News Digest Skill API Contract"
     assert contract.version == "1.0.0"
-    assert contract.to_dict() == CHAPTER_CONTRACT
+    assert contract.to_dict() == DOCUMENT
     assert contract.accept({"topics": ["AI"]}).arguments == {
         "topics": ["AI"],
         "time_range": "today",
@@ -224,7 +224,7 @@ def test_the_complete_contract_document_loads_unchanged() -> None:
 
 def test_the_complete_contract_document_judges_output() -> None:
     """31.6: success and failure are both outputs that the contract promises; anything else is not."""
-    contract = Contract.from_dict(CHAPTER_CONTRACT)
+    contract = Contract.from_dict(DOCUMENT)
     article = {"title": "T", "source": "S", "url": "https://example.com/a"}
     topic = {"topic": "AI", "summary": "Much.", "articles": [article]}
 
@@ -237,7 +237,7 @@ def test_the_complete_contract_document_judges_output() -> None:
 
 
 def test_arguments_of_version_1_are_migrated() -> None:
-    """31.5: ``topics`` was a text in 1.x; as version 2 it is an array, and the caller is told."""
+    """31.5: ``topics`` was a text in 1.x; as version 2 it is an array, and the caller is reported."""
     document = {
         "version": "2.0.0",
         "input": NEWS_DIGEST_INPUT_SCHEMA,
