@@ -33,6 +33,7 @@ def is_listable(references: References, value: Any, location: Location = ()) -> 
     (True, False)
     """
     known: dict[Location, tuple[tuple[Location, Any, int], ...]] = {}
+    below: dict[Location, list[Child]] = {}
     copies, total, sizes = 0, 0, dict[int, int]()
     pending: list[tuple[Any, Counter[Location]]] = [(value, Counter({location: 1}))]
     while pending:
@@ -53,12 +54,11 @@ def is_listable(references: References, value: Any, location: Location = ()) -> 
         if judged.total() > MAX_COST or copies > _MAX_COPIES or total > _MAX_TOTAL:
             return False
         if isinstance(part, dict | list) and part:
-            steps = [
-                (child, ways)
-                for place, ways in judged.items()
-                for child in children(references.schema_at(place), place)
-            ]
-            pending += _parts(part, [step for step in steps if step[0].kind not in ("same", "none")])
+            for place in judged:
+                if place not in below:  # the same for every item of an array
+                    steps = children(references.schema_at(place), place)
+                    below[place] = [step for step in steps if step.kind not in ("same", "none")]
+            pending += _parts(part, [(step, ways) for place, ways in judged.items() for step in below[place]])
     return True
 
 

@@ -75,6 +75,7 @@ class Coercer:
         self.wrapping: set[tuple[Path, Path]] = set()
         self.around: dict[Path, dict[str, Any]] = {}
         self.constants: dict[Path, list[dict[str, list[str]]]] = {}
+        self.doubts = 0
         self.sizes: dict[int, tuple[Any, int]] = {}
         self.chains: dict[tuple[Path, Path], tuple[int, Path] | None] = {}
 
@@ -277,6 +278,7 @@ class Coercer:
         for (where, refuser), same in refusals.items():
             if where[0] in kept:
                 is_impossible = True
+                self.doubts += 1
                 continue
             if any(where[: len(chain)] == chain for chain in chains):
                 continue
@@ -290,6 +292,7 @@ class Coercer:
                 if renamed is not None:
                     repairs += renamed
                     is_impossible = is_impossible or not renamed
+                    self.doubts += not renamed
                     continue
             found = self.member(edit, where, refuser, same, path, depth)
             if len(found) == 1:
@@ -412,6 +415,7 @@ class Coercer:
         stays = any(name in declared and not is_nothing(member) for name, member in edit.value.items())
         for name in sorted(unknown - meant.keys()):
             rule = None
+            self.doubts += bool(alike([name], declared))
             if name == "" and not path and value[name] in ("", None, {}, []):
                 rule = "empty-key"
             elif path or not stays or len(value) > MAX_DROPPED or self.may_be_meant(value, name, declared):
@@ -447,7 +451,10 @@ class Coercer:
             if not path and any(key in self.reserved or self.is_reserved(key) for key in others):
                 continue  # the caller may mean a parameter of an older version
             self.spend(1 + len(others))  # each comparison of two names costs about as much as a validator call
-            if not any(is_close(key, name) or _holds(value[key], name) for key in others):
+            wrapping = [key for key in value if may_wrap(key)]
+            if any(_holds(value[key], name) for key in (*others, *wrapping)):
+                continue  # the default's parameter may be in there
+            if not any(is_close(key, name) for key in others):
                 edit.put((name,), default)
                 yield Repair(format_pointer((*path, name)), "default", None, default)
 
@@ -502,10 +509,17 @@ class Coercer:
             self.around[path] = {**(before or {}), **declared_properties(self.document, [union.location])}
             if any(map(_may_hold_members, union.expected)):
                 self.around[path].setdefault("value", {})  # {"value": 5} may be an object of another branch
+        results: list[Repaired] = []
+        is_doubtful = False
         for branch in self.possible_branches((*union.location, union.keyword), len(union.expected), value):
-            for result in self.coerce(value, branch, path, depth + 1):
-                if result.repairs:
-                    yield result
+            doubts = self.doubts
+            found = self.coerce(value, branch, path, depth + 1)
+            results += [result for result in found if result.repairs]
+            is_doubtful = is_doubtful or (not found and self.doubts > doubts)
+        if (
+            not is_doubtful
+        ):  # a branch that may have been meant, but for a key that could mean several, is not ruled out
+            yield from results
         if before is None:
             self.around.pop(path, None)
         else:
@@ -576,6 +590,7 @@ class Coercer:
             {**declared, **self.around.get(path, {})},
             of_type=bool(inner) or narrowed,
             needed=None if path else needed,
+            wants_text="string" in inner,
             schema=schema,
         )
         for rule, after, before in found:
@@ -654,6 +669,8 @@ def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> boo
     """Whether *value* is one of the objects that *items* describe, and not a map of them."""
     if all(map(str.isdecimal, value)):
         return False  # {"0": ..., "1": ...} is an array in another form
+    if len(value) == 2 and is_schema_echo(value, {}):
+        return False  # {"type": "integer", "value": 0} is a value in the form of its schema
     declared = {name for schema in items for name in _properties(schema)}
     if declared:
         return any(name in declared or any(is_close(name, each) for each in declared) for name in value)

@@ -56,19 +56,20 @@ def taken_out(
     *,
     of_type: bool,
     needed: Collection[str] | None,
+    wants_text: bool = False,
     schema: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield what *value* holds alone, with the rule, and *value* as the record shows it.
 
     *declared* are the properties of the object that is wanted, *schema* is what it is wanted by; *of_type* says that
     the type or the choice of *value* as a whole is refused. *needed* are the parameters that a call cannot leave out,
-    if *value* is all arguments, else ``None``.
+    if *value* is all arguments, else ``None``. With *wants_text* a string that means null is one.
 
     >>> list(taken_out({"input": {"city": "Paris"}}, {"city"}, of_type=False, needed=()))
     [('wrapper-object', {'city': 'Paris'}, {'input': '…'})]
     """
     match value:
-        case [item] if of_type and not is_nothing(item) and not (is_entry(item) and not declared):
+        case [item] if of_type and (wants_text or not is_nothing(item)) and not (is_entry(item) and not declared):
             yield "array-of-one", item, value
         case dict() if (
             is_schema_echo(value, schema) and "value" not in declared and (of_type or isinstance(value["value"], dict))
