@@ -159,9 +159,13 @@ class Coercer:
         if path or not isinstance(value, dict) or len(value) > 2:
             return [repaired]
         declared = declared_properties(self.document, [location])
-        if not any(may_wrap(name) and name not in declared for name in value):
+        if not any(may_wrap(name) for name in value):
             return [repaired]
         unwrapped = self.whole(value, [], location, path, depth)
+        for name in value if len(value) == 1 else ():
+            inside = wrapped(value[name])
+            if name in declared and isinstance(inside, dict) and name in inside:
+                unwrapped += self.coerce(inside, location, path, depth + 1)
         return self.decided([repaired, *unwrapped], path)
 
     def followed(

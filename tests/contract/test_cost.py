@@ -1,0 +1,91 @@
+"""What one repair may cost: the validator calls of an adversarial call are counted, never timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skillruntime.contract.coercion.coercer import BASE_WORK, WORK_PER_PART
+from skillruntime.contract.coercion.coercion import coerce
+from skillruntime.contract.schema import Schema
+
+TAGGED = {
+    "anyOf": [
+        {
+            "type": "object",
+            "required": ["kind", "n"],
+            "properties": {"kind": {"const": f"k{number}"}, "n": {"type": "integer"}},
+            "additionalProperties": False,
+        }
+        for number in range(50)
+    ]
+}
+UNTAGGED = {
+    "anyOf": [
+        {"type": "object", "required": [f"a{n}"], "properties": {f"a{n}": {"type": "integer"}}} for n in range(50)
+    ]
+}
+LONG_ENUM = {"enum": [f"member_{number}_x" for number in range(300)]}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "number"}
+    for _ in range(levels):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
+CASES: dict[str, tuple[dict[str, Any], Any, bool]] = {
+    "50 items of a tagged union of 50": (
+        {"type": "array", "items": TAGGED},
+        [{"kind": f"K{number}", "n": "5"} for number in range(50)],
+        True,
+    ),
+    "50 items that fit no branch of 50": ({"type": "array", "items": UNTAGGED}, [{"zz": "5"}] * 50, False),
+    "100 items of an enum of 300": (
+        {"type": "array", "items": LONG_ENUM},
+        [f"Member {number} X" for number in range(100)],
+        True,
+    ),
+    "30 x 30 numbers for four levels": (nested(4), [[1] * 30] * 30, False),
+    "1,500 numbers in strings": ({"type": "array", "items": {"type": "integer"}}, ["5"] * 1500, True),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_validator_calls_of_one_repair_are_bounded(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They grow with the size of the value alone, whatever the schema; most such calls are still repaired."""
+    items, value, is_repaired = CASES[case]
+    schema = Schema({"type": "object", "properties": {"v": items}})
+    calls = 0
+    fits, violations = Schema.fits, Schema.violations
+
+    def counted_fits(self: Schema, *arguments: Any) -> bool:
+        nonlocal calls
+        calls += 1
+        return fits(self, *arguments)
+
+    def counted_violations(self: Schema, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return violations(self, *arguments)
+
+    monkeypatch.setattr(Schema, "fits", counted_fits)
+    monkeypatch.setattr(Schema, "violations", counted_violations)
+    parts = 1 + len(value) * (1 + (len(value[0]) if isinstance(value[0], list | dict) else 0))
+
+    result = coerce({"v": value}, schema)
+
+    assert result.fits is is_repaired
+    assert calls <= BASE_WORK + WORK_PER_PART * parts
+
+
+def test_required_of_thousands_is_not_quadratic() -> None:
+    """The places of required properties are looked up once; 8,000 names once took seconds."""
+    names = [f"p{number}" for number in range(8000)]
+    schema = Schema({"type": "object", "properties": {name: {"type": "integer"} for name in names}, "required": names})
+
+    result = coerce({"p1": "5"}, schema)
+
+    assert not result.fits
