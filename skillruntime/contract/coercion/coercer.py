@@ -33,7 +33,7 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["Coercer", "OverBudgetError", "is_close"]
 
-BASE_WORK = 2_500
+BASE_WORK = 1_800
 WORK_PER_PART = 4
 LISTING_WORK = 8
 MAX_NESTED_REPAIRS = 12
@@ -76,6 +76,7 @@ class Coercer:
         self.around: dict[Path, dict[str, Any]] = {}
         self.constants: dict[Path, list[dict[str, list[str]]]] = {}
         self.doubts = 0
+        self.listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
         self.sizes: dict[int, tuple[Any, int]] = {}
         self.chains: dict[tuple[Path, Path], tuple[int, Path] | None] = {}
 
@@ -99,8 +100,12 @@ class Coercer:
 
         Of a union it lists what each branch finds wrong, so a wide one costs more.
         """
+        key = (id(value), location)
+        if key in self.listings and self.listings[key][0] is value:
+            return self.listings[key][1]
         self.spend(LISTING_WORK + self.size(value))
         found = self.schema.violations(value, location)
+        self.listings[key] = value, found
         for each in found:
             if each.list_branches and isinstance(each.expected, list):
                 self.spend(len(each.expected) // 8 + (0 if each.path else 2 * self.size(value)))

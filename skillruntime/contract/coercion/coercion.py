@@ -8,7 +8,6 @@ of the table in the docs page "What is repaired and what is refused".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from skillruntime.contract.coercion.coercer import Coercer, OverBudgetError
@@ -94,10 +93,11 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
 def _still_wrong(value: Any, coercer: Coercer) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
     schema, best = coercer.schema, coercer.best
-    reported = original = list(islice(schema.violations(value), MAX_REPORTED))
+    known = coercer.listings.get((id(value), ()))
+    reported = original = (known[1] if known and known[0] is value else schema.violations(value))[:MAX_REPORTED]
     if best is not None:
         sent = {violation.path: violation for violation in original}
-        rest = islice(schema.violations(best.value), MAX_REPORTED)
+        rest = schema.violations(best.value)[:MAX_REPORTED]
         reported = [
             sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest
         ]
