@@ -43,7 +43,6 @@ def to_sarif(diagnostics: Sequence[Diagnostic], root: str = "", *, version: str 
             "driver": {
                 "name": "skillruntime",
                 "version": version,
-                "informationUri": "https://pypi.org/project/skillruntime/",
                 "rules": [_sarif_rule(rule) for rule in rules],
             }
         },
