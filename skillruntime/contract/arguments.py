@@ -155,7 +155,9 @@ def split_calls(text: str) -> list[dict[str, Any]]:
     return calls
 
 
-_CALL_MARK = re.compile(r"\[/?[^\W\d][\w -]*\]|</?[\w:.-]+>|```\w*")
+_MARK = re.compile(r"\[/?[^\W\d][\w -]*\]")
+"""A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so."""
+_CALL_MARK = re.compile(rf"{_MARK.pattern}|</?[\w:.-]+>|```\w*")
 """What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, a fence."""
 
 
@@ -286,8 +288,6 @@ def _check_unicode(value: Any) -> None:
 
 
 _FRAGMENT = re.compile(r"""["']\s*:?$|["'\d\]}]\s*,$""")
-_MARK = re.compile(r"\[/?[^\W\d][\w -]*\]")
-"""A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so."""
 _OPERATOR = re.compile(r"""[-+*/%|&=?(\["']|\.\S""")
 
 

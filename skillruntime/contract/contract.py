@@ -22,7 +22,7 @@ from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
-from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_plain_json
+from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
@@ -64,7 +64,7 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_depth", "_names", "_reserved", "_shapes"),
+        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
@@ -82,7 +82,6 @@ class Contract:
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
         self._defaults = Defaults.of(self.input)
-        self._depth = MAX_DEPTH
         properties = _declared(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         self.migrations = link(_read_migrations(document), Version.parse(self.version) if self.version else None)
@@ -173,7 +172,7 @@ class Contract:
         """
         if self.output is None:
             return
-        fault = find_fault(output, MAX_DEPTH)
+        fault = find_fault(output)
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if not self.output.is_valid(output):
@@ -231,7 +230,7 @@ class Contract:
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
-        if self.input.guarded and not is_plain_json(arguments, self._depth):
+        if self.input.guarded and not is_plain_json(arguments):
             return False
         try:
             return self.input.is_valid(arguments)
@@ -262,7 +261,7 @@ class Contract:
         self, raw: Any, version: str | None, fill_defaults: bool, policy: Policy, finish_reason: str | None
     ) -> Accepted:
         parsed = self._parse_anything(raw, finish_reason)
-        fault = find_fault(parsed.value, self._depth)
+        fault = find_fault(parsed.value)
         if fault:
             raise SkillInputError(
                 f"The arguments are not JSON: {fault}", suggested_action="Send the arguments as one plain JSON object"

@@ -9,7 +9,7 @@ from typing import Any
 
 from skillruntime.contract.pointer import Path, format_pointer
 
-__all__ = ["MAX_DEPTH", "find_fault", "is_plain_json", "is_unicode"]
+__all__ = ["MAX_BITS", "MAX_DEPTH", "find_fault", "is_plain_json", "is_unicode"]
 
 MAX_DEPTH = 100
 MAX_BITS = 14_000

@@ -50,7 +50,7 @@ class Schema:
 
     __slots__ = (
         *("_checkers", "_engine", "_is_costly", "document", "guarded", "is_valid", "may_hold_secrets"),
-        *("references", "value_depth", "where"),
+        *("references", "where"),
     )
 
     document: Mapping[str, Any] | bool
@@ -69,7 +69,6 @@ class Schema:
         if not isinstance(document, dict | bool):
             kind = type(document).__name__
             raise InvalidSkillError(f"{where} is {kind}; a JSON Schema is an object, true or false")
-        self.value_depth = None
         try:
             dialect = _dialect_of(document, resources or {})
             bounds = measure(document, resources=resources, dialect=dialect, base=BASE)

@@ -278,7 +278,8 @@ class Coercer:
         if isinstance(value, dict):
             misspelt = self.misspelt(value, violations, location)
             kept = {name for name in misspelt if self.fits_as_it_is_called(value, name, refusals, path, depth)}
-            if _is_unclear_echo(value, declared_properties(self.document, [location])):
+            is_pair = len(value) == 2 and "value" in value
+            if is_pair and _is_unclear_echo(value, declared_properties(self.document, [location])):
                 return []
             repairs += self.keys(edit, here, location, path, misspelt - kept)
         ambiguous: list[tuple[Path, list[Repaired]]] = []
@@ -451,16 +452,16 @@ class Coercer:
         declared = declared_properties(self.document, locations)
         if not absent or any(is_wrapper(value, name, declared) for name in value):
             return  # what is wrapped may hold what is absent
-        places = property_locations(self.document, locations, choices=False)
         others = [key for key in value if key not in declared]
+        if not path and any(key in self.reserved or self.is_reserved(key) for key in others):
+            return  # the caller may mean a parameter of an older version
+        places = property_locations(self.document, locations, choices=False)
+        wrapping = [key for key in value if may_wrap(key)]
         for name in absent:
             default = default_at(self.document, places.get(name, ()))
             if default is ABSENT:
                 continue
-            if not path and any(key in self.reserved or self.is_reserved(key) for key in others):
-                continue  # the caller may mean a parameter of an older version
             self.spend(1 + len(others))  # each comparison of two names costs about as much as a validator call
-            wrapping = [key for key in value if may_wrap(key)]
             if any(_holds(value[key], name) for key in (*others, *wrapping)):
                 continue  # the default's parameter may be in there
             if not any(is_close(key, name) for key in others):
@@ -525,9 +526,7 @@ class Coercer:
             found = self.coerce(value, branch, path, depth + 1)
             results += [result for result in found if result.repairs]
             is_doubtful = is_doubtful or (not found and self.doubts > doubts)
-        if (
-            not is_doubtful
-        ):  # a branch that may have been meant, but for a key that could mean several, is not ruled out
+        if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
             yield from results
         if before is None:
             self.around.pop(path, None)
@@ -671,7 +670,7 @@ def _may_hold_members(branch: Any) -> bool:
 
 def _is_unclear_echo(value: dict[str, Any], declared: dict[str, Any]) -> bool:
     """Whether *value* echoes a schema around a value, or is an object with a member of that name."""
-    return len(value) == 2 and "value" in declared and "type" not in declared and is_schema_echo(value, {})
+    return "value" in declared and "type" not in declared and is_schema_echo(value, {})
 
 
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:

@@ -11,13 +11,14 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from skillruntime.contract.plain_json import MAX_BITS
+
 __all__ = [
     *("booleans", "fold_name", "folds", "is_alike", "is_nothing", "is_same", "matches", "number_in", "number_text"),
     *("listed", "pieces", "unquoted"),
 ]
 
 MAX_DIGITS = 400
-MAX_BITS = 14_000
 
 _NOTHING = frozenset({"", "null", "none"})
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
