@@ -7,8 +7,9 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 
-from skillruntime.catalog.resources import Resource
-from skillruntime.derive import Derivation, derive
+from skillruntime.catalog.derivation_cache import derive_cached
+from skillruntime.catalog.resources import SCRIPT_SUFFIXES, Resource
+from skillruntime.derive import Derivation
 from skillruntime.derive.draft import tool_name
 from skillruntime.errors import ResourceNotFoundError
 
@@ -21,7 +22,6 @@ MAX_SCRIPT_BYTES = 400_000
 """Bytes of a script that is read; a longer one is data, or generated."""
 
 _log = logging.getLogger("skillruntime.catalog")
-_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
 _ASIDE = re.compile(
     r"(^|/)(__init__|__main__|setup|conftest|test_[^/]*|[^/]*_test)\.\w+$|(^|/)(tests?|lib|node_modules)/"
 )
@@ -44,7 +44,7 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
         except ResourceNotFoundError:
             continue
         try:
-            derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path, source))
+            derivation = derive_cached(source, path=resource.path, neighbours=_beside(read, resource.path, source))
         except Exception:  # a script that breaks the reader costs its own tool, never the skill
             _log.exception("%s could not be read", resource.path)
             continue
@@ -60,7 +60,7 @@ def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Deriv
 def _is_script(path: str) -> bool:
     directory, _, file = path.rpartition("/")
     in_place = directory in ("", "scripts") or directory.startswith("scripts/")
-    return in_place and file.endswith(_SUFFIXES) and _ASIDE.search(path) is None
+    return in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
 
 
 def _beside(read: Read, path: str, source: bytes) -> Callable[[str], str | None]:
