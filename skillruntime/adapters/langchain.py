@@ -7,8 +7,10 @@ interrupt of LangGraph and a cancellation are raised as usual.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Literal
 
 import anyio
@@ -55,10 +57,7 @@ class SkillTool(BaseTool):
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    _runtime: SkillRuntime = PrivateAttr()
-    _skill: str = PrivateAttr()
-    _session: SkillSession | None = PrivateAttr(default=None)
-    _to_content: Callable[[SkillResponse], str] = PrivateAttr()
+    _called: tuple[SkillRuntime, str, SkillSession | None, Callable[[SkillResponse], str]] = PrivateAttr()
 
     def __init__(
         self,
@@ -83,10 +82,7 @@ class SkillTool(BaseTool):
         fields.setdefault("args_schema", to_tool_schema(contract))
         super().__init__(**fields)
         register_checkpoint_types()
-        self._runtime = runtime
-        self._skill = skill
-        self._session = session
-        self._to_content = to_content or to_text
+        self._called = (runtime, skill, session, to_content or to_text)
 
     # A model can malform the call's shape too, and LangChain's own parsing would raise on it.
 
@@ -104,29 +100,41 @@ class SkillTool(BaseTool):
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (tool_input, tool_call_id), {}  # by position, so that no argument's name can clash
 
-    def _run(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # LangChain evaluates hints at each call
-        config = var_child_runnable_config.get()
-        response = self._runtime.call_sync(
-            self._skill,
-            tool_input,
-            session=self._session,
-            config=config,
-            call_id=tool_call_id,
-            let_through=is_control_flow,
-        )
-        return to_tool_result(response, self._to_content, self.name, tool_call_id)
+    # Cached in the instance, and with a ready signature and no annotations: LangChain looks these up, builds a
+    # signature and evaluates annotations at each call, which takes twice as long as `call_sync`.
 
-    async def _arun(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # as above
-        config = var_child_runnable_config.get()
-        response = await self._runtime.call(
-            self._skill,
-            tool_input,
-            session=self._session,
-            config=config,
-            call_id=tool_call_id,
-            let_through=is_control_flow,
-        )
-        return to_tool_result(response, self._to_content, self.name, tool_call_id)
+    @cached_property
+    def _run(self) -> Callable[..., Any]:
+        runtime, skill, session, to_content, name = *self._called, self.name
+
+        def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
+            config = var_child_runnable_config.get()
+            response = runtime.call_sync(
+                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
+            )
+            return to_tool_result(response, to_content, name, tool_call_id)
+
+        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
+        return call
+
+    @cached_property
+    def _arun(self) -> Callable[..., Any]:
+        runtime, skill, session, to_content, name = *self._called, self.name
+
+        async def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
+            config = var_child_runnable_config.get()
+            response = await runtime.call(
+                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
+            )
+            return to_tool_result(response, to_content, name, tool_call_id)
+
+        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
+        return call
+
+
+_SIGNATURE = inspect.Signature(
+    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("tool_input", "tool_call_id")]
+)
 
 
 class SkillToolkit(BaseToolkit):
