@@ -6,7 +6,13 @@ which each package lists in its `__init__.pyi`.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from skillruntime import __version__
+
+# autodoc imports modules with TYPE_CHECKING set, under which the pydantic models of these two packages cannot be built.
+for module in ("agents", "mcp"):
+    import_module(module)
 
 project = "skillruntime"
 author = "the skillruntime authors"
@@ -19,8 +25,6 @@ exclude_patterns = ["_build"]
 # Links to headings of another page (`repairs.md#policies`) are checked as links to pages are.
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
-# Pages link to files of the repository beside docs/; the site shows them as downloads of that file.
-suppress_warnings = ["myst.header", "autosummary"]
 
 default_role = "code"
 autodoc_typehints = "description"

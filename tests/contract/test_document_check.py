@@ -187,7 +187,7 @@ def test_any_json_value_can_be_checked(document: Any) -> None:
 
 
 def test_defaults_are_checked_beside_the_schema_that_editors_read() -> None:
-    """A `$schema` for editors is no dialect; a default below it is tried against its own parameter all the same."""
+    """A `$schema` for editors is not a dialect; a default below it is tried against its own parameter all the same."""
     properties = {"day": {"$ref": "#/$defs/day", "default": 10}}
     schema = {"properties": properties, "$defs": {"day": {"type": "integer", "maximum": 7}}}
     document = {"$schema": "../contract.schema.json", "input": schema}
