@@ -27,14 +27,13 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
 default_role = "code"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_member_order = "groupwise"
-autodoc_class_signature = "separated"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 viewcode_follow_imported_members = True
-python_maximum_signature_line_length = 100
+python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_static_path: list[str] = []
