@@ -294,10 +294,10 @@ def from_timestamp(text: str) -> float:
 def parse_json(data: bytes) -> Any:
     """Return the JSON value of *data*: UTF-8, no NaN or infinity, and no depth that would break the reader.
 
-        A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
+    A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
 
-        Raises:
-    MessageError: it is not one.
+    Raises:
+        MessageError: it is not one.
     """
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
