@@ -24,6 +24,7 @@ from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import WireCode
 from skillruntime.server.console import Pages
 from skillruntime.server.events import EVENT_STREAM, event_id, to_event
+from skillruntime.server.http_protocol import HEAD_BYTES, head_too_large
 from skillruntime.server.http_responses import RefusedError, refuse, without_content
 from skillruntime.server.request_parsing import knows_cancelled
 from skillruntime.server.service import SkillService
@@ -121,9 +122,15 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     """Check what a server must refuse before it reads on.
 
     Raises:
-        MessageError: the request can be read in two ways.
+        MessageError: the request can be read in two ways, or is for another host.
+        RefusedError: its head is too large.
     """
-    host = request.headers.get("host", "")
+    raw: bytes = request.scope.get("raw_path") or b""
+    if len(raw) + sum(len(name) + len(value) + 4 for name, value in request.headers.raw) > HEAD_BYTES:
+        raise RefusedError(head_too_large(), {"connection": "close"})
+    absolute = _ORIGIN.match(raw.decode("latin-1"))
+    # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is ignored.
+    host = absolute[0].partition("://")[2] if absolute is not None else request.headers.get("host", "")
     if not _HOST.fullmatch(host):
         raise MessageError([{"field": "Host", "expected": "a host and a port", "actual": host[:80]}])
     name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host

@@ -236,7 +236,7 @@ class ExecutionTable:
                 is_task=is_task,
             )
             for row in map(_to_row, found):
-                self._end(execute, row, waited_too_long(most))
+                self._end(execute, row, waited_too_long(most, is_task=bool(is_task)))
                 ids.append(row.ticket.execution_id)
         [(oldest, task, now, number)] = execute(
             self.sql(

@@ -124,14 +124,15 @@ def timed_out(ticket: Ticket) -> Outcome:
     )
 
 
-def waited_too_long(seconds: float) -> Outcome:
-    """Return the outcome of a call for which no place became free: it never ran."""
-    error = ErrorDocument(
-        WireCode.EXECUTION_TIMEOUT,
-        f"The execution waited {seconds:g} s for a free place and was not started",
-        {"started": False},
-        RetryHint(10_000, 3),
-    )
+def waited_too_long(seconds: float, *, is_task: bool = False) -> Outcome:
+    """Return the outcome of a call for which no place became free, or of a task that was not completed: it never ran.
+
+    It may be sent again whatever the skill does, for it had no effect.
+    """
+    message = f"The execution waited {seconds:g} s for a free place and was not started"
+    if is_task:
+        message = f"The task was not completed within {seconds:g} s"
+    error = ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, {"started": False}, RetryHint(10_000, 3))
     return Outcome(ExecutionStatus.TIMEOUT, error=error)
 
 

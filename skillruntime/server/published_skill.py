@@ -41,6 +41,16 @@ KNOWLEDGE_INPUT = {
 }
 
 
+_EVERY_REQUEST = frozenset(
+    {
+        *("accept", "accept-encoding", "accept-language", "connection", "content-encoding", "content-length"),
+        *("content-type", "cookie", "expect", "forwarded", "host", "idempotency-key", "if-none-match", "last-event-id"),
+        *("origin", "prefer", "range", "referer", "skill-extensions", "skill-protocol", "te", "traceparent"),
+        *("tracestate", "transfer-encoding", "upgrade", "user-agent", "via", "x-forwarded-for", "x-forwarded-proto"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedSkill:
     """A skill that is served: what is published of it, and under which *name* the runtime knows it."""
@@ -160,6 +170,10 @@ def serve_catalog(
         except SkillRuntimeError:
             continue
         written = read_descriptor_file(skill)
+        if written is not None and written.auth.key_header.lower() in _EVERY_REQUEST:
+            # Its value would be taken for a key, and a wrong one: no caller of any skill could be identified.
+            message = f"The descriptor.json of {skill_name} asks for the key in the header {written.auth.key_header!r}"
+            raise InvalidSkillError(f"{message}, which requests carry for other reasons")
         contracts = dict(skill.contracts)
         if not contracts:
             knowledge = Contract.from_dict(

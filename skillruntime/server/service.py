@@ -67,6 +67,8 @@ from skillruntime.server.request_parsing import (
     read_completion,
     read_invocation,
     read_page_query,
+    stated_trace,
+    with_key_header,
 )
 from skillruntime.server.webhooks import Webhooks
 
@@ -131,6 +133,12 @@ class SkillService:
         self._secret = secret or secrets.token_bytes(32)
         self._webhooks = webhooks
         self._policy = policy
+        # A client reads in the descriptor which header the key goes into.
+        self._key_headers = frozenset(
+            each.descriptor.auth.key_header.lower()
+            for each in self.skills.values()
+            if each.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
+        )
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
@@ -192,7 +200,8 @@ class SkillService:
         request = call.request
         if self._authenticate is not None:
             try:
-                call.principal = await self._authenticate(request, credentials) or call.principal
+                shown = with_key_header(request, self._key_headers)
+                call.principal = await self._authenticate(shown, credentials) or call.principal
             except BadCredentialsError:
                 wait = self._failures.take(request.peer)  # valid credentials are never delayed by an attacker's guesses
                 if wait:
@@ -239,6 +248,8 @@ class SkillService:
             RefusedError: it does not exist, or its result has expired.
         """
         changes = call.request.method in ("DELETE", "POST")
+        if call.was_bad:  # a caller whose key was revoked must not take its execution for lost
+            raise refuse_login(None)
         is_allowed = call.principal is None or (call.principal.may_invoke if changes else call.principal.may_read)
         self._check_scope(call, is_allowed, INVOKE if changes else READ)
         found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
@@ -280,6 +291,7 @@ class SkillService:
         request = call.request
         check_protocol_header(request)
         document = read_body(request)  # first, for a custom caller's credentials lie in it
+        call.trace_id = stated_trace(document)  # for the log, whatever becomes of the request
         credentials = credentials_in(document)
         if credentials is not None and not call.was_bad:  # those of the header and of the body must agree
             await self._admit(call, credentials)
@@ -290,7 +302,6 @@ class SkillService:
             raise refuse_rate(wait)
         if not self.is_ready:
             raise refuse_for_now(2, "The server is stopping")
-        call.trace_id = invocation.context.trace_id or ""
         ticket = make_ticket(
             request,
             served,
