@@ -10,6 +10,7 @@ several. A model reads the history: what was accepted, what the effects say, and
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import signal
@@ -63,7 +64,7 @@ async def serve(port: int, database: str, effects: Path) -> None:
     async with durable_executions(
         SkillWork(runtime, published), database, wait="://" not in database, lease=LEASE, max_wait=3600
     ) as executions:
-        limits = Limits(invocations_per_minute=1e9, requests_per_minute=1e9, unfinished_per_caller=10**9)
+        limits = Limits(invocations_per_minute=math.inf, requests_per_minute=math.inf, unfinished_per_caller=10**9)
         service = SkillService(published, executions, limits=limits, secret=b"chaos")
         await Server(create_app(service), service, grace=1, drain=5).serve([bind("127.0.0.1", port)])
 

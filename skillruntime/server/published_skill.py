@@ -25,14 +25,14 @@ from skillruntime.remote.descriptor import (
     inputs_from_schema,
 )
 from skillruntime.remote.descriptor_file import read_descriptor_file
-from skillruntime.remote.descriptor_parts import is_address
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION, is_address
 from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
 
-__all__ = ["PublishedSkill", "SkillWork", "describe"]
+__all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 
 KNOWLEDGE_INPUT = {
     "type": "object",
@@ -212,6 +212,26 @@ def serve_catalog(
     if missing:
         raise SkillNotFoundError(f"No skill or callable is named {', '.join(sorted(missing))}")
     return served
+
+
+def discovery_document(provider: Provider, skills: Iterable[PublishedSkill]) -> dict[str, Any]:
+    """Return the document of section 5: what there is."""
+    return {
+        "protocol": {"version": PROTOCOL_VERSION},
+        "provider": {"name": provider.name, **({"url": provider.url} if provider.url else {})},
+        "skills": [
+            {
+                "id": each.id,
+                "name": each.descriptor.name,
+                "capability_type": each.descriptor.capability_type.value,
+                "description": each.descriptor.description,
+                "descriptor_url": each.descriptor.endpoint.url.removesuffix("/invoke"),
+                "access": each.descriptor.access.value,
+                "version": each.descriptor.version,
+            }
+            for each in skills
+        ],
+    }
 
 
 def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:

@@ -20,6 +20,7 @@ from skillruntime.server.executions import (
     NotATaskError,
     NotHeldError,
     Outcome,
+    Quota,
     Report,
     Ticket,
     TooManyError,
@@ -297,10 +298,10 @@ async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(
 async def test_a_caller_with_too_many_unfinished_executions_is_refused(path: str) -> None:
     """Counted in the database, and so over all servers; the same key again is not a new execution."""
     async with opened(counting([], anyio.sleep_forever), path) as executions:
-        await executions.submit(ticket("a"), most_unfinished=1)
-        again = await executions.submit(ticket("a"), most_unfinished=1)
+        await executions.submit(ticket("a"), quota=Quota("ann", 1))
+        again = await executions.submit(ticket("a"), quota=Quota("ann", 1))
         with pytest.raises(TooManyError):
-            await executions.submit(ticket("b"), most_unfinished=1)
+            await executions.submit(ticket("b"), quota=Quota("ann", 1))
 
     assert not again.is_new
 
