@@ -31,6 +31,7 @@ from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
+from skillruntime.server.script_progress import PROGRESS_FILE, follow_progress
 
 __all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 
@@ -297,14 +298,18 @@ class SkillWork:
         # A workspace of its own for each execution: no caller sees another's files.
         # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
         with self._runtime.session(counts_tokens=False) as session:
-            response = await session.call(
-                ticket.name,
-                dict(ticket.arguments),
-                # The execution's own deadline comes first; this one is what the skill sees.
-                timeout=ticket.timeout + 1,
-                caller=ticket.owner,
-                config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
-            )
+            async with anyio.create_task_group() as tasks:
+                if served.contract.run.get("script"):
+                    tasks.start_soon(follow_progress, session.workspace.directory, report)
+                response = await session.call(
+                    ticket.name,
+                    dict(ticket.arguments),
+                    # The execution's own deadline comes first; this one is what the skill sees.
+                    timeout=ticket.timeout + 1,
+                    caller=ticket.owner,
+                    config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
+                )
+                tasks.cancel_scope.cancel()
         return to_outcome(response, self._output_bytes)
 
 
@@ -316,6 +321,9 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     """
     public = ("warnings", "repairs", "migrated_from", "files")
     metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
+    files = [each for each in metadata.pop("files", ()) if each["path"] != PROGRESS_FILE]
+    if files:
+        metadata["files"] = files
     has_output = response.data is not None or response.ok
     output, length = _plain(response.data)
     if length > output_bytes:
