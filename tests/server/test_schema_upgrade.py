@@ -39,7 +39,7 @@ INSERT = """INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     """One PostgreSQL for this module."""
-    with running_postgres() as server:
+    with running_postgres(newest=True) as server:
         yield server
 
 

@@ -40,7 +40,7 @@ DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     """One PostgreSQL for this module."""
-    with running_postgres() as server:
+    with running_postgres(newest=True) as server:
         yield server
 
 
