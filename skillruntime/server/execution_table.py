@@ -34,10 +34,12 @@ from skillruntime.server.executions import (
 )
 from skillruntime.server.server_table import ServerTable
 
-__all__ = ["ExecutionTable"]
+__all__ = ["CLOCK_JUMP", "ExecutionTable"]
 
 # Seconds by which a priority shifts the time of arrival: nothing waits forever behind higher priorities.
 _AHEAD: Final = {"high": 60.0, "low": -60.0}
+CLOCK_JUMP: Final = 10.0
+"""Seconds by which the database's clock and our monotonic one may disagree before one of them was set."""
 _CANDIDATES: Final = 500  # rows that one look at the queue, or at a dead server's work, takes in
 
 
@@ -139,11 +141,15 @@ class ExecutionTable:
             rows.append(row)
         return rows
 
-    def expire(self, execute: Execute) -> tuple[list[str], float | None, int]:
-        """End what has waited too long; return its ids, when the next one will have, and how many wait to be run.
+    def expire(self, execute: Execute, expected: float) -> tuple[list[str], float | None, int, float]:
+        """End what has waited too long; return its ids, when the next one will have, how many wait to be run, and now.
 
-        What began on a server that died waits for its second start without limit: it was accepted, and ran.
+        *expected* is what the database's clock should show by our monotonic one: where it was set to another time, the
+        waiting begins again, as nothing has waited for the hours in between. What began on a server that died waits for
+        its second start without limit: it was accepted, and ran.
         """
+        if abs(self.now(execute) - expected) > CLOCK_JUMP:
+            self.restart_waiting(execute)
         where = "state = 'waiting' AND began_at IS NULL AND waiting_since <= {now} - :most AND is_task = :is_task"
         ids = []
         for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
@@ -167,7 +173,7 @@ class ExecutionTable:
             for since, most in ((oldest, self.terms.max_wait), (task, self.terms.task_wait))
             if since is not None
         ]
-        return ids, max(0.0, min(due)) if due else None, int(number)
+        return ids, max(0.0, min(due)) if due else None, int(number), float(now)
 
     # Ending
 
@@ -385,7 +391,8 @@ class ExecutionTable:
         # The rows themselves are the count: a row of its own for each caller would be locked until the commit, and two
         # servers that lock those of two callers in different orders wait for each other.
         newest = """SELECT created_at - {now} + 60 FROM skillruntime_executions
-            WHERE rated = :rated AND created_at > {now} - 60 ORDER BY created_at DESC OFFSET :skipped LIMIT 1"""
+            WHERE rated = :rated AND created_at BETWEEN {now} - 60 AND {now}
+            ORDER BY created_at DESC OFFSET :skipped LIMIT 1"""
         found = execute(self.sql(newest), rated=quota.rated, skipped=max(0, int(quota.most_a_minute) - 1))
         if found:
             raise TooFastError(max(0.1, float(found[0][0])))

@@ -315,7 +315,7 @@ class Executions(Protocol):
         ...
 
 
-def page_start(cursor: str | None, *, now: float) -> tuple[int, int]:
+def page_start(cursor: str | None, *, now: float = 0.0) -> tuple[int, int]:
     """Return where a page begins: the moment of the first page (us since the epoch), and how many came before.
 
     The moment stays that of the first page, so that later executions do not move the pages.

@@ -25,7 +25,7 @@ from skillruntime.server.batches import Batches
 from skillruntime.server.database import Database, DatabaseAwayError
 from skillruntime.server.ended_executions import EndedExecutions
 from skillruntime.server.execution_rows import Row
-from skillruntime.server.execution_table import ExecutionTable
+from skillruntime.server.execution_table import CLOCK_JUMP, ExecutionTable
 from skillruntime.server.executions import (
     KeyReusedError,
     NotHeldError,
@@ -92,7 +92,7 @@ class StoredExecutions:
         self._look = anyio.Event()
         self._is_draining = False
         self._must_reconcile = False
-        self._clock_offset = 0.0
+        self._clock = time.time() - time.monotonic()  # the database's time less our monotonic time
         self._tasks: TaskGroup | None = None
         self._heartbeat: Heartbeat | None = None
         self._left_webhooks: list[Row] = []
@@ -219,10 +219,13 @@ class StoredExecutions:
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
-        until, skipped = page_start(cursor, now=self.now())
-        found = await self._batches.read(
-            lambda execute: self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
-        )
+        begins = None if cursor is None else page_start(cursor)
+
+        def read(execute: Any) -> tuple[int, int, list[Execution]]:
+            until, skipped = begins or page_start(None, now=self._table.now(execute))
+            return until, skipped, self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
+
+        until, skipped, found = await self._batches.read(read)
         more = f"{until}.{skipped + limit}" if len(found) > limit else None
         return Page(tuple(found[:limit]), more)
 
@@ -264,7 +267,7 @@ class StoredExecutions:
 
     def now(self) -> float:
         """Return the database's time."""
-        return time.time() + self._clock_offset
+        return time.monotonic() + self._clock
 
     # Opening and closing, in a thread
 
@@ -278,7 +281,7 @@ class StoredExecutions:
 
     def _prepare(self) -> None:
         self._one(self._table.prepare)
-        self._clock_offset = self._one(self._table.now) - time.time()
+        self._clock = self._one(self._table.now) - time.monotonic()
         if self._database.is_shared:
             self._heartbeat = Heartbeat(self._database.connect_again(), self._table.servers, self._lease)
             self._heartbeat.start()
@@ -400,7 +403,13 @@ class StoredExecutions:
             if isinstance(result, tuple):
                 self._has_waiting = result[2] > 0
 
-        expired, due, _ = await self._batches.write(self._table.expire, on_done=note)
+        read_at = time.monotonic()
+        expected = self._clock + read_at
+        expired, due, _, now = await self._batches.write(
+            lambda execute: self._table.expire(execute, expected), on_done=note
+        )
+        if abs(now - expected) > CLOCK_JUMP:
+            self._clock = now - time.monotonic()
         for execution_id in expired:
             self._watched.signal(execution_id)
         if self._has_waiting and self._free > 0:

@@ -15,6 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus
+from skillruntime.server.execution_table import ExecutionTable
 from skillruntime.server.executions import (
     KeyReusedError,
     NotATaskError,
@@ -22,6 +23,7 @@ from skillruntime.server.executions import (
     Outcome,
     Quota,
     Report,
+    Terms,
     Ticket,
     TooManyError,
     Work,
@@ -396,3 +398,27 @@ def test_the_secret_stays_the_same(tmp_path: Path) -> None:
 
     assert read_secret(tmp_path / "secret") == first and len(first) == 32
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+def test_a_clock_that_is_set_an_hour_ahead_ends_nothing_that_waits(tmp_path: Path) -> None:
+    """Waiting is measured by the database's clock, as long as it agrees with our monotonic one."""
+    database = SqliteDatabase(tmp_path / "e.db")
+    database.open()
+    table = ExecutionTable("s", Terms(max_wait=300.0), is_shared=False, sql=database.sql)
+
+    def run(operation: Any) -> Any:
+        [result] = database.transact([operation])
+        return result
+
+    run(table.prepare)
+    run(lambda execute: table.insert(execute, ticket("a"), starts=False))
+    run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
+    now = run(table.now)
+    after_jump = run(lambda execute: table.expire(execute, now - 3600))[0]
+    waits = run(lambda execute: execute("SELECT waiting_since FROM skillruntime_executions"))[0][0]
+    run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
+    after_waiting = run(lambda execute: table.expire(execute, table.now(execute)))[0]
+    database.close()
+
+    assert after_jump == [] and waits >= now
+    assert after_waiting == ["exec-a"]
