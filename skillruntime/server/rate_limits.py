@@ -16,7 +16,7 @@ class Limits:
     """What the server accepts. Rates are per caller, or per address for anonymous callers; sizes are bytes.
 
     Servers that share a database count ``invocations_per_minute`` and ``unfinished_per_caller`` together; other rates
-    protect each server by itself. ``math.inf`` is no limit.
+    protect each server by itself. ``math.inf`` sets none.
 
     ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill; ``output_bytes``
     the longest output, as JSON.

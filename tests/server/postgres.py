@@ -98,7 +98,7 @@ def _other_user() -> str:
     try:
         return pwd.getpwnam(USER).pw_name
     except KeyError:
-        return "nobody"
+        return pwd.getpwuid(65534).pw_name  # the user without rights, by its number on Linux
 
 
 @contextmanager
