@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.coercion.subschemas import declared_properties, in_place, is_hidden, property_locations
-from skillruntime.contract.engines import Violation
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.schema import Schema
+from skillruntime.contract.violations import Violation
 from skillruntime.errors import ErrorCode, SkillError
 
 __all__ = ["AMBIGUOUS", "explain"]

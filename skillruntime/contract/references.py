@@ -108,7 +108,7 @@ def _members(schema: dict[str, Any], keyword: str) -> Iterator[tuple[str, Any]]:
 class References:
     """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
 
-    ``dialects`` has each subschema that declares a ``$schema`` of its own.
+    ``dialects`` has each subschema that declares a ``$schema`` of its own. ``is_old`` is true up to draft 7.
 
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
@@ -120,7 +120,7 @@ class References:
     ) -> None:
         self.document = document
         self._resources = dict(resources or {})
-        self._is_old = any(draft in dialect for draft in _BEFORE_2019)
+        self.is_old = any(draft in dialect for draft in _BEFORE_2019)
         self._base = base
         self._bases: dict[Location, str] = {}
         self._locations: dict[str, Location] = {}
@@ -205,9 +205,9 @@ class References:
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
         if location and isinstance(schema.get("$schema"), str):
             self.dialects[location] = schema["$schema"]
-        identifier = schema.get("$id", schema.get("id") if self._is_old else None)
+        identifier = schema.get("$id", schema.get("id") if self.is_old else None)
         # Up to draft 7 a reference hides the keywords beside it, the identifier too (draft 7, section 8.3).
-        if isinstance(identifier, str) and not (self._is_old and "$ref" in schema):
+        if isinstance(identifier, str) and not (self.is_old and "$ref" in schema):
             uri, _, fragment = identifier.partition("#")
             if uri:
                 try:

@@ -35,7 +35,6 @@ __all__ = ["Coercer", "OverBudgetError", "is_close"]
 
 BASE_WORK = 1_800
 WORK_PER_PART = 4
-LISTING_WORK = 8
 MAX_NESTED_REPAIRS = 12
 MAX_ROUNDS = 6
 MAX_OPTIONS = 3
@@ -96,19 +95,13 @@ class Coercer:
         return self.schema.fits(value, location)
 
     def violations(self, value: Any, location: Path) -> list[Violation]:
-        """Return what is wrong with *value*; that takes an engine many times longer than to say yes or no.
-
-        Of a union it lists what each branch finds wrong, so a wide one costs more.
-        """
+        """Return what is wrong with *value*; each question that takes counts."""
         key = (id(value), location)
         if key in self.listings and self.listings[key][0] is value:
             return self.listings[key][1]
-        self.spend(LISTING_WORK + self.size(value))
-        found = self.schema.violations(value, location)
+        found = self.schema.violations(value, location, fits=self.fits)
+        self.spend(len(found))
         self.listings[key] = value, found
-        for each in found:
-            if each.list_branches and isinstance(each.expected, list):
-                self.spend(len(each.expected) // 8 + (0 if each.path else 2 * self.size(value)))
         return found
 
     def size(self, value: Any) -> int:
