@@ -17,9 +17,9 @@ from typing import Any
 
 from skillruntime.contract.growth import Growth
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.references import Document, Location, References, children, resolve
+from skillruntime.contract.references import Document, Location, References, children
 
-__all__ = ["Bounds", "SchemaTooCostlyError", "measure", "resolve"]
+__all__ = ["Bounds", "SchemaTooCostlyError", "measure"]
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 50_000

@@ -109,6 +109,7 @@ class References:
     """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
 
     ``dialects`` has each subschema that declares a ``$schema`` of its own. ``is_old`` is true up to draft 7.
+    ``known`` keeps what others find out about the schema, which never changes.
 
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
@@ -128,6 +129,8 @@ class References:
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
         self.dialects: dict[Location, str] = {}
+        self.known: dict[Any, Any] = {}
+        self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read((), document, base)
         for uri, resource in self._resources.items():
             self._read((Document(uri),), resource, uri)
@@ -147,6 +150,11 @@ class References:
 
         A dynamic reference leads to whichever of several anchors the way of evaluation chose: all of them are named.
         """
+        if location not in self._targets:
+            self._targets[location] = self._find_targets(location)
+        return self._targets[location]
+
+    def _find_targets(self, location: Location) -> tuple[Location, ...]:
         schema = self.schema_at(location)
         if not isinstance(schema, dict):
             return ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -80,7 +81,7 @@ class Lister:
         self._references = references
         self._compile_alone = compile_alone
         self._schemas: dict[Location, Any] = {}
-        self._checks: dict[tuple[Location, str], Callable[[Any], bool]] = {}
+        self._checks: dict[Location, list[tuple[str, Callable[[Any], bool]]]] = {}
         self._patterns: dict[str, Callable[[Any], bool]] = {}
 
     def violations(self, value: Any, location: Location, fits: Fits, path: Path = ()) -> Iterator[Violation]:
@@ -111,10 +112,8 @@ class Lister:
                 yield Violation(str(location[-1]) if location else "false", path, found, False, value)
             return
         if not ("$ref" in schema and self._references.is_old):  # up to draft 7 a reference hides what is beside it
-            for keyword in _ASSERTIONS:
-                if keyword in _EXCLUSIVE.values() and isinstance(schema.get(keyword), bool):
-                    continue  # draft 4: part of the limit beside it
-                if keyword in schema and _concerns(keyword, value) and not self._check(location, keyword)(value):
+            for keyword, check in self._assertions(location, schema):
+                if _concerns(keyword, value) and not check(value):
                     named, shown = _as_since_draft_6(keyword, schema)
                     yield Violation(named, path, found, shown, value)
             yield from self._unions(value, schema, location, path, fits)
@@ -135,7 +134,7 @@ class Lister:
             branches = schema.get(keyword)
             if not isinstance(branches, list):
                 continue
-            places = [(*location, keyword, index) for index in range(len(branches))]
+            places: list[Location] = [(*location, keyword, index) for index in range(len(branches))]
             # The part is known to be refused: a union that stands alone need not be asked, fifty branches each time.
             if not schema.keys() - _ANNOTATIONS <= {keyword}:
                 fitting = islice((place for place in places if fits(value, place)), 2)
@@ -147,7 +146,7 @@ class Lister:
                     return ()
                 return tuple(tuple(self.violations(value, place, fits, path)) for place in places)
 
-            yield Violation(keyword, path, _in_document(location), schema, value, (), branches_of)
+            yield Violation(keyword, path, _in_document(location), schema, value, (), cache(branches_of))
         if "not" in schema and fits(value, (*location, "not")):
             yield Violation("not", path, _in_document(location), schema, value)
 
@@ -162,8 +161,8 @@ class Lister:
                 yield *location, branch
         for keyword in ("dependentSchemas", "dependencies") if isinstance(value, dict) else ():
             rules = schema.get(keyword)
-            for name in rules if isinstance(rules, dict) else ():
-                if name in value and not isinstance(rules[name], list) and not fits(value, (*location, keyword, name)):
+            for name, rule in rules.items() if isinstance(rules, dict) else ():
+                if name in value and not isinstance(rule, list) and not fits(value, (*location, keyword, name)):
                     yield *location, keyword, name
 
     def _members(
@@ -210,12 +209,14 @@ class Lister:
     def _items(
         self, value: list[Any], schema: dict[str, Any], location: Location, path: Path, fits: Fits, below: list[Part]
     ) -> Iterator[Violation]:
-        prefix = next((word for word in ("prefixItems", "items") if isinstance(schema.get(word), list)), None)
-        count = len(schema[prefix]) if prefix else 0
-        rest = "additionalItems" if prefix == "items" else "items"
-        places = [(*location, prefix, index) for index in range(min(count, len(value)))] if prefix else []
-        if rest in schema and (rest == "items" or prefix):
-            places += [(*location, rest)] * (len(value) - len(places))
+        # Up to 2019-09 "items" may be a list, one schema for each place, and "additionalItems" judges those behind.
+        prefix, rest = (
+            ("items", "additionalItems") if isinstance(schema.get("items"), list) else ("prefixItems", "items")
+        )
+        count = min(len(schema[prefix]) if isinstance(schema.get(prefix), list) else 0, len(value))
+        places: list[Location] = [(*location, prefix, index) for index in range(count)]
+        if rest in schema:
+            places += [(*location, rest)] * (len(value) - count)
         for index, place in enumerate(places):
             if not fits(value[index], place):
                 below.append((value[index], place, (*path, index)))
@@ -264,14 +265,16 @@ class Lister:
             self._schemas[location] = self._references.schema_at(location)
         return self._schemas[location]
 
-    def _check(self, location: Location, keyword: str) -> Callable[[Any], bool]:
-        """Return the checker of the one *keyword* at *location*."""
-        check = self._checks.get((location, keyword))
-        if check is None:
-            schema = self._schema(location)
-            alone = {word: schema[word] for word in (keyword, _EXCLUSIVE.get(keyword)) if word in schema}
-            check = self._checks[location, keyword] = self._compile_alone(alone)
-        return check
+    def _assertions(self, location: Location, schema: dict[str, Any]) -> list[tuple[str, Callable[[Any], bool]]]:
+        """Return the keywords at *location* that look at nothing inside a value, each with its checker."""
+        found = self._checks.get(location)
+        if found is None:
+            found = self._checks[location] = []
+            for keyword in _ASSERTIONS:
+                if keyword in schema and not (keyword in _EXCLUSIVE.values() and isinstance(schema[keyword], bool)):
+                    alone = {word: schema[word] for word in (keyword, _EXCLUSIVE.get(keyword, "")) if word in schema}
+                    found.append((keyword, self._compile_alone(alone)))
+        return found
 
     def _matches(self, pattern: str, name: str) -> bool:
         """Whether *name* matches *pattern*: the engine is asked, since it takes linear time."""

@@ -84,7 +84,7 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
         return repairs
     return tuple(
         replace(
-            each, secret=each.rule != "key-name" and is_hidden(schema.document, parse_pointer(each.path), each.after)
+            each, secret=each.rule != "key-name" and is_hidden(schema.references, parse_pointer(each.path), each.after)
         )
         for each in repairs
     )
