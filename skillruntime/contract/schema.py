@@ -109,6 +109,10 @@ class Schema:
                 raise InvalidSkillError(f"{self.where} is not a usable JSON Schema: {error}") from None
         return check(value)
 
+    def name_matches(self, pattern: str, name: str) -> bool:
+        """Whether the key *name* matches *pattern*, one of the schema's own."""
+        return self._lister.matches(pattern, name)
+
 
 @lru_cache(maxsize=1024)
 def _compile_once(text: str, assert_formats: bool, engine: str) -> Engine:

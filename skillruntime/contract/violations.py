@@ -182,7 +182,7 @@ class Lister:
         unknown: list[str] = []
         for name, member in value.items():
             places = [(*location, "properties", name)] if name in declared else []
-            places += [(*location, "patternProperties", each) for each in patterned if self._matches(each, name)]
+            places += [(*location, "patternProperties", each) for each in patterned if self.matches(each, name)]
             if has_rest and not places:
                 if schema["additionalProperties"] is False:
                     unknown.append(name)
@@ -247,7 +247,7 @@ class Lister:
             properties, patterns = schema.get("properties"), schema.get("patternProperties")
             found |= value.keys() & properties.keys() if isinstance(properties, dict) else set()
             for pattern in patterns if isinstance(patterns, dict) else ():
-                found |= {name for name in value if self._matches(pattern, name)}
+                found |= {name for name in value if self.matches(pattern, name)}
             pending += self._references.targets(place)
             pending += ((*place, "allOf", index) for index in range(len(schema.get("allOf") or ())))
             choices = [(*place, word, index) for word in _UNIONS for index in range(len(schema.get(word) or ()))]
@@ -276,7 +276,7 @@ class Lister:
                     found.append((keyword, self._compile_alone(alone)))
         return found
 
-    def _matches(self, pattern: str, name: str) -> bool:
+    def matches(self, pattern: str, name: str) -> bool:
         """Whether *name* matches *pattern*: the engine is asked, since it takes linear time."""
         check = self._patterns.get(pattern)
         if check is None:

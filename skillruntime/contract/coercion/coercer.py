@@ -13,7 +13,16 @@ from typing import Any
 
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
 from skillruntime.contract.coercion.edit import Edit
-from skillruntime.contract.coercion.keys import alike, is_schema_echo, is_wrapper, may_wrap, renames, wrapped
+from skillruntime.contract.coercion.keys import (
+    alike,
+    is_schema_echo,
+    is_wrapper,
+    literal_names,
+    may_wrap,
+    renames,
+    spellings,
+    wrapped,
+)
 from skillruntime.contract.coercion.policy import Policy
 from skillruntime.contract.coercion.repair import Repair, Repaired, least, plain
 from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, listed, pieces, unquoted
@@ -25,6 +34,7 @@ from skillruntime.contract.coercion.subschemas import (
     in_place,
     item_locations,
     places_of,
+    properties_of,
     property_locations,
     subschemas,
 )
@@ -322,16 +332,30 @@ class Coercer:
         names = {str(each.path[0]) for each in violations if each.path and _is_of_undeclared(each)}
         if not names:
             return names
+        schemas = [schema for _, schema in in_place(self.references, [location])]
         declared = declared_properties(self.references, [location])
-        return {name for name in names if name not in declared and self.may_mean(name, declared, value)}
+        return {name for name in names if name not in declared and self.may_mean(name, declared, value, schemas)}
 
-    def may_mean(self, name: str, declared: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
-        """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent."""
-        if alike([name], declared):
+    def may_mean(
+        self, name: str, declared: Mapping[str, Any], present: Mapping[str, Any], schemas: Iterable[dict[str, Any]]
+    ) -> bool:
+        """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent.
+
+        A pattern of *schemas* declares names as well: ``X_rate`` in other letters is one of ``^x_``.
+        """
+        patterns = {pattern for schema in schemas for pattern in properties_of(schema, "patternProperties")}
+        named = {*declared, *(each for pattern in patterns for each in literal_names(pattern))}
+        if name in named:
+            return False
+        absent = [each for each in named if each not in present]
+        self.spend(len(absent) // 2 + len(patterns))  # comparing two names takes about half as long as a validator call
+        if alike([name], named) or any(is_close(name, each) for each in absent):
             return True
-        absent = [each for each in declared if each not in present]
-        self.spend(len(absent) // 2)  # to compare two names takes about half as long as a validator call
-        return any(is_close(name, each) for each in absent)
+        matches = self.schema.name_matches
+        return any(
+            not matches(pattern, name) and any(matches(pattern, each) for each in spellings(name))
+            for pattern in patterns
+        )
 
     def fits_as_it_is_called(
         self,
@@ -359,11 +383,12 @@ class Coercer:
                 return []  # left out or renamed by an earlier repair
             if not isinstance(parent, dict):
                 continue
+            schemas = subschemas(self.references, (*path, *where[:length]))
             declared: dict[str, Any] = {}
-            for schema in subschemas(self.references, (*path, *where[:length])):
-                declared |= _properties(schema)
+            for schema in schemas:
+                declared |= properties_of(schema)
             name = str(where[length])
-            if name in declared or name not in parent or not self.may_mean(name, declared, parent):
+            if name in declared or name not in parent or not self.may_mean(name, declared, parent, schemas):
                 continue
             meant = renames([key for key in parent if key not in declared], declared, parent)
             is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
@@ -396,7 +421,7 @@ class Coercer:
 
     def is_property(self, path: Path) -> bool:
         """Whether *path* leads to a declared property: not to an item, or to a key that is itself data."""
-        return any(path[-1] in _properties(schema) for schema in subschemas(self.references, path[:-1]))
+        return any(path[-1] in properties_of(schema) for schema in subschemas(self.references, path[:-1]))
 
     # The keys of an object: renamed, left out, filled by a default.
 
@@ -416,13 +441,14 @@ class Coercer:
             if old in unknown or new in missing:
                 edit.rename(old, new)
                 yield Repair(format_pointer((*path, old)), "key-name", old, new)
+        schemas = [schema for _, schema in in_place(self.references, [location])]
         stays = any(name in declared and not is_nothing(member) for name, member in edit.value.items())
         for name in sorted(unknown - meant.keys()):
             rule = None
             self.doubts += bool(alike([name], declared))
             if name == "" and not path and value[name] in ("", None, {}, []):
                 rule = "empty-key"
-            elif path or not stays or is_wrapper(value, name, declared) or self.may_mean(name, declared, value):
+            elif path or not stays or is_wrapper(value, name, declared) or self.may_mean(name, declared, value, schemas):
                 continue
             elif value[name] is None and name not in self.reserved:
                 rule = "unknown-null"
@@ -689,17 +715,12 @@ def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> boo
         return False  # {"0": ..., "1": ...} is an array in another form
     if len(value) == 2 and is_schema_echo(value, {}):
         return False  # {"type": "integer", "value": 0} is a value in the form of its schema
-    declared = {name for schema in items for name in _properties(schema)}
+    declared = {name for schema in items for name in properties_of(schema)}
     if declared:
         return any(name in declared or any(is_close(name, each) for each in declared) for name in value)
     types = [schema.get("type") for schema in items if "type" in schema]
     takes_objects = any(each == "object" or (isinstance(each, list) and "object" in each) for each in types)
     return takes_objects and not all(isinstance(member, dict) for member in value.values())
-
-
-def _properties(schema: dict[str, Any]) -> dict[str, Any]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
 
 
 def _missing(here: list[Violation]) -> set[str]:

@@ -114,9 +114,9 @@ def _declared_properties(references: References, locations: tuple[Path | None, .
     return found
 
 
-def properties_of(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the properties that *schema* itself declares."""
-    properties = schema.get("properties")
+def properties_of(schema: Mapping[str, Any], keyword: str = "properties") -> Mapping[str, Any]:
+    """Return the properties that *schema* itself declares, or its ``patternProperties``."""
+    properties = schema.get(keyword)
     return properties if isinstance(properties, dict) else {}
 
 
