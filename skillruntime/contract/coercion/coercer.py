@@ -446,9 +446,10 @@ class Coercer:
         for name in sorted(unknown - meant.keys()):
             rule = None
             self.doubts += bool(alike([name], declared))
+            may_stay = path or not stays or is_wrapper(value, name, declared)
             if name == "" and not path and value[name] in ("", None, {}, []):
                 rule = "empty-key"
-            elif path or not stays or is_wrapper(value, name, declared) or self.may_mean(name, declared, value, schemas):
+            elif may_stay or self.may_mean(name, declared, value, schemas):
                 continue
             elif value[name] is None and name not in self.reserved:
                 rule = "unknown-null"
