@@ -6,8 +6,6 @@ every start.
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
-
-_log = logging.getLogger("skillruntime.catalog")
 
 MAX_SKILL_BYTES = 4 * 1024 * 1024
 """The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
@@ -200,6 +196,8 @@ class Skill:
 
         They change with the bytes of SKILL.md, of the contracts and of the scripts; nothing is parsed for them.
         """
+        import hashlib
+
         from skillruntime.catalog.skill_digest import digest_of_code
 
         own = hashlib.sha256(self._data)
@@ -252,7 +250,10 @@ class Skill:
             except InvalidSkillError:
                 continue  # its interface makes no valid schema; the other scripts remain tools
             except Exception:
-                _log.exception("no contract could be derived for the script %s/%s", self.name, tool)
+                import logging
+
+                log = logging.getLogger("skillruntime.catalog")
+                log.exception("no contract could be derived for the script %s/%s", self.name, tool)
         return found
 
     def _versions(self) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_US
 from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["Summary", "judge", "plain_text", "scan", "summarize"]
+__all__ = ["Summary", "judge", "notes_on_name", "plain_text", "scan", "summarize"]
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
@@ -36,18 +36,47 @@ class Summary(NamedTuple):
 
 # One field at the left margin: its key, the rest of its line, and the lines that continue it. Or an empty line.
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?((?:\n(?:[ -].*)?)*)(?:\n|\Z)|(?:#.*)?(?:\n|\Z)", re.ASCII)
-# A value that cannot extend into the next field: it closes all quotes and brackets that it opens. The possessive
-# quantifiers (``++``, ``*+``) prevent exponential backtracking on a bracket that is never closed.
-_QUOTED = r"""(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*(?:''[^']*)*')"""
-_LIST = rf"""\[(?:[^\[\]{{}}"'#&*!]++|(?<=[\[, ]){_QUOTED})*+\]"""
-_CLOSED = re.compile(rf"""(?:{_QUOTED}|{_LIST}|[^\s"'\[\]{{}}>|*&!%#`@,?:-][^\t\n]*)? *\Z""")
-_CLOSED_LINES = re.compile(
-    rf"""(?:\n(?: *|\ +\#[^\t\n]*|(?:\ +(?:-\ +)?|-\ +)(?:[A-Za-z_][\w.-]*:(?=\ |\n|\Z)\ *)?"""
-    # No quote or bracket may open after a key. Lines of a block scalar are checked like any other line.
-    rf"""(?:{_QUOTED}|{_LIST}|[|>][+-]?|[^\s"'\[\]{{}}>|*&!%#`@,?:-](?!.*:\ +["'\[{{>|*&!])[^\t\n]*)?\ *)"""
-    r"""(?=\n|\Z))*+\Z""",
-    re.ASCII,
+# How nearly all skills begin: a name, and a description on one line that nothing continues.
+_START = re.compile(
+    r"""name: +(["']?)([A-Za-z][\w-]*)\1 *\ndescription: +(?:"""
+    r"""([^\W\d_](?:[^:#\t\n]++|:(?![ \n])|(?<! )\#)*+)|"([^"\\\n]++)" *|'([^'\n]++)' *)\n(?![ \n-])"""
 )
+# Any field that a catalog needs, in the same form.
+_SIMPLE = re.compile(
+    r"""(name|description|version|user-invocable|disable-model-invocation): +(?:"""
+    r"""([^\W\d_](?:[^:#\t\n]++|:(?![ \n])|(?<! )\#)*+|[0-9][\w.+-]*+ *)|"([^"\\\n]++)" *|'([^'\n]++)' *)\n(?![ \n-])"""
+)
+# A quoted description over several lines. libyaml reads on at the left margin too, where real ones continue.
+_LONG = re.compile(r"""description: +("(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+') *\n(?![ \n-])""")
+# What a line of it cannot be: the end of the document, or what a repair of broken YAML would read as a field.
+_NO_TEXT = re.compile(r"\n(?:---|\.\.\.|[A-Za-z_][\w.-]*[ \t]*:(?=[ \t\n]))")
+# A value that cannot extend into the next field: it closes all quotes and brackets that it opens. The possessive
+# quantifiers (``++``, ``*+``) prevent exponential backtracking on a bracket that is never closed. What continues a
+# value below its line is indented; only the brackets that close JSON may be at the left margin.
+_ESCAPED = (  # YAML 1.2.2, section 5.7; libyaml refuses surrogates and what is not a character
+    r"\\(?:[0abtnvfre \"/\\N_LP]|x[0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})"
+)
+_DOUBLE = rf'"(?:[^"\\\n]++|{_ESCAPED}|\n(?=[ \n]))*+"'
+_SINGLE = r"'(?:[^'\n]++|''|\n(?=[ \n]))*+'"
+_QUOTED = rf"(?:{_DOUBLE}|{_SINGLE})"
+_FLOW = r"(?!)"
+for _ in range(6):  # JSON in real frontmatters nests four deep
+    # A quote inside a word, and the signs of comments, anchors and tags, are left to YAML.
+    _FLOW = rf"""[\[{{](?:[^\[\]{{}}"'\#&*!\n]++|\n(?=[ \n\]}}])|(?:(?<=[\[{{, \n])|(?<=["']:)){_QUOTED}|{_FLOW})*+[\]}}]"""
+_PLAIN = r"""[^\s"'\[\]{}>|*&!%\#`@,?:-]"""
+_TEXT = rf"{_PLAIN}(?:[^:\#\t\n]++|:(?![ \n])|(?<!\ )\#)*+(?:\#[^\t\n]*+)?"
+_NESTED_KEY = r"[A-Za-z_][\w.-]*+:(?=[ \n])"
+# A line below a key: text, a list item, a nested key. No quote or bracket may open after a nested key's value began.
+_LINE = (
+    rf"""(?:\ +\#[^\t\n]*+|(?:\ +(?:-\ +)?|-\ +)(?:{_NESTED_KEY}\ *+(?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_TEXT})?|"""
+    rf"""(?!{_NESTED_KEY})(?:{_QUOTED}|{_FLOW}|[|>][+-]?|{_PLAIN}(?![^\n]*:\ +["'\[{{>|*&!])[^\t\n]*+)?))?\ *+\n"""
+)
+_CLOSED = rf"(?:(?:\ +(?:{_QUOTED}|{_FLOW}|{_PLAIN}[^\t\n]*+))?\ *+\n(?:{_LINE})*+|\ +[|>][^\n]*+\n(?:(?:\ [^\n]*+)?\n)*+(?!-))"
+_UNREAD_KEY = r"(?!(?:name|description|version|metadata|disable-model-invocation|user-invocable):)[A-Za-z_][\w-]*+:"
+# All the fields, comments and empty lines from here on that no catalog needs.
+_UNREAD = re.compile(rf"(?:{_UNREAD_KEY}{_CLOSED}|(?:\#[^\n]*+)?\n)*+", re.ASCII)
+_METADATA = re.compile(rf"metadata:{_CLOSED}", re.ASCII)
+_ONE_QUOTED = re.compile(r'(?:"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\']*(?:\'\'[^\']*)*\')\Z')
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
@@ -72,27 +101,36 @@ def scan(block: str) -> Summary | None:
     # `isprintable` runs in C; the pattern decides about the few characters on which the two differ.
     if not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
         return None
+    if block[-1:] != "\n":
+        block += "\n"
     found: dict[str, str] = {}
     position, end = 0, len(block)
-    while position < end:
-        field = _FIELD.match(block, position)
-        if field is None:
-            return None
-        position = field.end()
-        key, value, below = field.groups()
-        if key not in _WANTED:
-            if key and not _is_closed(value, below):
+    start = _START.match(block)
+    if start is not None:
+        _, name, plain, double, single = start.groups()
+        description = plain or double or single
+        position = _UNREAD.match(block, start.end()).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if position == end:  # a third of real skills
+            return _new_summary(Summary, (name, description, None, 0))
+        found["name"], found["description"] = name, description
+    while True:
+        position = _UNREAD.match(block, position).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if position == end:
+            break
+        simple = _SIMPLE.match(block, position)
+        if simple is not None:
+            key, plain, double, single = simple.groups()
+            if key in found:
                 return None
+            found[key] = plain or double or single
+            position = simple.end()
             continue
-        # A duplicate key: YAML reports it.
-        if key in found:
+        key, field = _read_field(block, position)
+        # An unusual field, or a duplicate key: YAML reports it.
+        if field is None or key in found:
             return None
-        text = _metadata_version(value, below) if key == "metadata" else _text(value, below)
-        if text is None:
-            return None
-        found[key] = text
-    name, description = found.get("name"), found.get("description")
-    if not name or not description:
+        found[key], position = field
+    if not found.get("name") or not found.get("description"):
         return None
     flags = 0
     if len(found) > 2:
@@ -103,16 +141,35 @@ def scan(block: str) -> Summary | None:
                     return None
                 if stated is hides:
                     flags |= flag
-    return Summary(name, description, found.get("metadata") or found.get("version") or None, flags)
+    version = found.get("metadata") or found.get("version") or None
+    return _new_summary(Summary, (found["name"], found["description"], version, flags))
 
 
-def _is_closed(value: str | None, below: str) -> bool:
-    """Whether a field that nothing here reads ends where it seems to end."""
-    if value and value[0] in "|>":
-        return "\n-" not in below
-    if value and not _CLOSED.match(value):
-        return False
-    return not below or _CLOSED_LINES.match(below) is not None
+_new_summary = tuple.__new__
+"""Without the function in Python that a named tuple has for it."""
+
+
+def _read_field(block: str, position: int) -> tuple[str, tuple[str, int] | None]:
+    """Return the key, text and end of the field at *position*; ``None`` for the latter if YAML is required."""
+    if block.startswith("metadata:", position):
+        metadata = _METADATA.match(block, position)
+        # Most metadata states no version; a backslash could write the word in another way.
+        if metadata is not None and "version" not in metadata.group() and "\\" not in metadata.group():
+            return "metadata", ("", metadata.end())
+    else:
+        long = _LONG.match(block, position)
+        if long is not None and not _NO_TEXT.search(long.group(1)):
+            first, *below = long.group(1).split("\n")
+            text = _quoted_text(_folded(first, below))
+            return "description", None if text is None else (text, long.end())
+    field = _FIELD.match(block, position)
+    if field is None:
+        return "", None
+    key, value, below = field.groups()
+    if key not in _WANTED:
+        return key or "", None
+    text = _metadata_version(value, below) if key == "metadata" else _text(value, below)
+    return key, None if text is None else (text, field.end())
 
 
 def _metadata_version(value: str | None, below: str) -> str | None:
@@ -122,13 +179,13 @@ def _metadata_version(value: str | None, below: str) -> str | None:
         return None
     if value or below.lstrip()[:1] == "{":
         return _json_version(f"{value or ''}{below}")
-    if not _CLOSED_LINES.match(below):
+    if not _METADATA.fullmatch(f"metadata:{below}\n"):
         return None
     if "version:" not in below:
         return ""
     indents = _INDENT.findall(below)
-    # The first key decides the indentation; a line further left is not valid YAML.
-    if min(indents, default="") != indents[0]:
+    # The first key decides the indentation; a line further left is not valid YAML, and a comment decides nothing.
+    if not indents or min(indents) != indents[0] or "#" in below:
         return None
     stated = [version for indent, version in _METADATA_VERSION.findall(below) if indent == indents[0]]
     versions = [_VERSION.match(each) for each in stated]
@@ -207,10 +264,10 @@ def _folded(value: str, below: list[str]) -> str:
     text = value.rstrip(" ")
     breaks = 0
     for line in below:
-        if not line:
+        if not line.strip(" "):
             breaks += 1
             continue
-        if line[0] != " " or "\t" in line or not line.strip(" "):
+        if "\t" in line:
             return ""
         text += ("\n" * breaks or " ") + line.strip(" ")
         breaks = 0
@@ -218,7 +275,7 @@ def _folded(value: str, below: list[str]) -> str:
 
 
 def _quoted_text(value: str) -> str | None:
-    if not _CLOSED.match(value) or len(value) < 2:
+    if not _ONE_QUOTED.match(value):
         return None
     inside = value[1:-1]
     if value[0] == "'":
@@ -249,6 +306,8 @@ def _block_text(header: str, below: list[str]) -> str | None:
             lines.append("")
         elif line.startswith(margin) and not line.isspace():
             lines.append(line[indent:])
+        elif margin.startswith(line):
+            lines.append("")
         else:
             return None
     if header[0] == "|":
@@ -330,34 +389,47 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         )
         return None
     name = name.strip()
-    if name == directory and _is_well_formed(name) and len(description) <= MAX_DESCRIPTION:
+    if not name.isascii():
+        # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
+        name = unicodedata.normalize("NFKC", name)
+    elif _ASCII_NAME.fullmatch(name) and len(name) <= MAX_USABLE_NAME:
         same = name is summary.name and description is summary.description
         return summary if same else Summary(name, description, version, flags)
-    # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
-    if not name.isascii():
-        name = unicodedata.normalize("NFKC", name)
     if not is_usable(name):
         fallback = unicodedata.normalize("NFKC", directory)
         what = "there is no name" if not name else f"the name {name[:80]!a} cannot be used"
         if not is_usable(fallback):
             found.append(Diagnostic("name-missing", Severity.ERROR, path, f"{what}; skipped"))
             return None
-        found.append(_warning("name-missing" if not name else "name-form", path, f"{what}; using the directory name"))
+        found.append(_warning("name-missing" if not name else _UNUSABLE, path, f"{what}; using the directory name"))
         name = fallback
-    elif not _is_well_formed(name):
+    return Summary(name, description, version, flags)
+
+
+_UNUSABLE = "name-form"
+
+
+def notes_on_name(name: str, description: str, path: str, noted: Iterable[Diagnostic] = ()) -> list[Diagnostic]:
+    """Return what is unusual about a *name* and a *description* that `judge` accepted.
+
+    *noted* are the diagnostics that discovery kept: they decide whether the name is the directory's. These here follow
+    from the metadata, so that no start has to make or to store them: half of the real skills have one.
+    """
+    found: list[Diagnostic] = []
+    if not _is_well_formed(name) and not any(note.rule in ("name-missing", _UNUSABLE) for note in noted):
         what = "lowercase letters, digits and single hyphens between them"
         found.append(_warning("name-form", path, f"the name {name!r} is not well formed", hint=f"use {what}"))
     if len(name) > MAX_NAME:
-        found.append(
-            _warning("name-length", path, f"the name has {len(name)} characters; at most {MAX_NAME} are allowed")
-        )
-    if name != unicodedata.normalize("NFKC", directory):
+        message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
+        found.append(_warning("name-length", path, message))
+    directory = path.rsplit("/", 2)[-2] if path.count("/") > 1 else ""
+    if name != directory and name != unicodedata.normalize("NFKC", directory):
         message = f"the name {name!r} differs from the directory name {directory!r}"
         found.append(_warning("name-mismatch", path, message))
     if len(description) > MAX_DESCRIPTION:
         message = f"the description has {len(description)} characters; at most {MAX_DESCRIPTION} are allowed"
         found.append(_warning("description-length", path, message))
-    return Summary(name, description, version, flags)
+    return found
 
 
 def is_usable(name: str) -> bool:

@@ -181,7 +181,7 @@ def test_an_edit_within_one_tick_of_the_clock_is_detected(tmp_path: Path, write_
         lambda data: data[: len(data) // 2],
         lambda data: data[:-3] + b"abc",
         lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:],
-        lambda data: data.replace(b"index 4", b"index 9"),
+        lambda data: data.replace(b"index 5", b"index 9"),
     ],
 )
 def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> None:
