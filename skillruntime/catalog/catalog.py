@@ -276,9 +276,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+        from skillruntime.catalog.root_diagnostics import diagnostics_of
 
         for snapshot in self._snapshots:
-            yield from snapshot.diagnostics()
+            yield from diagnostics_of(snapshot)
         yield from collisions
         yield from look_alikes(self._entries.values())
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
-from skillruntime.catalog.not_offered import PARTS_OF_A_SKILL, SKIPPED
+from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
 from skillruntime.catalog.root_snapshot import DirectoryStamp, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 

@@ -155,7 +155,9 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         found.append(_warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line))
     if closing.group(2):
         line = first_line + text.count("\n", 0, closing.start())
-        message = "the line that ends the frontmatter goes on with a heading, which is read as the first line of the text"
+        message = (
+            "the line that ends the frontmatter goes on with a heading, which is read as the first line of the text"
+        )
         hint = "put a line break after ---"
         found.append(_warning("closing-with-text", path, message, line, 4, hint))
     tail_line = first_line + text.count("\n", 0, closing.end())

@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.summary import plain_text
+from skillruntime.catalog.simple_frontmatter import plain_text
 from skillruntime.catalog.yaml_reader import YamlFault, load_yaml
 
 __all__ = ["Repaired", "repair_block", "split_fields"]
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
-# Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML 1.2.2,
-# section 5.3), and a colon ends a plain text that may not contain one.
+# Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
+# 1.2.2, section 5.3), and a colon ends a plain text that may not contain one.
 _NOT_YAML = re.compile(r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )")
 _COMMENT = re.compile(r"\s*#")
 

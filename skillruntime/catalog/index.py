@@ -80,7 +80,9 @@ def add_changes(path: str, snapshot: Snapshot) -> bool:
         return False
     notes = {at: snapshot.notes[old] for at, old in enumerate(snapshot.changed) if old in snapshot.notes}
     stamps = b"".join(snapshot.stamps[24 * position : 24 * position + 24] for position in snapshot.changed)
-    body = _encode(Snapshot(snapshot.root, [snapshot.entries[position] for position in snapshot.changed], stamps, notes))
+    body = _encode(
+        Snapshot(snapshot.root, [snapshot.entries[position] for position in snapshot.changed], stamps, notes)
+    )
     positions = ",".join(map(str, snapshot.changed))
     head = _FIELD.join((str(snapshot.stored), positions, snapshot.root.path)).encode("utf-8", "surrogatepass")
     record = b"%d %d %d\n" % (len(head), len(body), zlib.adler32(head + body)) + head + body
@@ -226,11 +228,7 @@ def _encode(snapshot: Snapshot) -> bytes:
         some = entries[start : start + _BLOCK]
         blocks.append([entry.name for entry in some] + [entry.description for entry in some])
     encoded = ["\0".join(block).encode("utf-8", "surrogatepass") for block in blocks]
-    numbers = (
-        b"%d\n" % len(entries)
-        + snapshot.stamps
-        + bytes(entry.flags for entry in entries)
-    )
+    numbers = b"%d\n" % len(entries) + snapshot.stamps + bytes(entry.flags for entry in entries)
     return numbers + b"".join(len(block).to_bytes(4, "little") + block for block in encoded)
 
 

@@ -54,8 +54,8 @@ class Snapshot:
     ``stamps`` has three signed 64-bit integers for each entry. ``notes`` maps positions of entries to diagnostics that
     do not follow from the entry itself; ``problems`` are those of directories, determined again at every reading.
     ``stored`` is the checksum of the snapshot in the index that this one was made from; only the entries at the
-    positions ``changed`` differ from it. ``searched`` are the directories in which a new skill could appear; it is ``None`` if their stamps are not enough to
-    detect one.
+    positions ``changed`` differ from it. ``searched`` are the directories in which a new skill could appear; it is
+    ``None`` if their stamps are not enough to detect one.
     """
 
     root: Root
@@ -77,16 +77,3 @@ class Snapshot:
         if (self.problems, self.notes) != (other.problems, other.notes):
             return False
         return self.entries is other.entries or self.entries == other.entries
-
-    def diagnostics(self) -> list[Diagnostic]:
-        """Return all diagnostics of this root, sorted by file. Its directories are listed once more for them."""
-        from skillruntime.catalog.not_offered import not_offered  # no start needs these modules
-        from skillruntime.catalog.summary import notes_on_name
-
-        found = [*self.problems, *not_offered(self)]
-        for position, entry in enumerate(self.entries):
-            notes = self.notes.get(position, ())
-            found += notes
-            if entry.name:
-                found += notes_on_name(entry.name, entry.description, entry.file, notes)
-        return sorted(found, key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule))

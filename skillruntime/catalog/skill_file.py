@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 
 from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, Cut, cut, parse_cut
-from skillruntime.catalog.summary import Summary, judge, scan, summarize
+from skillruntime.catalog.simple_frontmatter import scan
+from skillruntime.catalog.summary import Summary, judge, summarize
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["read_summary", "summary_of"]

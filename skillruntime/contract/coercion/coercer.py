@@ -7,7 +7,6 @@ decide it, and if nothing does, the value is refused. In one branch of a union, 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -643,6 +642,8 @@ def is_close(name: str, other: str) -> bool:
     """
     if fold_name(name) == fold_name(other):
         return True
+    import difflib  # only for keys that do not fit
+
     return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio() >= MISSPELT
 
 

@@ -1,6 +1,6 @@
-"""Which SKILL.md files below a root are not offered, and why: inside another skill, too deep, beside another.
+"""All diagnostics of a root; also which SKILL.md files below it are not offered, and why.
 
-They are looked for when the diagnostics are asked for, not at a start: a start does not list the directories of skills.
+Those are looked for when the diagnostics are asked for: a start does not list the directories of skills.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from skillruntime.catalog.root_snapshot import Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["PARTS_OF_A_SKILL", "SKIPPED", "not_offered"]
+__all__ = ["PARTS_OF_A_SKILL", "SKIPPED", "diagnostics_of", "not_offered"]
 
 SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
 """Directories that are never searched."""
@@ -26,6 +26,19 @@ _DEEP = "nested too deep"
 _INSIDE = "inside another skill"
 _BESIDE = "beside another SKILL.md"
 _HINT = "move them out of that skill, or pass their directory as a root"
+
+
+def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
+    """Return all diagnostics of a root, sorted by file. Its directories are listed once more for them."""
+    from skillruntime.catalog.summary import notes_on_name  # not needed for a start
+
+    found = [*snapshot.problems, *not_offered(snapshot)]
+    for position, entry in enumerate(snapshot.entries):
+        notes = snapshot.notes.get(position, ())
+        found += notes
+        if entry.name:
+            found += notes_on_name(entry.name, entry.description, entry.file, notes)
+    return sorted(found, key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule))
 
 
 def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
