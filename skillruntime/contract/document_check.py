@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -95,6 +94,8 @@ def _unknown(name: str, violation: Violation, document: dict[str, Any], path: st
     place = _place_of(name, where, document)
     if place is not None:
         return Diagnostic("contract-misplaced", Severity.ERROR, path, f"{shown} {place}")
+    import difflib  # only for names that do not fit
+
     close = difflib.get_close_matches(name, known, 1, cutoff=0.75)
     if close:
         message = f"{shown} is not a field of a contract"

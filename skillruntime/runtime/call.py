@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.path_arguments import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
-from skillruntime.runtime.scripts import ScriptRunner
 from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
+
+if TYPE_CHECKING:
+    from skillruntime.runtime.scripts import ScriptRunner
 
 __all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata"]
 
@@ -46,7 +49,10 @@ class Target:
     @classmethod
     def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
         """Return the target, with the two answers about it that every call needs."""
-        is_untrusted_script = isinstance(runner, ScriptRunner) and not runner.skill.trusted
+        # Imported by the first skill that has a script; before that no runner can be one.
+        scripts = sys.modules.get("skillruntime.runtime.scripts")
+        is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
+        is_untrusted_script = is_script and not cast("ScriptRunner", runner).skill.trusted
         return cls(name, skill, contract, runner, has_paths(contract.input.document), is_untrusted_script)
 
 

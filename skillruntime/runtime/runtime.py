@@ -37,9 +37,8 @@ from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.reported_status import read_reported
-from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, RunnerFactory
+from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import Sandbox
-from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import TokenLimits
@@ -98,7 +97,13 @@ class SkillRuntime:
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
     ) -> None:
-        start = partial(ScriptRunner, environment=tuple(environment), sandbox=sandbox, sandbox_trusted=sandbox_trusted)
+        asked = tuple(environment)
+
+        def start(owner: Skill, contract: Contract) -> Runner:
+            from skillruntime.runtime.scripts import ScriptRunner  # sandboxes and processes: only skills with scripts
+
+            return ScriptRunner(owner, contract, asked, sandbox, sandbox_trusted)
+
         self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
         self._approve = approve
@@ -426,6 +431,8 @@ class SkillRuntime:
         if not target.needs_approval or self._approve is None or target.skill is None:
             return
         script = str(target.contract.run["script"])
+        from skillruntime.runtime.scripts import environment_asked
+
         environment = environment_asked(target.contract)
         answer = self._approve(Approval(prepared.request.name, target.skill, script, prepared.arguments, environment))
         allowed = await answer if inspect.isawaitable(answer) else answer

@@ -7,7 +7,6 @@ decide it, and if nothing does, the value is refused. In one branch of a union, 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -677,6 +676,8 @@ def is_close(name: str, other: str) -> bool:
     """
     if fold_name(name) == fold_name(other):
         return True
+    import difflib  # only for keys that do not fit
+
     if abs(len(name) - len(other)) > max(len(name), len(other)) // 2:
         return False  # a ratio of 0.75 needs the shorter to be three fifths of the longer
     pair = difflib.SequenceMatcher(None, name[:MAX_COMPARED].casefold(), other[:MAX_COMPARED].casefold())
