@@ -1,22 +1,15 @@
-"""The command lines in a skill's text that call its scripts, checked against what the scripts accept."""
+"""The command lines in a text that call a skill's scripts, however they are written."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from skillruntime.derive.command_line import CommandLine
-from skillruntime.derive.derivation import Derivation
-from skillruntime.derive.documented_words import ParsedWords, parse_words, stands_for_many, stands_for_one
 from skillruntime.derive.shell_text import ShellCommand, Word, commands_in_markdown
 
-__all__ = ["CallFault", "DocumentedCall", "check_documented_calls", "find_documented_calls", "with_examples"]
-
-MOST_EXAMPLES = 3
-"""Examples of one tool: a model needs few, and each costs tokens."""
+__all__ = ["DocumentedCall", "find_documented_calls"]
 
 _LAUNCHERS = frozenset(
     {
@@ -50,18 +43,6 @@ class DocumentedCall:
         return tuple(each.text for each in self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class CallFault:
-    """A documented call that the script would refuse: ``unknown-flag``, ``missing-argument`` or ``wrong-choice``."""
-
-    call: DocumentedCall
-    kind: Literal["unknown-flag", "missing-argument", "wrong-choice"]
-    message: str
-    line: int
-    column: int
-    word: str = ""
-
-
 def find_documented_calls(markdown: str, scripts: Iterable[str], *, skill: str = "") -> list[DocumentedCall]:
     """Return the command lines in the shell code blocks of *markdown* that call one of *scripts*, by their path.
 
@@ -85,31 +66,6 @@ def find_documented_calls(markdown: str, scripts: Iterable[str], *, skill: str =
         elif (call := _call(command, known)) is not None:
             found.append(call)
     return found
-
-
-def check_documented_calls(markdown: str, derivations: Mapping[str, Derivation], *, skill: str = "") -> list[CallFault]:
-    """Return what the scripts would refuse of the calls that *markdown* shows; *derivations* are by the script's path.
-
-    Only what was read whole is checked, and a word that is a placeholder (``<file>``, ``$NAME``) fits everywhere.
-    """
-    calls = find_documented_calls(markdown, derivations, skill=skill)
-    return [fault for call in calls for fault in _faults(call, derivations[call.script])]
-
-
-def with_examples(derivations: Mapping[str, Derivation], markdown: str, *, skill: str = "") -> dict[str, Derivation]:
-    """Return *derivations* with the calls that *markdown* shows as ``examples`` of their input, where they fit.
-
-    A call with a placeholder is not an example. An argument without a description is described by its value in one.
-    """
-    examples: dict[str, list[dict[str, Any]]] = {}
-    for call in find_documented_calls(markdown, derivations, skill=skill):
-        derivation, known = derivations[call.script], examples.setdefault(call.script, [])
-        if len(known) < MOST_EXAMPLES and (values := _example(call, derivation)) and values not in known:
-            known.append(values)
-    return {
-        path: _with_examples(derivation, examples[path]) if examples.get(path) else derivation
-        for path, derivation in derivations.items()
-    }
 
 
 class _Scripts:
@@ -198,75 +154,3 @@ def _may_precede(words: list[Word], index: int, launcher: str) -> bool:
         return True
     is_option = before.startswith("--") or before in _SHORT_OPTIONS_WITH_VALUE
     return launcher in _OPTION_VALUE and (is_option or word[:1].isdigit()) and not word.endswith((".py", ".js", ".sh"))
-
-
-def _parsed(call: DocumentedCall, derivation: Derivation) -> ParsedWords | None:
-    """Return what the words of *call* mean; None where that is not known, or the call only asks for help."""
-    # Of a contract with gaps, or of one list of words, nothing can be said to be wrong.
-    if not derivation.complete or "command_line" not in derivation.document["run"]:
-        return None
-    # ``-h`` may be the script's own flag for a host.
-    if any(word in ("-h", "--help", "--version", "-V") and word not in derivation.flags for word in call.words):
-        return None
-    line = CommandLine.from_dict(derivation.document["run"]["command_line"])
-    return parse_words(call.arguments, line, derivation.flags, derivation.document["input"])
-
-
-def _faults(call: DocumentedCall, derivation: Derivation) -> Iterator[CallFault]:
-    parsed = _parsed(call, derivation)
-    if parsed is None:
-        return
-    if parsed.wrong_command is not None:
-        word, names = parsed.wrong_command
-        yield _fault(call, "wrong-choice", word, f"{word.text!r} is not one of {', '.join(names)}")
-        return
-    # What such a script does not know goes to another program.
-    passes_on = any("parse_known_args" in note for note in derivation.notes)
-    for flag in () if passes_on else parsed.unknown:
-        yield _fault(call, "unknown-flag", flag, f"{call.script} has no {flag.text}")
-    # An unknown flag may have taken the word that is missed, and ``$ARGS`` may be any number of words.
-    if not parsed.unknown and not any(stands_for_many(word) for word in call.words) and not _shows_usage(call):
-        for name in parsed.missing:
-            yield _fault(call, "missing-argument", None, f"{name} is required, and the call does not give it")
-    for name, word, choices in parsed.wrong_choices:
-        shown = ", ".join(map(str, choices))
-        yield _fault(call, "wrong-choice", word, f"{name}: {word.text!r} is not one of {shown}")
-
-
-def _shows_usage(call: DocumentedCall) -> bool:
-    """Whether a call without words is shown for the usage that the script prints."""
-    return not call.arguments and re.search(r"(?i)\b(?:usage|help|options)\b", call.comment) is not None
-
-
-def _fault(call: DocumentedCall, kind: Any, word: Word | None, message: str) -> CallFault:
-    if word is None:
-        return CallFault(call, kind, message, call.line, call.column)
-    return CallFault(call, kind, message, word.line, word.column, word.text)
-
-
-def _example(call: DocumentedCall, derivation: Derivation) -> dict[str, Any] | None:
-    parsed = _parsed(call, derivation)
-    if parsed is None or parsed.unknown or parsed.wrong_command is not None or parsed.surplus:
-        return None
-    if any(stands_for_one(word) or stands_for_many(word) for word in call.words):
-        return None
-    contract = derivation.to_contract()
-    arguments = dict(parsed.to_arguments())
-    return arguments if contract.input.is_valid(arguments) else None
-
-
-def _with_examples(derivation: Derivation, examples: list[dict[str, Any]]) -> Derivation:
-    schema = {**derivation.document["input"], "examples": examples}
-    if "properties" in schema:
-        schema["properties"] = {
-            name: _described(value, next((each[name] for each in examples if name in each), None))
-            for name, value in schema["properties"].items()
-        }
-    return replace(derivation, document={**derivation.document, "input": schema})
-
-
-def _described(schema: Any, value: Any) -> Any:
-    """Return *schema* with the example *value* as its description, if it has none of its own."""
-    if not isinstance(value, str) or "description" in schema or "enum" in schema:
-        return schema
-    return {**schema, "description": f"For example {value[:80]}"}

@@ -264,7 +264,7 @@ def _read_valued(
     # ``nargs="?"``: the bare flag stores ``const``, which has a meaning of its own where no text can express it.
     bare = takes == "optional" and not isinstance(named.get("const"), str | int | float | None)
     bare = bare or (takes == "optional" and isinstance(named.get("const"), bool))
-    # Made anew: a copy of a frozen dataclass takes five times as long, and scripts have many arguments.
+    # Built in one step: a copy of a frozen dataclass takes five times as long, and scripts have many arguments.
     made = Argument(
         argument.name,
         argument.flags,
@@ -282,9 +282,7 @@ def _read_valued(
     return Read(made, argument.name, action)
 
 
-def _never_given(
-    parser: ParserModel, argument: Argument, named: dict[str, Any], line: int | None
-) -> Unread | None:
+def _never_given(parser: ParserModel, argument: Argument, named: dict[str, Any], line: int | None) -> Unread | None:
     """A word cannot be one of the choices, as where they are numbers and no ``type`` makes numbers of words."""
     if named.get("required") is True or not argument.flags:
         return Unread(argument.shown, NEVER_ACCEPTED, line)

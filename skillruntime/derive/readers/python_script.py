@@ -62,7 +62,7 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         return reading
     if is_foreign:
         return None
-    if "sys.stdin" in text and (reading := read_stdin(tree)) is not None:
+    if "sys.stdin" in text and "json.load" in text and (reading := read_stdin(tree)) is not None:
         return reading
     if "argv" in text and (reading := read_argv(tree)) is not None:
         return reading
