@@ -48,8 +48,8 @@ def with_examples(derivations: Mapping[str, Derivation], markdown: str, *, skill
         if derivation.complete and (values := example_of(call, derivation.document, derivation.flags)):
             examples.setdefault(call.script, []).append(values)
     found = dict(derivations)
-    for path, values in examples.items():
-        found[path] = replace(found[path], document=with_example_values(found[path].document, values))
+    for path, known in examples.items():
+        found[path] = replace(found[path], document=with_example_values(found[path].document, known))
     return found
 
 
