@@ -252,7 +252,8 @@ class Skill:
         from skillruntime.catalog.derived_contracts import derive_scripts
 
         found: dict[str, Contract] = {}
-        for tool, derivation in derive_scripts(self.resources(), self.read_resource_bytes).items():
+        derived = derive_scripts(self.resources(), self.read_resource_bytes, instructions=self.body, skill=self.name)
+        for tool, derivation in derived.items():
             try:
                 found[f"{self.name}/{tool}"] = derivation.to_contract(f"{self.name}/{tool}")
             except InvalidSkillError:
