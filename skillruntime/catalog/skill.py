@@ -118,6 +118,11 @@ class Skill:
         return self.metadata.directory
 
     @property
+    def identity(self) -> Identity | None:
+        """What identifies its directory since it was activated; its files are read from no other one."""
+        return self._identity
+
+    @property
     def trusted(self) -> bool:
         """Whether its scripts may run without approval."""
         return self.metadata.trusted

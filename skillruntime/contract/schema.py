@@ -25,6 +25,7 @@ from skillruntime.contract.engines import (
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
 from skillruntime.contract.pointer import Path, value_at
 from skillruntime.contract.references import Document
+from skillruntime.contract.secret_names import names_a_secret
 from skillruntime.contract.violation_cost import is_listable, narrowest_fault
 from skillruntime.errors import InvalidSkillError
 
@@ -75,7 +76,7 @@ class Schema:
             self.references = bounds.references
             self.guarded, self._is_costly = bounds.guarded, bounds.is_costly
             text = json.dumps(document, ensure_ascii=False)
-            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text
+            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             if resources:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:

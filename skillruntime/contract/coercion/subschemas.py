@@ -10,6 +10,7 @@ from typing import Any
 
 from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import Path, value_at
+from skillruntime.contract.secret_names import is_secret_name
 
 __all__ = [
     *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
@@ -171,13 +172,14 @@ def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] 
 def is_hidden(document: Any, path: Path, value: Any) -> bool:
     """Whether *value*, at *path*, may be or hold a secret (``writeOnly``, ``format: password``) of this schema.
 
-    Where nothing is declared at *path* the answer is yes: a misspelt ``pasword`` holds a password all the same.
+    So is what has the name of a secret (``api_key``), marked or not. Where nothing is declared at *path* the answer is
+    yes: a misspelt ``pasword`` holds a password all the same.
 
     >>> schema = {"properties": {"user": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
     >>> [is_hidden(schema, (name,), "abc") for name in ("user", "key", "kye")]
     [False, True, True]
     """
-    if not path:
+    if not path or any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
     found: list[tuple[Path, dict[str, Any]]] = []
     for length in range(1, len(path) + 1):
@@ -194,7 +196,7 @@ def _holds(document: Any, locations: Iterable[Path]) -> bool:
         for place, schema in in_place(document, [pending.pop()]):
             if place not in seen:
                 seen.add(place)
-                if _is_secret(schema):
+                if _is_secret(schema) or (place[-2:-1] == ("properties",) and is_secret_name(str(place[-1]))):
                     return True
                 for keyword in ("properties", *_MEMBERS, *_ITEMS):
                     kind = dict if keyword in ("properties", "patternProperties") else list
