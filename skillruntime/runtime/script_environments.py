@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import tomlkit
@@ -26,7 +27,7 @@ from skillruntime.derive.inline_metadata import parse_inline_metadata
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, ToolNotAvailableError
 from skillruntime.runtime.sandbox.launcher import remove_tree
 
-__all__ = ["environment_of", "lock_name", "prepare_script", "stale_packages"]
+__all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages", "stale_packages"]
 
 _TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
 # Credentials of the host reach uv only by its own variables; a lock may name any server.
@@ -54,6 +55,19 @@ def stale_packages(declared: tuple[str, ...], lock: bytes) -> list[str]:
     """
     locked = {_identity(each) for each in _stated(_parsed(lock))}
     return [text for text in declared if _identity(text) not in locked]
+
+
+def scripts_with_packages(skill: Skill) -> list[str]:
+    """Return the scripts of *skill* that declare packages: those its contracts run, and those beside them."""
+    found = []
+    named = [str(contract.run["script"]) for contract in skill.contracts.values() if "script" in contract.run]
+    for path in dict.fromkeys((*named, *(each.path for each in skill.resources()))):
+        if path.endswith(".py"):
+            with suppress(ResourceNotFoundError):
+                source = skill.read_resource_bytes(path)
+                if parse_inline_metadata(source.decode("utf-8", "replace")).dependencies:
+                    found.append(path)
+    return found
 
 
 def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
