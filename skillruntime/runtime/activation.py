@@ -10,7 +10,7 @@ from typing import Any
 
 from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.skill import Skill
-from skillruntime.catalog.visible_text import framed, visible_line
+from skillruntime.catalog.visible_text import framed, visible_line, without_tag
 from skillruntime.contract.contract import Contract
 
 __all__ = ["ActiveSkill", "as_text", "digest_of", "fingerprint", "identity_of", "render_activation"]
@@ -67,7 +67,9 @@ def render_activation(
             parts.append(f"  not ready: {visible_line('; '.join(lacking[name]))}")
         if to_schema is not None:
             parts.append(f"  arguments: {as_text(to_schema(contract))}")
-    return "\n".join(parts)
+    frame, *rest = parts
+    # What follows the frame must not look like another one.
+    return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
 
 
 def fingerprint(active: ActiveSkill) -> str:

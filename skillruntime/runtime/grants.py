@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.catalog.visible_text import visible_line
 from skillruntime.contract.contract import Contract
 
 __all__ = ["Grants", "granted_to", "requirements_of"]
@@ -99,4 +100,7 @@ def _words(stated: Any, if_true: str = "") -> tuple[str, ...]:
         return (if_true,)
     if isinstance(stated, str):
         stated = [stated]
-    return tuple(dict.fromkeys(each for each in stated if isinstance(each, str))) if isinstance(stated, list) else ()
+    if not isinstance(stated, list):
+        return ()
+    # A person reads them before an approval, in a terminal perhaps: on one line, with nothing hidden.
+    return tuple(dict.fromkeys(visible_line(each) for each in stated if isinstance(each, str)))

@@ -16,6 +16,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from skillruntime.catalog.environment_check import Surroundings, unmet
 from skillruntime.catalog.file_opening import Identity, open_inside
+from skillruntime.catalog.visible_text import visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.derive.inline_metadata import parse_inline_metadata
 from skillruntime.errors import (
@@ -48,6 +49,11 @@ class Missing:
     kind: str
     message: str
     action: str
+
+    def __post_init__(self) -> None:
+        # Both quote what a contract says.
+        object.__setattr__(self, "message", visible_line(self.message))
+        object.__setattr__(self, "action", visible_line(self.action))
 
     def to_dict(self) -> dict[str, str]:
         """Return its fields."""
