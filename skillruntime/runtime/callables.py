@@ -6,8 +6,9 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -26,10 +27,14 @@ from skillruntime.errors import (
 )
 from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
+from skillruntime.runtime.grants import Grants
+from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
+from skillruntime.runtime.scripts import ScriptRunner
 
 __all__ = ["Callables"]
 
+_NO_GRANTS = Grants()
 _MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
 
 
@@ -122,7 +127,8 @@ class Callables:
         if (functions := self._functions_of(name)) and name not in self.catalog:
             return ActiveSkill.of_functions(name, functions)
         skill = self.catalog.activate(name)
-        return ActiveSkill(skill.name, skill.body, {**skill.contracts, **self._functions_of(skill.name)}, skill)
+        contracts = {**skill.contracts, **self._functions_of(skill.name)}
+        return ActiveSkill(skill.name, skill.body, contracts, skill, partial(self._not_ready, tuple(contracts)))
 
     def without_catalog(self) -> list[str]:
         """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
@@ -150,7 +156,7 @@ class Callables:
             position += 1
 
     def _read_names(self) -> Iterator[str]:
-        functions = {name for name, (_, contract) in self._functions.items() if contract is not None}
+        functions = [name for name, (_, contract) in self._functions.items() if contract is not None]
         yield from functions
         for skill_name, metadata in self.catalog.items():
             if not may_have_callables(os.path.dirname(metadata.path)):  # noqa: PTH120 - for every skill at a start
@@ -159,10 +165,11 @@ class Callables:
             with suppress(SkillRuntimeError):  # one broken skill must not hide the others
                 skill = self.catalog.activate(skill_name)
                 contracts = skill.contracts
-            for name in contracts.keys() - functions:
-                if len(self._found) < _MOST_KEPT:
-                    self._found.setdefault(name, (skill, contracts[name]))
-            yield from (name for name in contracts if name not in functions)
+            for name in contracts:
+                if name not in functions:
+                    if len(self._found) < _MOST_KEPT:
+                        self._found.setdefault(name, (skill, contracts[name]))
+                    yield name
 
     def known_target(self, name: Any) -> Target | None:
         """Return what *name* resolves to, if a call has asked for it before."""
@@ -188,6 +195,23 @@ class Callables:
         self._targets.clear()
         self._listed = _Listed(self._read_names())
         self.revision += 1
+
+    def missing(self, name: str, grants: Grants) -> tuple[Missing, ...]:
+        """Return what the script of *name* lacks; empty for anything else.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        runner = self.target(name).runner
+        return runner.missing(grants) if isinstance(runner, ScriptRunner) else ()
+
+    def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for name in names:
+            with suppress(SkillRuntimeError):  # a call of it will say why
+                if missing := self.missing(name, _NO_GRANTS):
+                    found[name] = tuple(each.message for each in missing)
+        return found
 
     def _functions_of(self, name: str) -> dict[str, Contract]:
         return {
