@@ -27,7 +27,14 @@ from skillruntime.adapters.agent_conversation import Conversation, Conversations
 from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.conversation_tools import FIXED, TYPED, ToolListName, is_hidden, unknown_tool
+from skillruntime.adapters.conversation_tools import (
+    FIXED,
+    TYPED,
+    ToolListName,
+    is_hidden,
+    require_runtime,
+    unknown_tool,
+)
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
@@ -84,6 +91,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         workspace: Callable[[str], str] | None = None,
     ) -> None:
         super().__init__()
+        require_runtime(runtime)
+        if isinstance(pins, str):
+            raise TypeError(f"pins takes a list of names; got {pins!r}")
         if max_active < 1:
             raise ValueError(f"max_active must be at least 1; got {max_active}")
         if tools not in _TOOL_LISTS:
@@ -105,7 +115,18 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self.tools = [template.own_tool(name) for name in self._own]
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
-        """Return the session of the conversation whose agent state this is: its ledger, its workspace."""
+        """Return the session of the conversation whose agent state this is: its ledger, its workspace.
+
+        *state* is what the agent returned, or ``agent.get_state(config).values``.
+
+        Raises:
+            ValueError: it is the state of an agent without this middleware, or of one that has not run yet.
+        """
+        if "skill_session" not in state:
+            raise ValueError(
+                "the state has no 'skill_session': give the dictionary that agent.invoke returned, or "
+                "agent.get_state(config).values"
+            )
         return self._conversations.of(state).session
 
     def is_preapproved(self, name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
@@ -158,6 +179,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if self._must_ask(routed):
                 answer = self._asked(routed)
                 if inspect.isawaitable(answer):
+                    if inspect.iscoroutine(answer):
+                        answer.close()  # or Python warns that it was never awaited
                     raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
                 if answer is not True:
                     return _not_approved(routed)

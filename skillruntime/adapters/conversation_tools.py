@@ -41,6 +41,7 @@ __all__ = [
     "fits",
     "is_hidden",
     "own_tool_names",
+    "require_runtime",
     "script_call",
     "skills_prompt",
     "to_text",
@@ -144,6 +145,16 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
         stacklevel=3,
     )
     return "generic"
+
+
+def require_runtime(value: Any) -> None:
+    """Refuse what newcomers give in place of a runtime: a catalog, or the directory of the skills.
+
+    Raises:
+        TypeError: *value* is not a `SkillRuntime`.
+    """
+    if not isinstance(value, SkillRuntime):
+        raise TypeError(f"this takes a runtime: SkillRuntime(discover('skills', trusted=True)); got {value!r:.80}")
 
 
 def tool_list_of(style: ToolStyle) -> ToolList:

@@ -12,6 +12,7 @@ from skillruntime.adapters.conversation_tools import (
     chosen_style,
     conversation_runtime,
     own_tool_names,
+    require_runtime,
     skills_prompt,
     to_text,
     tool_list_of,
@@ -147,6 +148,7 @@ class SkillTools:
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
+        require_runtime(runtime)
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
