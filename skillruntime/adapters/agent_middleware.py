@@ -117,15 +117,15 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def session(self, state: Mapping[str, Any]) -> SkillSession:
         """Return the session of the conversation whose agent state this is: its ledger, its workspace.
 
-        *state* is what the agent returned, or ``agent.get_state(config).values``.
+        *state* is ``agent.get_state(config).values``, or what a middleware receives; an agent's answer hides it.
 
         Raises:
-            ValueError: it is the state of an agent without this middleware, or of one that has not run yet.
+            ValueError: it is an agent's answer, or the state of an agent that has not run with this middleware yet.
         """
         if "skill_session" not in state:
             raise ValueError(
-                "the state has no 'skill_session': give the dictionary that agent.invoke returned, or "
-                "agent.get_state(config).values"
+                "this state does not name its conversation: give agent.get_state(config).values, which needs a "
+                "checkpointer, or the state that a middleware receives"
             )
         return self._conversations.of(state).session
 

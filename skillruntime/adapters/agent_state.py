@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
-from langchain.agents.middleware.types import AgentState, OmitFromInput, PrivateStateAttr
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import AIMessage, ToolMessage
 from typing_extensions import TypedDict
 
@@ -41,9 +41,7 @@ class SkillState(AgentState[Any]):
     """What the middleware keeps in an agent's state."""
 
     loaded_skills: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, merge_loaded]]
-    # Not private: the result of a run shows it, so that a host without a checkpointer finds the session too. From a
-    # caller it is not taken, because it would give them the session of another conversation.
-    skill_session: NotRequired[Annotated[str, OmitFromInput]]
+    skill_session: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
 def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill]:

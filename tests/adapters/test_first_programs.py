@@ -193,21 +193,21 @@ def test_a_graph_of_ones_own() -> None:
     assert json.loads(refused.text)["errors"][0]["suggested_action"] == 'Add "amount": a number'
 
 
-def test_a_state_of_ones_own_and_the_session_of_a_result() -> None:
-    """The result leads to the conversation's session: what it has spent, its workspace."""
+def test_a_state_of_ones_own_and_the_session_of_a_thread() -> None:
+    """The thread's state leads to the conversation's session; an answer does not, and the error says what does."""
 
     class State(AgentState[Any]):
         user: str
 
     middleware = SkillMiddleware(runtime())
-    agent = create_agent(model(), middleware=[middleware], state_schema=State)
+    agent = create_agent(model(), middleware=[middleware], state_schema=State, checkpointer=InMemorySaver())
 
-    result = agent.invoke({**ASKED, "user": "Ada"})
+    result = agent.invoke({**ASKED, "user": "Ada"}, THREAD)
 
     assert result["user"] == "Ada"
-    assert middleware.session(result).ledger.total_tokens > 100
+    assert middleware.session(agent.get_state(THREAD).values).ledger.total_tokens > 100
     with pytest.raises(ValueError, match=r"agent\.get_state\(config\)\.values"):
-        middleware.session({"messages": []})
+        middleware.session(result)
 
 
 @tool
