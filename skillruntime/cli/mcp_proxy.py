@@ -198,19 +198,22 @@ def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int
     from skillruntime.adapters.mcp_proxy.stdio import run_stdio
 
     try:
-        return run_stdio(server, Session(options, log=log))
+        return run_stdio(server, lambda: Session(options, log=log))
     except OSError as error:
         raise click.ClickException(f"{server[0]} cannot be started: {error}") from None
 
 
 def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: Write) -> int:
+    import threading
+
     from skillruntime.adapters.mcp_proxy.remote import start_remote
     from skillruntime.adapters.mcp_proxy.session import Session
-    from skillruntime.adapters.mcp_proxy.stdio import relay
+    from skillruntime.adapters.mcp_proxy.stdio import note_signals, relay
 
     session = Session(options, log=log)
-    server_in, server_out = start_remote(url, headers, session.tools)
-    signals = relay(session, 0, 1, server_in, server_out, lambda: True)
+    ended = threading.Event()
+    signals = note_signals(ended)
+    relay(lambda: session, (0, 1), start_remote(url, headers, session.tools), ended)
     return 128 + signals[0] if signals else 0
 
 
