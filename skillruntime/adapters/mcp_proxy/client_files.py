@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -65,12 +66,18 @@ def unwrapped(text: str, *, toml: bool = False) -> Edited:
     return _json(text, lambda raw, span, name: _unwrap(raw, span))
 
 
-def servers_in(text: str) -> dict[str, dict[str, Any]]:
-    """Return the servers that a client's file in JSON lists, by name.
+def servers_in(text: str, *, toml: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the servers that a client's file lists, by name.
 
     Raises:
         ClientFileError: it is not such a file.
     """
+    if toml:
+        try:
+            table = tomllib.loads(text).get(TABLES[2], {})
+        except tomllib.TOMLDecodeError as error:
+            raise ClientFileError(f"not TOML: {error}") from None
+        return {name: entry for name, entry in table.items() if isinstance(entry, dict)}
     raw = _plain(text.encode())
     return {name: decode(raw[start:end]) for name, (start, end) in _entries(raw)}
 

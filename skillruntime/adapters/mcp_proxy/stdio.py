@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from skillruntime.adapters.mcp_proxy.session import Send, Session
 
-__all__ = ["CHUNK", "LISTING_TIMEOUT", "Lines", "relay", "run_stdio"]
+__all__ = ["CHUNK", "LISTING_TIMEOUT", "TICK", "Lines", "Writer", "has_no_reader", "note_signals", "relay", "run_stdio"]
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
@@ -64,7 +64,7 @@ class Lines:
         return rest
 
 
-class _Writer:
+class Writer:
     """A thread that writes to one file descriptor; the sender waits while more than a megabyte is queued.
 
     What the other direction adds (a refusal, a call that waited) never waits: two readers that wait for one another's
@@ -159,7 +159,7 @@ def relay(
     """
     stdin, stdout = client
     server_in, server_out = server
-    writers = {CLIENT: _Writer(os.dup(stdout)), SERVER: _Writer(server_in)}
+    writers = {CLIENT: Writer(os.dup(stdout)), SERVER: Writer(server_in)}
     both = _Relay(make_session, writers)
 
     def from_client() -> None:
@@ -207,7 +207,7 @@ def note_signals(ended: threading.Event) -> list[int]:
 class _Relay:
     """Passes on what the session says, in the order in which it says it."""
 
-    def __init__(self, make_session: Callable[[], Session], writers: dict[str, _Writer]) -> None:
+    def __init__(self, make_session: Callable[[], Session], writers: dict[str, Writer]) -> None:
         self._make_session = make_session
         self._writers = writers
         self._session: Session | None = None
