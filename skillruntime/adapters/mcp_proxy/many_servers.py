@@ -76,6 +76,7 @@ class _Many:
         self.client = Writer(stdout)
         self.servers: dict[int, _Server] = {}
         self._ended = ended
+        self._closing = False
         self._lock = threading.Condition()
         for index, each in enumerate(upstreams):
             try:
@@ -93,6 +94,7 @@ class _Many:
                 self.servers[index].writer.wait_for_space()
         with self._lock:  # `printf ... | skillruntime mcp-proxy` ends its input before the answers are there
             self._lock.wait_for(lambda: not self.merged.is_asking and not any(self._waiting()))
+        self._closing = True
         for server in self.servers.values():
             server.writer.close()
 
@@ -151,9 +153,9 @@ class _Many:
         server.writer.close()
         if is_last:
             self._ended.set()
-        elif was_live and server.process is not None:
+        elif was_live and not self._closing:
             _say(f"{server.name} has ended; the other servers go on")
-            server.process.end()
+            _end(server, patient=True)
 
     def _route(self, sends: Sends) -> list[int]:
         """Send what is for the client, and show the rest to the sessions; return the servers that it was for."""
