@@ -76,7 +76,6 @@ class _Many:
         self.client = Writer(stdout)
         self.servers: dict[int, _Server] = {}
         self._ended = ended
-        self._closing = False
         self._lock = threading.Condition()
         for index, each in enumerate(upstreams):
             try:
@@ -93,8 +92,8 @@ class _Many:
             for index in targets:
                 self.servers[index].writer.wait_for_space()
         with self._lock:  # `printf ... | skillruntime mcp-proxy` ends its input before the answers are there
+            self.merged.closing = True
             self._lock.wait_for(lambda: not self.merged.is_asking and not any(self._waiting()))
-        self._closing = True
         for server in self.servers.values():
             server.writer.close()
 
@@ -153,7 +152,7 @@ class _Many:
         server.writer.close()
         if is_last:
             self._ended.set()
-        elif was_live and not self._closing:
+        elif was_live and not self.merged.closing:
             _say(f"{server.name} has ended; the other servers go on")
             _end(server, patient=True)
 

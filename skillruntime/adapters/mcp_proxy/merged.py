@@ -55,6 +55,7 @@ class Merged:
         self.names = list(names)
         self.prefixes = prefixes_of(names)
         self.live = set(range(len(names)))
+        self.closing = False
         self._clock = clock
         self._ids = (f"merged-{os.urandom(4).hex()}-{number}" for number in iter(range(1, 1 << 62)))
         self._questions: list[Question] = []
@@ -316,7 +317,8 @@ class Merged:
         for question in list(self._questions):
             question.waits = {own: each for own, each in question.waits.items() if each != server}
             sends += self._settle(question)
-        for capability in ("tools", "prompts", "resources"):
+        # A client that has closed its side reads no more: the Python SDK fails on what still arrives.
+        for capability in () if self.closing else ("tools", "prompts", "resources"):
             if capability in self._capabilities.get(server, {}):
                 method = f"notifications/{capability}/list_changed"
                 sends.append((CLIENT, to_bytes({"jsonrpc": "2.0", "method": method})))
