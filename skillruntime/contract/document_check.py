@@ -147,20 +147,19 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
             hint = "look for a required property that is not declared, or bounds that exclude each other"
             yield Diagnostic("contract-impossible", Severity.ERROR, path, message, hint=hint)
         elif compiled is not None and key == "input":
-            yield from _defaults(compiled.document, around, path)
+            yield from _defaults(compiled, path)
     migrations = document.get("migrations")
     if isinstance(migrations, list):
         yield from _migrations(migrations, document, around, path)
 
 
-def _defaults(schema: Any, around: dict[str, Any], path: str) -> Iterator[Diagnostic]:
+def _defaults(schema: Schema, path: str) -> Iterator[Diagnostic]:
     """Yield the defaults that do not fit their own parameter: filled in, they would make a valid call fail."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    properties = schema.document.get("properties") if isinstance(schema.document, Mapping) else None
     for name, declared in (properties if isinstance(properties, dict) else {}).items():
         if not isinstance(declared, dict) or "default" not in declared:
             continue
-        own = Schema({**around, **declared})
-        for error in explain(own.violations(declared["default"]), own)[:1]:
+        for error in explain(schema.violations(declared["default"], ("properties", name)))[:1]:
             message = f"/input/properties/{name}/default: {error.message}"
             yield Diagnostic("contract-default", Severity.ERROR, path, message)
 
