@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
@@ -158,6 +158,11 @@ class SkillRuntime:
     def catalog(self, catalog: SkillCatalog) -> None:
         self._callables.catalog = catalog
 
+    @property
+    def revision(self) -> int:
+        """A number that changes when another catalog is set or a function is added: what can be called may differ."""
+        return self._callables.revision
+
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*.
 
@@ -192,6 +197,10 @@ class SkillRuntime:
 
     def callable_names(self) -> list[str]:
         """Return what can be called, reading every skill's contracts; one whose contract is faulty is left out."""
+        return list(self._callables.names())
+
+    def iter_callable_names(self) -> Iterator[str]:
+        """Yield what `callable_names` returns; a skill's contracts are read only when its names are asked for."""
         return self._callables.names()
 
     def session(
