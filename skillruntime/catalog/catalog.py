@@ -18,7 +18,7 @@ from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.search import Hit, SearchIndex
+    from skillruntime.catalog.search import Hit, Rank, SearchIndex
     from skillruntime.contract.contract import Contract
     from skillruntime.contract.versions import Version
 
@@ -49,12 +49,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rescan"),
-        *("_rendered", "_rivals", "_snapshots", "shadowed"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rank"),
+        *("_rendered", "_rescan", "_rivals", "_search_directory", "_snapshots", "shadowed"),
     )
 
     def __init__(
-        self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None, derive: bool = True
+        self,
+        snapshots: Sequence[Snapshot] = (),
+        *,
+        rescan: Rescan | None = None,
+        derive: bool = True,
+        search_directory: str | None = None,
     ) -> None:
         names = by_name(snapshots)
         self._entries = names.counting
@@ -67,6 +72,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
+        self._search_directory = search_directory
+        self._rank: Rank | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(names.collisions)
@@ -247,17 +254,26 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered[key] = rendered
         return rendered
 
-    def search(self, query: str, limit: int = 10) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
         """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
 
-        The first search reads the beginning of every SKILL.md; later searches read nothing.
+        The first search reads the beginning of every SKILL.md, and keeps an index of their words beside the catalog's;
+        later searches, also in other processes, read only files that changed. *rank* is called with the query and the
+        best 50 hits, and returns them in its own order; see `with_rank`.
         """
         if self._index is None:
-            from skillruntime.catalog.search import SearchIndex
+            from skillruntime.catalog.search import open_search_index
 
-            shown = (_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL)
-            self._index = SearchIndex(shown)
-        return self._index.search(query, limit)
+            shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+            self._index = open_search_index(shown, self._snapshots, self._search_directory)
+        return self._index.search(query, limit, rank=rank or self._rank)
+
+    def with_rank(self, rank: Rank) -> SkillCatalog:
+        """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
+        view = self._visible(_always)
+        view._rank = rank
+        view._origin = (self, lambda whole: whole.with_rank(rank))
+        return view
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
@@ -272,7 +288,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
-        return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive)
+        rescan, directory = self._rescan, self._search_directory
+        return SkillCatalog(snapshots, rescan=rescan, derive=self._derive, search_directory=directory)
 
     def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
@@ -372,7 +389,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def _view(
         self, entries: dict[str, Entry], beside: dict[str, Entry], rivals: dict[str, tuple[Entry, ...]]
     ) -> SkillCatalog:
-        view = SkillCatalog(derive=self._derive)
+        view = SkillCatalog(derive=self._derive, search_directory=self._search_directory)
+        view._rank = self._rank
         view._entries, view._beside, view._rivals = entries, beside, rivals
         view._snapshots = self._snapshots
         shown = {entry.file for names in (entries, beside) for entry in names.values()}

@@ -68,6 +68,7 @@ def discover(
         snapshots,
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
+        search_directory=os.path.dirname(path) if path else None,  # noqa: PTH120
     )
 
 

@@ -462,6 +462,7 @@ class SkillRuntime:
                 prepared.grants | target.runner.grants,
                 asked.to_dict(),
                 target.runner.missing(prepared.grants, code),
+                target.contract.to_dict().get("derived", {}).get("confidence"),
             )
             # The deadline starts afterwards, because a person may be asked.
             granted = prepared.grants | await ask(self._approve, request)
