@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.extras import missing_extra
@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
     raise missing_extra(error, "agents") from None
 
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
+from skillruntime.adapters.agent_messages import is_loading, with_each_once, with_text
 from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -243,7 +244,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
-        messages, shown = _with_each_once(request.messages, texts)
+        messages, shown = with_each_once(request.messages, texts)
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
@@ -255,7 +256,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         taken = {_name_of(tool) for tool in others}
         typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
         return request.override(
-            system_message=_with_text(request.system_message, skills_text),
+            system_message=with_text(request.system_message, skills_text),
             messages=messages,
             tools=[*others, *own, *typed],
         )
@@ -324,7 +325,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """
         if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
             return True
-        return self._conversations.of(state).is_function(skill) or _is_loading(skill, state)
+        return self._conversations.of(state).is_function(skill) or is_loading(skill, state)
 
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about an unknown tool.
@@ -405,46 +406,9 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
     return tool.name if isinstance(tool, BaseTool) else str(tool.get("name", ""))
 
 
-def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
-    """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
-    if message is None:
-        return SystemMessage(text)
-    if isinstance(message.content, str):
-        return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
-    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})
-
-
-def _with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
-    """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
-    calls = loading_calls(messages)
-    if not calls:
-        return messages, set()
-    shown: set[str] = set()
-    changed: list[Any] = []
-    for message in messages:
-        name = loaded_by(message, calls)
-        if name is not None:
-            if texts.get(name) == digest_of(message.text) and name not in shown:
-                shown.add(name)
-            else:
-                replaced = _SUPERSEDED if name in texts else _UNLOADED
-                message = message.model_copy(update={"content": replaced.format(name)})
-        changed.append(message)
-    return changed, shown
-
-
-def _is_loading(skill: str, state: Mapping[str, Any]) -> bool:
-    """Whether the model's last message calls ``load_skill`` for *skill*."""
-    last = next((each for each in reversed(state.get("messages") or []) if isinstance(each, AIMessage)), None)
-    calls = last.tool_calls if last is not None else []
-    return any(call["name"] == "load_skill" and skill in map(str, call["args"].values()) for call in calls)
-
-
 _TOOL_LISTS = {"fixed": FIXED, "typed": TYPED}
 
 _UNKNOWN = "is not a valid tool, try one of"  # langgraph.prebuilt.tool_node.INVALID_TOOL_NAME_ERROR_TEMPLATE
-_SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
-_UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 
 
 def _refused(
