@@ -17,6 +17,7 @@ def with_text(message: SystemMessage | None, text: str) -> SystemMessage:
     """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
     if message is None:
         return SystemMessage(text)
+    # Content blocks keep the cache marks that a host may have put on them.
     if isinstance(message.content, str):
         return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
     return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})
@@ -32,6 +33,7 @@ def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[
     for message in messages:
         name = loaded_by(message, calls)
         if name is not None:
+            # A digest, not the edition: a summary may have changed the message itself.
             if texts.get(name) == digest_of(message.text) and name not in shown:
                 shown.add(name)
             else:
@@ -43,6 +45,7 @@ def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[
 
 def is_loading(skill: str, state: Mapping[str, Any]) -> bool:
     """Whether the model's last message calls ``load_skill`` for *skill*."""
+    # Only the last message: an earlier load is in the state already.
     last = next((each for each in reversed(state.get("messages") or []) if isinstance(each, AIMessage)), None)
     calls = last.tool_calls if last is not None else []
     return any(call["name"] == "load_skill" and skill in map(str, call["args"].values()) for call in calls)

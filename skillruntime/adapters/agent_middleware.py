@@ -112,6 +112,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._aliases = aliases
         extra = () if limits is None else ("read_on",)
         self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", *extra)))
+        # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in self._own]
 
@@ -141,6 +142,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             update["skill_session"] = self._conversations.new_key()
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
         if self._refreshes:
+            # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
             fresh = self._runtime.catalog.refresh()
             if fresh is not self._runtime.catalog:
                 self._runtime.catalog = fresh
@@ -212,6 +214,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
         A service without a checkpointer gets its history back from the caller: there the messages are the only record.
         """
+        # The state knows more than the messages: which skills were used last, and those trimmed away.
         if state.get("loaded_skills"):
             return {}
         messages = state.get("messages") or []
@@ -241,10 +244,12 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         state = request.state
         conversation = self._conversations.of(state)
         active = active_skills(state, self._max_active)
+        # A session that was rebuilt in this process knows nothing of what the state says was loaded.
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
         messages, shown = with_each_once(request.messages, texts)
+        # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
@@ -253,6 +258,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
         if self._tool_list is TYPED:
             own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
+        # Providers reject two tools of one name; that of the host is kept.
         taken = {_name_of(tool) for tool in others}
         typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
         return request.override(
@@ -272,6 +278,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any]:
         if isinstance(response, AIMessage):
             response = ModelResponse(result=[response])
+        # An ExtendedModelResponse of another middleware wraps the ModelResponse.
         inner = getattr(response, "model_response", response)
         conversation = self._conversations.of(request.state)
 
@@ -306,6 +313,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                     recoverable=True,
                 )
             return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
+        # Only the host's tools: skills answer for themselves, by their contracts.
         if self._restricts:
             is_declared, allowed = self._allowed(request.state)
             if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
@@ -341,6 +349,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
         """Return whether any active skill declares ``allowed-tools``, and the entries of all that do."""
+        # Read from the file at each call, so that an edited list is in force at once.
         catalog = self._runtime.catalog
         declared = []
         for name in active_skills(state, self._max_active):
@@ -370,6 +379,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         name = request.tool_call["name"]
         if request.tool is None and not is_control_flow(error):
             return refused_call(name, request.tool_call["id"], unknown_tool(name))
+        # A host that has its own error handling keeps it, unless it asked for envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
@@ -394,6 +404,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 result.additional_kwargs["skillruntime"] = {"loaded": name}
         else:
             tool = self._conversations.of(request.state).typed_tool(request.tool_call["name"])
+            # The use counts for the skill, whichever way it was called: the least recently used one is dropped.
             called = str(request.tool_call["args"].get("name", ""))  # of call_skill: "pdf-processing/extract"
             name = tool[0] if tool is not None else called.replace("__", "/").partition("/")[0]
             if name not in before or not self._is_skills(request):
