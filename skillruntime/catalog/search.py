@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from math import log
 from operator import attrgetter
 
@@ -94,20 +93,20 @@ class SearchIndex:
         """Use what *kept* has of the skills, and index the others; if those are many, index everything again."""
         rest = self._skills
         self._segments: list[Segment] = []
-        self._shown: list[SkillMetadata | None] = []
+        self._shown: list[Sequence[SkillMetadata | None]] = []
         if kept is not None:
             by_key = {self._key(skill): skill for skill in self._skills}
             known = [by_key.pop(key, None) for key in kept.all_keys()]
             if len(by_key) * _FEW <= kept.skills:
-                self._segments, self._shown, rest = [kept], known, list(by_key.values())
+                # Skills of the file that were changed or deleted, or are not in this view of the catalog.
+                kept.hide(number for number, skill in enumerate(known) if skill is None)
+                self._segments, self._shown, rest = [kept], [known], list(by_key.values())
         if rest or not self._segments:
             data = build_segment(map(self._texts, rest))
-            self._segments.append(Segment(data))
-            if save_to is not None and not self._shown:
+            if save_to is not None and not self._segments:
                 save_segment(save_to, data)
-            self._shown += rest
-        # Skills of the file that were changed or deleted, or are not in this view of the catalog.
-        self._absent = [number for number, skill in enumerate(self._shown) if skill is None]
+            self._segments.append(Segment(data))
+            self._shown.append(rest)
 
     def _key(self, skill: SkillMetadata) -> bytes:
         path = skill.path.encode("utf-8", "surrogateescape").replace(b"\0", b"")
@@ -119,8 +118,7 @@ class SearchIndex:
 
     def _found(self, query: str, wanted: int) -> list[Hit]:
         words = _words(query)
-        skills = len(self._shown)
-        scores: list[float] = []
+        skills = sum(each.skills for each in self._segments)
         places = [{word: place for word in words if (place := each.find(word)) is not None} for each in self._segments]
         # A word's rarity is that in all segments together, so the scores of one query compare.
         factors: dict[str, float] = {}
@@ -132,26 +130,14 @@ class SearchIndex:
                 factors[word] = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5))
         if not factors:
             return []
-        unit = 1.0
-        for segment, own in zip(self._segments, places, strict=True):
-            own_scores, own_unit = segment.scores((place, factors[word]) for word, place in own.items())
-            if not scores:
-                scores, unit = own_scores, own_unit
-            else:  # what changed since the file was written: few
-                scores += [score * unit / own_unit for score in own_scores]
-        for number in self._absent:
-            scores[number] = 0.0
-        # The best of every sixteenth skill: no skill below them can be among the best of all.
-        least = max(nlargest(wanted, scores[::16])[-1] if skills > 16 * wanted else 0.0, 1e-9)
-        best = [(-score, number) for number, score in enumerate(scores) if score >= least]
-        best.sort()
-        hits = [
-            Hit(skill.name, skill.description, float(f"{-score / unit:.4g}"))
-            for score, number in best[:wanted]
-            if (skill := self._shown[number]) is not None
-        ]
+        best: list[tuple[float, SkillMetadata]] = []
+        for segment, own, shown in zip(self._segments, places, self._shown, strict=True):
+            found = segment.best([(place, factors[word]) for word, place in own.items()], wanted) if own else ()
+            best += ((score, skill) for score, number in found if (skill := shown[number]) is not None)
+        # Four digits, not four decimals: a word that most skills contain adds very little.
+        best.sort(key=lambda each: (-each[0], each[1].name))
+        hits = [Hit(skill.name, skill.description, float(f"{score:.4g}")) for score, skill in best[:wanted]]
         exact = "-".join(words_of(query[:200]))
-        hits.sort(key=lambda hit: (-hit.score, hit.name))
         hits.sort(key=lambda hit: "-".join(words_of(hit.name)) != exact)
         return hits
 
