@@ -238,7 +238,7 @@ class Segment:
         # Whole factors, as large as the sums allow; each is at least 1.
         unit = (_LARGEST_FACTORS - len(words)) / sum(factor for _, factor in words)
         even = odd = 0
-        sums = [0] * (2 * self._halves)
+        sums = array("H", bytes(4 * self._halves))
         for place, factor in words:
             whole = max(1, round(factor * unit))
             if self._sizes[place] * _FREQUENT > self.skills:
@@ -251,7 +251,7 @@ class Segment:
             block[_HIGH::4] = bytes(len(weights))
             for number, weight in zip(memoryview(block).cast("I").tolist(), weights, strict=True):
                 sums[number] += whole * weight >> _COARSE_BITS
-        rare = _packed(array("H", sums[::2] + sums[1::2]))
+        rare = _packed(sums[::2] + sums[1::2])
         packed = (even + (odd << 16 * self._halves) + rare) & self._shown
         return self._largest(packed.to_bytes(4 * self._halves, "little"), count, unit)
 
@@ -273,8 +273,8 @@ class Segment:
     def _vector_of(self, place: int) -> tuple[int, int]:
         """Return the weights of a frequent word: of the skills with even numbers, and of those with odd ones."""
         whole = int.from_bytes(self._block(place, 2 * self._halves), "little")
-        if len(self._vectors) * 4 * self._halves > _KEPT_VECTORS:
-            self._vectors.clear()
+        while len(self._vectors) * 4 * self._halves > _KEPT_VECTORS:
+            self._vectors.pop(next(iter(self._vectors)), None)
         halves = self._vectors[place] = (whole & self._even, whole >> 8 & self._even)
         return halves
 
