@@ -174,8 +174,8 @@ def ours(skills: Sequence[SkillMetadata]) -> Search:
 
 def library(texts: dict[str, str]) -> Search:
     """Return the search of bm25s with its own tokenizer, stop words and stemmer."""
-    import bm25s
-    import Stemmer
+    import bm25s  # type: ignore[import-not-found]  # not needed by anything else here
+    import Stemmer  # type: ignore[import-not-found]
 
     stemmer = Stemmer.Stemmer("english")
     tokens = bm25s.tokenize([*texts.values()], stopwords="en_plus", stemmer=stemmer, show_progress=False)
@@ -218,9 +218,9 @@ class BM25:
         try:
             return [self.stems[word] for word in words]
         except KeyError:
-            from snowballstemmer import EnglishStemmer
+            from snowballstemmer import stemmer as stemmer_of  # type: ignore[import-untyped]
 
-            stemmer = EnglishStemmer()
+            stemmer = stemmer_of("english")
             self.stems.update((word, stemmer.stemWord(word)) for word in words if word not in self.stems)
             return [self.stems[word] for word in words]
 

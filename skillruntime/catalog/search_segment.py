@@ -60,8 +60,8 @@ _COARSE_BITS = 2
 """The bits of a weight that are left out of the sums of 16 bits; frequent words are stored without them."""
 _LARGEST_FACTORS = 0xFFFF >> 8 - _COARSE_BITS
 """The sum of all factors of a query: with the largest weights, a skill's sum is just below 16 bits."""
-_MOST_WORDS = _LARGEST_FACTORS // 2
-"""Words of one query, 511; of more than that the most frequent, which matter least, are left out."""
+_MOST_FREQUENT = _LARGEST_FACTORS // 2
+"""Frequent words of one query, 511; of more than that the most frequent, which matter least, are left out."""
 
 # Numbers are stored as this machine has them; the file belongs to one machine.
 _MAGIC = f"skillruntime search 1 {sys.byteorder:6}\n".encode()
@@ -234,25 +234,29 @@ class Segment:
         contains one of them. All sums fit into 16 bits, so those of all skills are two long integers, of even and of
         odd numbers: adding a frequent word to 30,000 skills takes 20 us, and no Python object for each of them.
         """
-        words = sorted(words, key=itemgetter(1), reverse=True)[:_MOST_WORDS]
-        # Whole factors, as large as the sums allow; each is at least 1.
-        unit = (_LARGEST_FACTORS - len(words)) / sum(factor for _, factor in words)
+        rare: list[tuple[int, float]] = []
+        frequent: list[tuple[int, float]] = []
+        for word in words:
+            (frequent if self._sizes[word[0]] * _FREQUENT > self.skills else rare).append(word)
+        frequent = sorted(frequent, key=itemgetter(1), reverse=True)[:_MOST_FREQUENT]
+        # Factors as large as the sums allow: whole numbers for frequent words, sixteenths for rare ones.
+        unit = (_LARGEST_FACTORS - len(frequent)) / sum(factor for _, factor in rare + frequent)
         even = odd = 0
+        for place, factor in frequent:
+            own_even, own_odd = self._vectors.get(place) or self._vector_of(place)
+            # Below 1 there are a thousand rare words, beside which 1 would be too much for a frequent one.
+            whole = round(factor * unit) or int(unit >= 1)
+            even += own_even * whole
+            odd += own_odd * whole
         sums = array("H", bytes(4 * self._halves))
-        for place, factor in words:
-            whole = max(1, round(factor * unit))
-            if self._sizes[place] * _FREQUENT > self.skills:
-                own_even, own_odd = self._vectors.get(place) or self._vector_of(place)
-                even += own_even * whole
-                odd += own_odd * whole
-                continue
+        for place, factor in rare:
             block = bytearray(self._block(place, 4 * self._sizes[place]))
             weights = block[_HIGH::4]
             block[_HIGH::4] = bytes(len(weights))
+            sixteenths = int(16 * factor * unit)
             for number, weight in zip(memoryview(block).cast("I").tolist(), weights, strict=True):
-                sums[number] += whole * weight >> _COARSE_BITS
-        rare = _packed(sums[::2] + sums[1::2])
-        packed = (even + (odd << 16 * self._halves) + rare) & self._shown
+                sums[number] += sixteenths * weight >> 4 + _COARSE_BITS
+        packed = (even + (odd << 16 * self._halves) + _packed(sums[::2] + sums[1::2])) & self._shown
         return self._largest(packed.to_bytes(4 * self._halves, "little"), count, unit)
 
     def _largest(self, data: bytes, count: int, unit: float) -> list[tuple[float, int]]:
@@ -273,8 +277,8 @@ class Segment:
     def _vector_of(self, place: int) -> tuple[int, int]:
         """Return the weights of a frequent word: of the skills with even numbers, and of those with odd ones."""
         whole = int.from_bytes(self._block(place, 2 * self._halves), "little")
-        while len(self._vectors) * 4 * self._halves > _KEPT_VECTORS:
-            self._vectors.pop(next(iter(self._vectors)), None)
+        if len(self._vectors) * 4 * self._halves > _KEPT_VECTORS:
+            self._vectors = {}  # not cleared: another thread may be using it
         halves = self._vectors[place] = (whole & self._even, whole >> 8 & self._even)
         return halves
 
