@@ -28,6 +28,10 @@ Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
 """Takes the previous snapshots of the roots and returns the current ones."""
 
 
+_MAX_RENDERED = 4
+"""How many lists of skills a catalog keeps; an agent asks for one or two."""
+
+
 class SkillCatalog(Mapping[str, SkillMetadata]):
     """All skills by name, in the order of their names.
 
@@ -46,7 +50,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rank"),
-        *("_rescan", "_rivals", "_search_directory", "_snapshots", "shadowed"),
+        *("_rendered", "_rescan", "_rivals", "_search_directory", "_snapshots", "shadowed"),
     )
 
     def __init__(
@@ -67,6 +71,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._derive = derive
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
+        self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self._search_directory = search_directory
         self._rank: Rank | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
@@ -234,11 +239,20 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         from skillruntime.catalog.rendering import render
 
+        # The same list is asked for at every step of an agent; the catalog cannot change. Callables compare as equal
+        # if they are the same function, or the same method of the same object.
+        key = (budget_tokens, style, tuple(pins), count)
+        if key in self._rendered:
+            return self._rendered[key]
         # Older versions are not listed: a model would have to choose without knowing why.
         shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
         if style == "reference":
             shown = [_as_reference(metadata) for metadata in shown]
-        return render(shown, budget_tokens, style, pins=tuple(pins), count=count)
+        rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
+        if len(self._rendered) >= _MAX_RENDERED:
+            self._rendered = {}
+        self._rendered[key] = rendered
+        return rendered
 
     def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
         """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
@@ -279,9 +293,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+        from skillruntime.catalog.root_diagnostics import diagnostics_of
 
         for snapshot in self._snapshots:
-            yield from snapshot.diagnostics()
+            yield from diagnostics_of(snapshot)
         yield from collisions
         yield from look_alikes(self._entries.values())
 
