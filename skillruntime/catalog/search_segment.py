@@ -63,8 +63,9 @@ _LARGEST_FACTORS = 0xFFFF >> 8 - _COARSE_BITS
 _MOST_FREQUENT = _LARGEST_FACTORS // 2
 """Frequent words of one query, 511; of more than that the most frequent, which matter least, are left out."""
 
-# Numbers are stored as this machine has them; the file belongs to one machine.
-_MAGIC = f"skillruntime search 1 {sys.byteorder:6}\n".encode()
+# Raise the number with every change of the format, the weights or the words (`search_words`). Numbers are stored as
+# this machine has them; the file belongs to one machine.
+_MAGIC = f"skillruntime search 2 {sys.byteorder:6}\n".encode()
 _COUNTS = struct.Struct("=4I")
 _KEPT_VECTORS = 8 * 1024 * 1024
 _DROPPED = -1
