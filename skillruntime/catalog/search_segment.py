@@ -42,7 +42,7 @@ class _Field(NamedTuple):
     typical_words: int
 
 
-# Tried with three pools (722, 10,000 and 30,000 skills) and both halves of the tasks of `benchmarks/search.py`: the
+# Tried with two pools (722 and 30,000 skills) and both halves of the tasks of `benchmarks/search.py`: the
 # description may weigh 0.75 to 1.5 and the saturation be 1.2 to 2.5 with nearly the same result.
 _BODY = _Field(1.0, 1.8, 0.75, 200)
 _DESCRIPTION = _Field(1.0, 1.8, 0.5, 50)
