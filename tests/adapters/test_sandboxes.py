@@ -282,7 +282,7 @@ def test_agent_framework(shell: SandboxShell, tmp_path: Path) -> None:
     async def main() -> Any:
         found = await framework.FileSkillsSource(str(tmp_path / "skills"), script_runner=runner).get_skills(None)
         (skill,) = found
-        (script,) = skill.scripts
+        script = await skill.get_script("scripts/run.py") or await skill.get_script("run.py")
         return await script.run(skill, ["a", "b c"]), await script.run(skill, {"a": 1})
 
     words, given = anyio.run(main)
