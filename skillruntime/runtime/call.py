@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Accepted, Contract
@@ -13,10 +14,12 @@ from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.path_arguments import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
-from skillruntime.runtime.scripts import ScriptRunner
 from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.skill_copy import SkillCopy
 from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
+
+if TYPE_CHECKING:
+    from skillruntime.runtime.scripts import ScriptRunner
 
 __all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata"]
 
@@ -50,7 +53,10 @@ class Target:
     @classmethod
     def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
         """Return the target, with the two answers about it that every call needs."""
-        is_untrusted_script = isinstance(runner, ScriptRunner) and not runner.skill.trusted
+        # Imported by the first skill that has a script; before that no runner can be one.
+        scripts = sys.modules.get("skillruntime.runtime.scripts")
+        is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
+        is_untrusted_script = is_script and not cast("ScriptRunner", runner).skill.trusted
         return cls(name, skill, contract, runner, has_paths(contract.input.document), is_untrusted_script)
 
 
@@ -100,7 +106,9 @@ class Prepared:
     def context(self, deadline: float | None) -> CallContext:
         """Return what the runner is given in addition to the arguments."""
         options = self.request.options
-        context = CallContext(
+        call_id = options.get("call_id")
+        given = {} if call_id is None else {"call_id": call_id}  # a new id takes a tenth of the call to make
+        return CallContext(
             self.request.name,
             self.workspace.open,
             options.get("caller"),
@@ -109,9 +117,8 @@ class Prepared:
             execution=self.execution,
             grants=self.grants,
             code=self.code,
+            **given,
         )
-        call_id = options.get("call_id")
-        return context if call_id is None else replace(context, call_id=call_id)
 
 
 def call_metadata(request: CallRequest, target: Target | None, prepared: Prepared | None) -> dict[str, Any]:

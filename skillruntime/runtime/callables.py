@@ -5,13 +5,16 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from skillruntime._version import __version__
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.resources import may_have_callables
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.versions import check_skill_compatibility
@@ -35,6 +38,25 @@ _NO_GRANTS = Grants()
 _MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
 
 
+class _Listed:
+    """The names that an iterator gave so far: several threads, each at its own position, draw from it once."""
+
+    def __init__(self, source: Iterator[str]) -> None:
+        self.names: list[str] = []
+        self._source = source
+        self._lock = Lock()
+
+    def reach(self, position: int) -> bool:
+        """Read until there is a name at *position*; return whether there is one."""
+        with self._lock:
+            while len(self.names) <= position:
+                name = next(self._source, None)
+                if name is None:
+                    return False
+                self.names.append(name)
+            return True
+
+
 class Callables:
     """Finds the contract and the runner of a name; both are kept until the catalog or a function changes."""
 
@@ -46,6 +68,8 @@ class Callables:
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
         self._targets: dict[str, Target] = {}
+        self.revision = 0
+        """A number that changes with the catalog and with the functions."""
         self.catalog = catalog
 
     @property
@@ -59,13 +83,13 @@ class Callables:
             raise TypeError(f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}")
         self._catalog = catalog
         self._found.clear()
-        self._targets.clear()
+        self._changed()
 
     def register(self, name: str, runner: FunctionRunner, contract: Contract | None) -> None:
         """Let *runner* run *name*, under *contract* or, without one, under that of the catalog's skill."""
         self._functions[name] = (runner, contract)
         self._found.pop(name, None)
-        self._targets.clear()  # a name with a range ("digest@^1") may resolve to this function
+        self._changed()  # a name with a range ("digest@^1") may resolve to this function
 
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*.
@@ -120,13 +144,32 @@ class Callables:
             scores[name] = sum(word in text.lower() for word in words for text in texts)
         return sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
 
-    def names(self) -> list[str]:
-        """Return what can be called, functions first; a skill whose contract is faulty is left out."""
-        names = [name for name, (_, contract) in self._functions.items() if contract is not None]
-        for skill_name in self.catalog:
+    def names(self) -> Iterator[str]:
+        """Yield what can be called, functions first; a skill whose contract is faulty is left out.
+
+        A skill's contracts are read when its names are asked for the first time, and kept.
+        """
+        listed = self._listed
+        position = 0
+        while listed.reach(position):
+            yield listed.names[position]
+            position += 1
+
+    def _read_names(self) -> Iterator[str]:
+        functions = [name for name, (_, contract) in self._functions.items() if contract is not None]
+        yield from functions
+        for skill_name, metadata in self.catalog.items():
+            if not may_have_callables(os.path.dirname(metadata.path)):  # noqa: PTH120 - for every skill at a start
+                continue
+            contracts: Mapping[str, Contract] = {}
             with suppress(SkillRuntimeError):  # one broken skill must not hide the others
-                names += self.catalog.activate(skill_name).contracts
-        return list(dict.fromkeys(names))
+                skill = self.catalog.activate(skill_name)
+                contracts = skill.contracts
+            for name in contracts:
+                if name not in functions:
+                    if len(self._found) < _MOST_KEPT:
+                        self._found.setdefault(name, (skill, contracts[name]))
+                    yield name
 
     def known_target(self, name: Any) -> Target | None:
         """Return what *name* resolves to, if a call has asked for it before."""
@@ -147,6 +190,11 @@ class Callables:
         function, _ = self._functions.get(own, (None, None))
         found = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
         return found
+
+    def _changed(self) -> None:
+        self._targets.clear()
+        self._listed = _Listed(self._read_names())
+        self.revision += 1
 
     def missing(self, name: str, grants: Grants) -> tuple[Missing, ...]:
         """Return what the script of *name* lacks; empty for anything else.

@@ -7,8 +7,8 @@ to repeat a call that passed its deadline.
 from __future__ import annotations
 
 import inspect
+import os
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,7 +50,7 @@ class CallContext:
     caller: str | None = None
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     deadline: float | None = None
-    call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    call_id: str = field(default_factory=lambda: os.urandom(16).hex())
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
     """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``, ``stopped`` after a cancellation."""
     grants: Grants = field(default_factory=Grants)

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
@@ -35,9 +35,8 @@ from skillruntime.runtime.grants import Grants, granted_to, requirements_of
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.reported_status import read_reported
-from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, RunnerFactory
+from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import Sandbox
-from skillruntime.runtime.scripts import ScriptRunner
 from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.skill_copy import copy_skill
 from skillruntime.runtime.workspace import Workspace
@@ -86,11 +85,14 @@ class SkillRuntime:
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
     ) -> None:
+        asked = tuple(environment)
         self._grants = dict(grants or {})
 
-        def start(skill: Skill, contract: Contract) -> ScriptRunner:
-            own = granted_to(contract.name or skill.name, self._grants)
-            return ScriptRunner(skill, contract, tuple(environment), sandbox, sandbox_trusted, own)
+        def start(owner: Skill, contract: Contract) -> Runner:
+            from skillruntime.runtime.scripts import ScriptRunner  # sandboxes and processes: only skills with scripts
+
+            own = granted_to(contract.name or owner.name, self._grants)
+            return ScriptRunner(owner, contract, asked, sandbox, sandbox_trusted, own)
 
         self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
@@ -156,6 +158,11 @@ class SkillRuntime:
     def catalog(self, catalog: SkillCatalog) -> None:
         self._callables.catalog = catalog
 
+    @property
+    def revision(self) -> int:
+        """A number that changes when another catalog is set or a function is added: what can be called may differ."""
+        return self._callables.revision
+
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*.
 
@@ -190,6 +197,10 @@ class SkillRuntime:
 
     def callable_names(self) -> list[str]:
         """Return what can be called, reading every skill's contracts; one whose contract is faulty is left out."""
+        return list(self._callables.names())
+
+    def iter_callable_names(self) -> Iterator[str]:
+        """Yield what `callable_names` returns; a skill's contracts are read only when its names are asked for."""
         return self._callables.names()
 
     def session(
@@ -430,6 +441,8 @@ class SkillRuntime:
         target = prepared.target
         if not target.needs_approval:
             return await _run_within_deadline(prepared)
+        from skillruntime.runtime.scripts import ScriptRunner  # loaded already: a script is about to run
+
         if target.skill is None or self._approve is None or not isinstance(target.runner, ScriptRunner):
             raise not_trusted(target.name, str(target.contract.run["script"]))
         with await anyio.to_thread.run_sync(copy_skill, target.skill, target.contract) as code:
