@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.testing.hostile.fuzz import TARGETS, fuzz
+from tests.hostile.fuzz import TARGETS, fuzz
 
 _INPUTS = {"arguments": 400, "schema": 400, "descriptor": 400, "derive": 150}  # the others write a skill for each
 

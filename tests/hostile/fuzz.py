@@ -1,4 +1,4 @@
-"""``python -m skillruntime.testing.hostile.fuzz``: random malformed input for everything that reads a skill.
+"""``python -m tests.hostile.fuzz``: random malformed input for everything that reads a skill.
 
 Documents are made by changing sound ones, so that most pass the first parser (JSON, YAML, Python) and reach what lies
 behind it. A finding is any exception that is not one of this library's own, or an input that takes longer than allowed.
@@ -322,7 +322,7 @@ TARGETS: dict[str, tuple[Callable[[random.Random], str], Callable[[str], bool]]]
 
 def main() -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m skillruntime.testing.hostile.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; default: all")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to try each target (default: 60)")
     parser.add_argument("--seed", type=int, default=0, help="where to begin (default: 0)")
