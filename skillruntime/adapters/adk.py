@@ -42,6 +42,7 @@ class SkillToolset(BaseToolset):
         self._runtime = runtime
         self._style = style
         self._catalog_tokens = catalog_tokens
+        # Definitions and the list of skills are the same for every session, so one conversation serves them all.
         self._template = self._made()
         self._kept: OrderedDict[str, SkillTools] = OrderedDict()
 
@@ -64,6 +65,7 @@ class SkillToolset(BaseToolset):
     def conversation(self, context: Any) -> SkillTools:
         """Return the conversation of the session that *context* belongs to."""
         session = context.session
+        # The kit identifies a session by these three; an id alone may repeat between users.
         key = f"{session.app_name}\0{session.user_id}\0{session.id}"
         if key not in self._kept:
             self._kept[key] = self._made()
@@ -91,6 +93,7 @@ class _SkillTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """Call the skill; the envelope is the answer."""
         skills = self._toolset.conversation(tool_context)
+        # The call itself is the last event; its finish reason is that of the model that made the call.
         events = tool_context.session.events
         reason = getattr(events[-1], "finish_reason", None) if events else None
         response = await skills.call(

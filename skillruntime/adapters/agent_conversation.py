@@ -47,6 +47,7 @@ class Prompting:
     def render(self, catalog: SkillCatalog, session: SkillSession) -> Rendered:
         """Return the catalog for a conversation; a session with limits may get a shorter one."""
         tokens, style, pins = self._how
+        # What is left of a limit differs from conversation to conversation.
         if session.limits is not None:
             return session.render_catalog(tokens, style, pins=pins)
         last = self._last
@@ -104,6 +105,7 @@ class Conversation:
                 shape = self._tool_list
                 with suppress(SkillRuntimeError):
                     text = self.session.render_again(name, to_tool_name=shape.to_shown_name, to_schema=shape.to_schema)
+                # One edition a skill is kept: the text of an older one is never shown again.
                 self._repeated = {key: old for key, old in self._repeated.items() if key[0] != name}
                 self._repeated[name, edition] = text
             return self._repeated[name, edition]
@@ -127,6 +129,7 @@ class Conversation:
         """Return the skill and the tool of this name, whether it is offered or not."""
         self._update()
         with self._lock:
+            # A model may call a tool whose schema it was never sent, by a name that it read in the instructions.
             if tool_name not in self._skill_by_tool and (skill := self.skill_of(tool_name)) is not None:
                 self.typed_tools(skill)
             return self._skill_by_tool.get(tool_name)
@@ -134,6 +137,7 @@ class Conversation:
     def skill_of(self, tool_name: str) -> str | None:
         """Return the skill that a tool of this name belongs to, as far as the name shows it."""
         names = {*self._runtime.function_skills()}
+        # "pdf__extract" is the tool of "pdf/extract"; a skill of one tool has the skill's own name.
         for name in (tool_name, tool_name.partition("__")[0], tool_name.replace("__", "/").partition("/")[0]):
             if name in names or (name in self._runtime.catalog and not is_hidden(self._runtime, name)):
                 return name
@@ -167,12 +171,14 @@ class Conversation:
         with suppress(SkillRuntimeError):
             for callable_name in self._runtime.open_skill(name).contracts:
                 tool = SkillTool(self._runtime, callable_name, session=self.session)
+                # Not offered at all: a schema that is cut is not a schema.
                 if self.session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str)) is None:
                     made.append(tool)
         return made
 
     def _update(self) -> None:
         """Rebuild prompt and tools if the runtime has another catalog or other functions by now."""
+        # Compared at every use, because a host may set another catalog at any time.
         basis = _Basis(self._runtime.catalog, tuple(self._runtime.function_skills()))
         if self._basis is not None and self._same(basis, self._basis):
             return
@@ -180,6 +186,7 @@ class Conversation:
             if self._basis is not None and self._same(basis, self._basis):
                 return
             rendered = self._prompting.render(basis.catalog, self.session)
+            # With the whole catalog in the prompt, searching would only cost a call.
             self.needs_search = not fits(rendered)
             own = conversation_runtime(
                 self._runtime, self.session, tool_list=self._tool_list, rendered=rendered, options=call_options
@@ -225,9 +232,11 @@ class Conversations:
         with self._lock:
             found = self._kept.get(key)
             if found is None:
+                # The key is in the state, so a resumed thread gets the same directory in another process.
                 workspace = None if self._workspace is None else self._workspace(key)
                 session = self._runtime.session(workspace=workspace, limits=self._limits, model=self._model)
                 found = self._kept[key] = Conversation(self._runtime, session, self._prompting)
+                # A service sees any number of conversations; a closed one is rebuilt from its state.
                 if len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)[1].session.close()
             self._kept.move_to_end(key)

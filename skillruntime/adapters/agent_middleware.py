@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.extras import missing_extra
@@ -24,10 +24,18 @@ except ModuleNotFoundError as error:
     raise missing_extra(error, "agents") from None
 
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
+from skillruntime.adapters.agent_messages import is_loading, with_each_once, with_text
 from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.conversation_tools import FIXED, TYPED, ToolListName, is_hidden, unknown_tool
+from skillruntime.adapters.conversation_tools import (
+    FIXED,
+    TYPED,
+    ToolListName,
+    is_hidden,
+    require_runtime,
+    unknown_tool,
+)
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
@@ -84,6 +92,9 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         workspace: Callable[[str], str] | None = None,
     ) -> None:
         super().__init__()
+        require_runtime(runtime)
+        if isinstance(pins, str):
+            raise TypeError(f"pins takes a list of names; got {pins!r}")
         if max_active < 1:
             raise ValueError(f"max_active must be at least 1; got {max_active}")
         if tools not in _TOOL_LISTS:
@@ -101,11 +112,23 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         self._aliases = aliases
         extra = () if limits is None else ("read_on",)
         self._own = tuple(dict.fromkeys((*self._tool_list.own, "search_skills", *extra)))
+        # LangChain reads `tools` once, at create_agent; each request then gets those of its own conversation.
         template = Conversation(runtime, runtime.session(limits=limits), prompting)
         self.tools = [template.own_tool(name) for name in self._own]
 
     def session(self, state: Mapping[str, Any]) -> SkillSession:
-        """Return the session of the conversation whose agent state this is: its ledger, its workspace."""
+        """Return the session of the conversation whose agent state this is: its ledger, its workspace.
+
+        *state* is ``agent.get_state(config).values``, or what a middleware receives; an agent's answer hides it.
+
+        Raises:
+            ValueError: it is an agent's answer, or the state of an agent that has not run with this middleware yet.
+        """
+        if "skill_session" not in state:
+            raise ValueError(
+                "this state does not name its conversation: give agent.get_state(config).values, which needs a "
+                "checkpointer, or the state that a middleware receives"
+            )
         return self._conversations.of(state).session
 
     def is_preapproved(self, name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
@@ -119,6 +142,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             update["skill_session"] = self._conversations.new_key()
             state = {**state, **update}  # type: ignore[typeddict-item]  # the same state, one key more
         if self._refreshes:
+            # Only stats while nothing changed. A conversation sees skills that were installed while the service runs.
             fresh = self._runtime.catalog.refresh()
             if fresh is not self._runtime.catalog:
                 self._runtime.catalog = fresh
@@ -158,6 +182,8 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if self._must_ask(routed):
                 answer = self._asked(routed)
                 if inspect.isawaitable(answer):
+                    if inspect.iscoroutine(answer):
+                        answer.close()  # or Python warns that it was never awaited
                     raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
                 if answer is not True:
                     return _not_approved(routed)
@@ -188,6 +214,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
         A service without a checkpointer gets its history back from the caller: there the messages are the only record.
         """
+        # The state knows more than the messages: which skills were used last, and those trimmed away.
         if state.get("loaded_skills"):
             return {}
         messages = state.get("messages") or []
@@ -217,10 +244,12 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         state = request.state
         conversation = self._conversations.of(state)
         active = active_skills(state, self._max_active)
+        # A session that was rebuilt in this process knows nothing of what the state says was loaded.
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
-        messages, shown = _with_each_once(request.messages, texts)
+        messages, shown = with_each_once(request.messages, texts)
+        # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
@@ -229,10 +258,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
         if self._tool_list is TYPED:
             own = [tool for tool in own if tool.name != "search_skills" or conversation.needs_search]
+        # Providers reject two tools of one name; that of the host is kept.
         taken = {_name_of(tool) for tool in others}
         typed = [tool for tool in self._typed_tools(conversation, active) if tool.name not in taken]
         return request.override(
-            system_message=_with_text(request.system_message, skills_text),
+            system_message=with_text(request.system_message, skills_text),
             messages=messages,
             tools=[*others, *own, *typed],
         )
@@ -248,6 +278,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
     def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any]:
         if isinstance(response, AIMessage):
             response = ModelResponse(result=[response])
+        # An ExtendedModelResponse of another middleware wraps the ModelResponse.
         inner = getattr(response, "model_response", response)
         conversation = self._conversations.of(request.state)
 
@@ -282,6 +313,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                     recoverable=True,
                 )
             return request  # a middleware inside this one may know the tool; if none does, `_answered` says so
+        # Only the host's tools: skills answer for themselves, by their contracts.
         if self._restricts:
             is_declared, allowed = self._allowed(request.state)
             if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
@@ -301,7 +333,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         """
         if self._tool_list is not TYPED or skill in active_skills(state, self._max_active):
             return True
-        return self._conversations.of(state).is_function(skill) or _is_loading(skill, state)
+        return self._conversations.of(state).is_function(skill) or is_loading(skill, state)
 
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Return *result*, or the envelope in place of LangGraph's own text about an unknown tool.
@@ -317,6 +349,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
         """Return whether any active skill declares ``allowed-tools``, and the entries of all that do."""
+        # Read from the file at each call, so that an edited list is in force at once.
         catalog = self._runtime.catalog
         declared = []
         for name in active_skills(state, self._max_active):
@@ -346,6 +379,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         name = request.tool_call["name"]
         if request.tool is None and not is_control_flow(error):
             return refused_call(name, request.tool_call["id"], unknown_tool(name))
+        # A host that has its own error handling keeps it, unless it asked for envelopes.
         if is_control_flow(error) or not (self._catches or self._is_skills(request)):
             raise error
         return refused_call(name, request.tool_call["id"], *to_errors(error, name))
@@ -370,6 +404,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                 result.additional_kwargs["skillruntime"] = {"loaded": name}
         else:
             tool = self._conversations.of(request.state).typed_tool(request.tool_call["name"])
+            # The use counts for the skill, whichever way it was called: the least recently used one is dropped.
             called = str(request.tool_call["args"].get("name", ""))  # of call_skill: "pdf-processing/extract"
             name = tool[0] if tool is not None else called.replace("__", "/").partition("/")[0]
             if name not in before or not self._is_skills(request):
@@ -382,46 +417,9 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
     return tool.name if isinstance(tool, BaseTool) else str(tool.get("name", ""))
 
 
-def _with_text(message: SystemMessage | None, text: str) -> SystemMessage:
-    """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
-    if message is None:
-        return SystemMessage(text)
-    if isinstance(message.content, str):
-        return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
-    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})
-
-
-def _with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
-    """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
-    calls = loading_calls(messages)
-    if not calls:
-        return messages, set()
-    shown: set[str] = set()
-    changed: list[Any] = []
-    for message in messages:
-        name = loaded_by(message, calls)
-        if name is not None:
-            if texts.get(name) == digest_of(message.text) and name not in shown:
-                shown.add(name)
-            else:
-                replaced = _SUPERSEDED if name in texts else _UNLOADED
-                message = message.model_copy(update={"content": replaced.format(name)})
-        changed.append(message)
-    return changed, shown
-
-
-def _is_loading(skill: str, state: Mapping[str, Any]) -> bool:
-    """Whether the model's last message calls ``load_skill`` for *skill*."""
-    last = next((each for each in reversed(state.get("messages") or []) if isinstance(each, AIMessage)), None)
-    calls = last.tool_calls if last is not None else []
-    return any(call["name"] == "load_skill" and skill in map(str, call["args"].values()) for call in calls)
-
-
 _TOOL_LISTS = {"fixed": FIXED, "typed": TYPED}
 
 _UNKNOWN = "is not a valid tool, try one of"  # langgraph.prebuilt.tool_node.INVALID_TOOL_NAME_ERROR_TEMPLATE
-_SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
-_UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
 
 
 def _refused(

@@ -49,6 +49,7 @@ def active_skills(state: Mapping[str, Any], limit: int) -> dict[str, LoadedSkill
     loaded: Mapping[str, LoadedSkill] = state.get("loaded_skills") or {}
     if len(loaded) <= limit:
         return dict(loaded)
+    # By use, but in the order of loading: the prompt keeps its bytes.
     kept = sorted(loaded, key=lambda name: loaded[name]["used"], reverse=True)[:limit]
     return {name: loaded[name] for name in loaded if name in kept}
 
@@ -81,4 +82,5 @@ def loaded_by(message: Any, calls: set[str]) -> str | None:
     return found["name"] if found else None
 
 
+# As `render_activation` begins the instructions.
 _OPENING = re.compile(r'<skill name="(?P<name>[^"]+)">')

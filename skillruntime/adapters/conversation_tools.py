@@ -41,6 +41,7 @@ __all__ = [
     "fits",
     "is_hidden",
     "own_tool_names",
+    "require_runtime",
     "script_call",
     "skills_prompt",
     "to_text",
@@ -105,6 +106,7 @@ def fits(rendered: Rendered) -> bool:
 
 def to_text(response: SkillResponse) -> str:
     """Return an answer as a model reads it: instructions, resources and pages as plain text, anything else as JSON."""
+    # In JSON every line end and quote of a long text would cost a token more.
     is_page = "read_on" in (response.metadata or {})
     if isinstance(response.data, str) and response.status == "success" and (is_page or _is_own(response)):
         return response.data
@@ -113,6 +115,7 @@ def to_text(response: SkillResponse) -> str:
 
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
     """Whether *name* belongs to a skill that its author hides from models."""
+    # Hiding is said of a skill, and holds for all of its tools.
     metadata = runtime.catalog.get(name.partition("/")[0])
     return metadata is not None and not metadata.model_invocable
 
@@ -134,6 +137,7 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
         return style
     if style is not None:
         raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
+    # Not a list: at ten thousand skills reading every contract takes minutes.
     visible = (name for name in runtime.iter_callable_names() if not is_hidden(runtime, name))
     if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
         return "typed"
@@ -144,6 +148,16 @@ def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
         stacklevel=3,
     )
     return "generic"
+
+
+def require_runtime(value: Any) -> None:
+    """Refuse what newcomers give in place of a runtime: a catalog, or the directory of the skills.
+
+    Raises:
+        TypeError: *value* is not a `SkillRuntime`.
+    """
+    if not isinstance(value, SkillRuntime):
+        raise TypeError(f"this takes a runtime: SkillRuntime(discover('skills', trusted=True)); got {value!r:.80}")
 
 
 def tool_list_of(style: ToolStyle) -> ToolList:
@@ -206,10 +220,12 @@ def conversation_runtime(
 
     @own.implements("load_skill", contract=_load_skill(_offered_names(runtime, rendered)))
     def load_skill(arguments: dict[str, Any]) -> SkillResponse:
+        # Before anything else, so that no other error reveals that it exists.
         name = arguments["name"]
         _require_visible(runtime, name)
         text = session.activate(name, to_tool_name=tool_list.to_shown_name, to_schema=tool_list.to_schema)
         active = session.active[runtime.catalog[name].name if name in runtime.catalog else name]
+        # The middleware keeps both in the agent's state.
         loaded = {"name": active.name, "digest": fingerprint(active)}
         return SkillResponse("success", text, metadata={"loaded": loaded})
 
@@ -220,6 +236,7 @@ def conversation_runtime(
 
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
+        # Functions have no index: they follow what search ranks.
         query, limit = arguments["query"], arguments.get("limit", 10)
         found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in runtime.catalog.search(query, limit)]
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
@@ -233,12 +250,14 @@ def conversation_runtime(
     async def call_skill(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
         name = _callable_name(runtime, arguments["name"])
         _require_visible(runtime, name)
+        # One call id for both: a trace shows the skill under the tool call of the model.
         asked: CallOptions = {**(options() if options is not None else {}), "call_id": context.call_id}
         asked["version"] = arguments.get("version")
         return await runtime.call(name, arguments.get("arguments", {}), session=session, **asked)
 
     @own.implements("run_skill_script", contract=RUN_SCRIPT)
     async def run_skill_script(arguments: dict[str, Any], context: CallContext) -> SkillResponse:
+        # "scripts/extract.py" of the skill "pdf" is the callable "pdf/extract".
         name, given = script_call(arguments)
         return await call_skill({"name": name, "arguments": given}, context)
 
@@ -256,6 +275,7 @@ def _offered_names(runtime: SkillRuntime, rendered: Rendered | None) -> tuple[st
     """
     if rendered is None or not fits(rendered):
         return ()
+    # In an enum, because constrained decoding then cannot misspell a name.
     names = (*rendered.included, *runtime.function_skills())
     return names if len(names) <= MAX_OFFERED_NAMES else ()
 
@@ -270,6 +290,7 @@ def _description(runtime: SkillRuntime, name: str) -> str:
 
 def _callable_name(runtime: SkillRuntime, name: str) -> str:
     """Return the callable that a model means: some write the tool name, ``pdf__extract`` for ``pdf/extract``."""
+    # The name as it is goes first: a skill may have "__" in its own.
     for candidate in (name, name.replace("__", "/", 1)):
         try:
             runtime.contract(candidate)
@@ -281,11 +302,13 @@ def _callable_name(runtime: SkillRuntime, name: str) -> str:
 
 def _require_visible(runtime: SkillRuntime, name: str) -> None:
     """Raise for a hidden skill exactly as for an unknown one, so that the answer does not reveal it."""
+    # The catalog without it raises the error, with the suggestions that an unknown name gets.
     if is_hidden(runtime, name):
         runtime.catalog.for_model().activate(name.partition("/")[0])
 
 
 def _contract(name: str, description: str, required: list[str], /, **properties: Mapping[str, Any]) -> Contract:
+    # Hosts run read-only tools without asking; what call_skill does, the skill decides.
     read_only = {} if name == "call_skill" else {"annotations": {"read_only": True}}
     schema = {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
     return Contract.from_dict({"name": name, "description": description, **read_only, "input": schema})

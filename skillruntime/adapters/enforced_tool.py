@@ -37,7 +37,13 @@ def enforce(tool: BaseTool, *, policy: str | None = None) -> EnforcedTool:
 
     Raises:
         InvalidSkillError: the tool's argument schema is not a valid JSON Schema.
+        TypeError: it is not a LangChain tool.
     """
+    if not isinstance(tool, BaseTool):
+        raise TypeError(
+            f"enforce takes one tool of LangChain; got {tool!r:.80}. Make a function one with "
+            "langchain_core.tools.tool, or give it to SkillRuntime(functions=[...]), which enforces it already"
+        )
     return EnforcedTool(tool, policy=policy)
 
 

@@ -27,6 +27,7 @@ from skillruntime.adapters.conversation_tools import (
     chosen_style,
     conversation_runtime,
     own_tool_names,
+    require_runtime,
     skills_prompt,
     to_text,
     tool_list_of,
@@ -76,6 +77,7 @@ class SkillTool(BaseTool):
         Raises:
             SkillRuntimeError: no skill has this name, or it has nothing to call.
         """
+        require_runtime(runtime)
         contract = runtime.contract(skill)
         fields.setdefault("name", to_tool_name(skill))
         fields.setdefault("description", contract.description or skill)
@@ -165,6 +167,7 @@ class SkillToolkit(BaseToolkit):
         catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
     ) -> None:
         super().__init__()
+        require_runtime(runtime)
         if style not in ("typed", "generic", None):
             raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
         self._runtime = runtime

@@ -48,10 +48,12 @@ class SkillToolset:
     @property
     def tools(self) -> list[Tool]:
         """The tools, for the agent's ``tools``."""
+        # The responses API, because a FunctionTool takes its flat form of a definition.
         return [self._tool(definition) for definition in self._skills.to_openai(api="responses")]
 
     def _tool(self, definition: dict[str, Any]) -> FunctionTool:
         async def invoke(context: Any, arguments: str) -> str:
+            # Only a ToolContext has it; older versions of the SDK pass a RunContextWrapper.
             call_id = getattr(context, "tool_call_id", None)
             return to_text(await self._skills.call(definition["name"], arguments, call_id=call_id))
 

@@ -91,6 +91,7 @@ class _Spans:
 
     def __call__(self, record: CallRecord) -> None:
         """Write *record* into its span."""
+        # Loading a skill inside a call is an operation of its own, and gets its own span.
         current = _CALLS.get().get(self) if record.operation is Operation.CALL else None
         if current is not None:
             self._describe(current, record)

@@ -27,6 +27,7 @@ def is_control_flow(error: BaseException) -> bool:
 
 def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
     """Return the arguments of ``BaseTool.run`` for the input of a tool, in any of its shapes."""
+    # As BaseTool.invoke does (`_prep_run_args`), which raises on arguments that are not a mapping.
     config = ensure_config(config)
     tool_call_id: str | None = None
     if isinstance(value, Mapping) and value.get("type") == "tool_call":

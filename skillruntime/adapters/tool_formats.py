@@ -12,6 +12,7 @@ from skillruntime.adapters.conversation_tools import (
     chosen_style,
     conversation_runtime,
     own_tool_names,
+    require_runtime,
     skills_prompt,
     to_text,
     tool_list_of,
@@ -108,6 +109,7 @@ def to_anthropic_result(response: SkillResponse, tool_use_id: str) -> dict[str, 
 
 def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None = None) -> dict[str, Any]:
     """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents."""
+    # Through JSON, because the SDK takes plain values only, and a skill may return a model.
     envelope = json.loads(response.to_json())
     result: dict[str, Any] = {"name": name, "response": {"output" if response.ok else "error": envelope}}
     return {"function_response": result if call_id is None else {**result, "id": call_id}}
@@ -124,6 +126,7 @@ def to_mcp_result(
     """
     result: dict[str, Any] = {"content": [{"type": "text", "text": to_text(response)}], "isError": not response.ok}
     if response.ok and structured and isinstance(to_plain(response.data), dict):
+        # A copy: the notes below must not appear in the data of the response itself.
         content = json.loads(response.to_json())["data"]
         notes = {key: value for key, value in (response.metadata or {}).items() if key in ("repairs", "warnings")}
         if notes and notes_for is not None and NOTES not in content and _admits_notes(notes_for):
@@ -147,6 +150,7 @@ class SkillTools:
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
+        require_runtime(runtime)
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)

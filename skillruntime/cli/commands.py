@@ -83,7 +83,10 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
     make_streams_safe()
     try:
-        group(args=arguments, prog_name="skillruntime")
+        if "--json" in (sys.argv[1:] if arguments is None else arguments):
+            _run_for_program(arguments)
+        else:
+            group(args=arguments, prog_name="skillruntime")
     # click has handled its own exceptions; whatever else arrives here is a bug in the library.
     except Exception as error:
         if os.environ.get("SKILLRUNTIME_DEBUG"):
@@ -95,3 +98,19 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(1)
     # click returns where a command does not exit by itself, such as --help of a group.
     sys.exit(0)
+
+
+def _run_for_program(arguments: Sequence[str] | None) -> NoReturn:
+    """Run the command line and exit; wrong usage is an envelope on stdout, as every other error with ``--json``."""
+    try:
+        sys.exit(group(args=arguments, prog_name="skillruntime", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        from skillruntime.cli.output import fail
+        from skillruntime.errors import SkillInputError
+
+        context = getattr(error, "ctx", None)
+        action = None if context is None else f"See {context.command_path} --help"
+        wrong = SkillInputError(error.format_message(), suggested_action=action)
+        fail(wrong, as_json=True, code=error.exit_code)
+    except click.Abort:
+        sys.exit(1)

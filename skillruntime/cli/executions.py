@@ -13,6 +13,7 @@ import anyio
 import click
 
 from skillruntime.cli.output import EXIT_FAILED, fail, json_option, print_result
+from skillruntime.cli.remote_source import unreachable
 from skillruntime.errors import SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
         response = anyio.run(send)
         shown = parse_json(response.body)
     except UnreachableError as error:
-        click.echo(str(error), err=True)
-        sys.exit(EXIT_FAILED)
+        fail(unreachable(base, error), as_json=as_json)
     except MessageError:
         _fail_on_other_server(base, f"{response.status} without JSON")
     if 200 <= response.status < 300 and isinstance(shown, dict):

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from skillruntime.errors import InvalidSkillError, SkillRuntimeError, ToolNotAvailableError
+from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 
 if TYPE_CHECKING:
     from skillruntime.remote import SkillDescriptor
 
-__all__ = ["address_of", "is_remote", "read_descriptor"]
+__all__ = ["address_of", "is_remote", "read_descriptor", "unreachable"]
 
 
 def is_remote(name: str) -> bool:
@@ -76,10 +76,11 @@ def _fetched(url: str, api_key_env: str | None) -> SkillDescriptor:
     except RemoteError as error:
         if error.document.code != WireCode.ENDPOINT_UNREACHABLE:
             raise
-        raise _unreachable(url, error) from None
+        raise unreachable(url, error) from None
 
 
-def _unreachable(url: str, error: SkillRuntimeError) -> ToolNotAvailableError:
+def unreachable(url: str, error: Exception) -> ToolNotAvailableError:
+    """Return the error of a command whose server did not answer: it names the address, and exits with 3."""
     # The transport knows the reason; only this place knows what was typed.
     reason = str(error).rstrip(".")
     return ToolNotAvailableError(

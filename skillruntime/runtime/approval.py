@@ -33,6 +33,9 @@ class Approval:
     grants: Grants = field(default_factory=Grants)
     asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
+    confidence: str | None = None
+    """How far a contract that was read from the script is reliable: ``"high"``, ``"medium"`` or ``"low"``; None for a
+    written contract."""
 
 
 Answer = bool | str | Grants

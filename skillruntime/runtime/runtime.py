@@ -19,6 +19,7 @@ import anyio.to_thread
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
+from skillruntime.contract.coercion.coercion import policy_named
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillError, ToolTimeoutError
@@ -100,6 +101,10 @@ class SkillRuntime:
         self._workspace = Workspace(workspace)
         self._timeout = timeout
         self._observers: tuple[Observer, ...] = (on_call,) if callable(on_call) else tuple(on_call)
+        if policy is not None:
+            policy_named(policy)  # refuses an unknown name here, not at the first call
+        if callable(functions):
+            raise TypeError(f"functions takes a list: functions=[{getattr(functions, '__name__', 'function')}]")
         for function in functions:
             self.add(function)
 
@@ -457,6 +462,7 @@ class SkillRuntime:
                 prepared.grants | target.runner.grants,
                 asked.to_dict(),
                 target.runner.missing(prepared.grants, code),
+                target.contract.to_dict().get("derived", {}).get("confidence"),
             )
             # The deadline starts afterwards, because a person may be asked.
             granted = prepared.grants | await ask(self._approve, request)

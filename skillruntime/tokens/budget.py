@@ -114,6 +114,7 @@ class TokenLedger:
 
     def spent(self, tier: Tier | str, name: str | None = None) -> int:
         """Return the tokens spent on *tier*, or on *name* in it."""
+        # By name, so that a report shows which skill is expensive.
         by_name = self._spent[Tier(tier)]
         return sum(by_name.values()) if name is None else by_name.get(name, 0)
 
@@ -139,6 +140,7 @@ class TokenLedger:
                 f"There is no text to continue at {handle[:40]!r}",
                 suggested_action="Call the skill again, or read the resource again from its start",
             )
+        # Read again from here on: the text is the most recent one now.
         self._held.move_to_end(key)
         tier, name, text = self._held[key]
         return self._admit(tier, name, text, int(offset), handle=key)
@@ -148,6 +150,7 @@ class TokenLedger:
 
         The arguments of a first call are not counted: the model writes them with any tool.
         """
+        # The first try is paid with any tool; the second one is what the malformed call cost.
         if name in self._failed:
             self._spend(Tier.RETRY, name, self.count(arguments))
         if ok:
@@ -194,6 +197,7 @@ class TokenLedger:
         if tier in _ALWAYS_SHOWN:
             left = None
         if tier in _PAGED and self.limits.page_tokens is not None:
+            # A page smaller than its own notice would never get on.
             at_once = max(self.limits.page_tokens, self.smallest_page)
             left = at_once if left is None else min(left, at_once)
         if left is None or whole <= left:
@@ -229,6 +233,7 @@ class TokenLedger:
         self._times[tier] += 1
         new = []
         for limit_name, limit, used in self._limits_of(tier):
+            # Once for each limit: at the text that crosses the share.
             threshold = limit * self.limits.warn_at
             if before[limit_name] < threshold <= used:
                 new.append(f"{used:,} of {limit:,} tokens spent ({limit_name})")
@@ -238,6 +243,7 @@ class TokenLedger:
     def _limits_of(self, tier: Tier) -> list[tuple[str, int, int]]:
         """Return the limits that *tier* counts against: name, tokens, tokens used."""
         found = []
+        # Errors, retries, schemas and results have no limit of their own, only the total.
         own = getattr(self.limits, f"{tier.value}_tokens", None)
         if own is not None:
             found.append((f"{tier.value}_tokens", own, self.spent(tier)))

@@ -86,12 +86,12 @@ def _both_halves(report: TokenReport) -> str:
     start = f"its first request carries {first.first:,} tokens, that of one tool per skill {tools.first:,}"
     if turn is None:
         return (
-            f"Progressive disclosure sends the least of the two, however many of the {number:,} skills a conversation uses: {start}. "
+            f"Progressive disclosure sends less than one tool per skill, however many of the {number:,} skills a conversation uses: {start}. "
             "One tool per skill is cheaper for a few skills with small parameters, and where most of the skills are used."
         )
     if turn == 0:
         return (
-            f"One tool per skill sends the least of the two, however many of the {number:,} skills a conversation uses: progressive disclosure carries more from the start ({start}) "
+            f"One tool per skill sends less than progressive disclosure, however many of the {number:,} skills a conversation uses: progressive disclosure carries more from the start ({start}) "
             "and adds a request for each load. It is cheaper with more skills, or with larger parameters."
         )
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,8 @@ import anyio
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from skillruntime.adapters.agent_middleware import SkillMiddleware
 from skillruntime.adapters.langchain import SkillToolkit
@@ -54,6 +57,9 @@ print(json.dumps({"letters": len(parser.parse_args().text)}))
 """
 KINDS = {
     "function": "count_letters",
+    "function of a pydantic model": "count_in_model",
+    "function of a dataclass": "count_in_dataclass",
+    "function of a TypedDict": "count_in_typed_dict",
     "function with a SKILL.md": "hosted",
     "function for a contract.json": "declared",
     "script": "scripted",
@@ -67,6 +73,65 @@ KINDS = {
 def count_letters(text: str) -> dict[str, int]:
     """Count letters."""
     return {"letters": len(text)}
+
+
+class Text(BaseModel):
+    """What the functions below take, as pydantic has it."""
+
+    text: str
+
+
+class Letters(BaseModel):
+    """What the functions return."""
+
+    letters: int
+
+
+@dataclass
+class TextRecord:
+    """The same as a dataclass."""
+
+    text: str
+
+
+@dataclass
+class LettersRecord:
+    """The same as a dataclass."""
+
+    letters: int
+
+
+class TextDictionary(TypedDict):
+    """The same as a dictionary."""
+
+    text: str
+
+
+class LettersDictionary(TypedDict):
+    """The same as a dictionary."""
+
+    letters: int
+
+
+@skill
+def count_in_model(given: Text) -> Letters:
+    """Count letters."""
+    return Letters(letters=len(given.text))
+
+
+@skill
+async def count_in_dataclass(given: TextRecord) -> LettersRecord:
+    """Count letters."""
+    return LettersRecord(letters=len(given.text))
+
+
+@skill
+def count_in_typed_dict(given: TextDictionary) -> LettersDictionary:
+    """Count letters."""
+    return {"letters": len(given["text"])}
+
+
+TYPED_FUNCTIONS = [count_letters, count_in_model, count_in_dataclass, count_in_typed_dict]
 
 
 @asynccontextmanager
@@ -87,7 +152,7 @@ async def every_kind(tmp_path: Path) -> AsyncIterator[SkillRuntime]:
         descriptor = served.service.skills["echo"].descriptor
         write_skill_files(root, "echo", "Counts", {"descriptor.json": json.dumps(descriptor.to_dict())})
         runtime = SkillRuntime(
-            discover(root, trusted=True), functions=[count_letters], workspace=tmp_path / "workspace"
+            discover(root, trusted=True), functions=TYPED_FUNCTIONS, workspace=tmp_path / "workspace"
         )
         runtime.implements("hosted")(count_letters.function)
         runtime.implements("declared")(count_letters.function)
@@ -239,7 +304,7 @@ ADAPTERS: list[Callable[[SkillRuntime, str], Awaitable[Any]]] = [
 def test_every_kind_of_skill_is_offered_and_called(
     adapter: Callable[[SkillRuntime, str], Awaitable[Any]], tmp_path: Path
 ) -> None:
-    """A function with or without a SKILL.md, a script, a derived script, a remote skill, an MCP server's tool."""
+    """A function of any type with or without a SKILL.md, scripts, a remote skill, an MCP server's tool."""
 
     async def run() -> dict[str, Any]:
         async with every_kind(tmp_path) as runtime:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS
 from skillruntime.catalog import discover
-from skillruntime.cli import group
+from skillruntime.cli import group, main
 from skillruntime.cli.prompt import STYLES
 from skillruntime.cli.prompt import command as prompt
 
@@ -187,3 +187,38 @@ def test_shell_completion_works_as_documented(shell: str) -> None:
     assert "_skillruntime_completion" in printed.stdout
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     assert f"_SKILLRUNTIME_COMPLETE={shell}_source skillruntime" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "--json"], "Missing argument 'NAME'."),
+        (["lock", "--check", "-s", "nodir", "--json"], "There is no directory 'nodir'"),
+        (["shwo", "--json"], "There is no command 'shwo'. Did you mean 'show'?"),
+    ],
+)
+def test_wrong_usage_is_an_envelope_for_a_program(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With ``--json`` stdout has one document, exit code 2, whatever is wrong with the command."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+
+    printed = capsys.readouterr()
+    (error,) = json.loads(printed.out)["errors"]
+    assert stopped.value.code == 2
+    assert error["code"] == "INVALID_INPUT"
+    assert message in error["message"]
+    assert "--help" in error["suggested_action"]
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["schema", "contract", "--json"], 0), (["show", "--help", "--json"], 0)]
+)
+def test_a_command_for_a_program_exits_as_usual(arguments: list[str], code: int) -> None:
+    """The exit codes are those without ``--json``."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+
+    assert stopped.value.code == code

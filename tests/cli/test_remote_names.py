@@ -110,9 +110,12 @@ def test_an_unreachable_server_is_worth_trying_again(closed_address: str) -> Non
 
     shown = run("show", f"{secret}?key=secret")
     called = run("call", closed_address, "text=hello")
+    server = closed_address.partition("/skills")[0]
+    listed = run("executions", "list", "--url", server)
 
-    assert (shown.exit_code, called.exit_code) == (3, 3)
+    assert (shown.exit_code, called.exit_code, listed.exit_code) == (3, 3, 3)
     assert closed_address in shown.stderr
+    assert server in listed.stderr
     assert "password" not in shown.stderr
     assert "secret" not in shown.stderr
 

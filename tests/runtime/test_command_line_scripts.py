@@ -11,6 +11,7 @@ import pytest
 from skillruntime.catalog.derived_contracts import derive_scripts
 from skillruntime.catalog.discovery import discover
 from skillruntime.derive.draft import draft_contracts
+from skillruntime.runtime.approval import Approval
 from skillruntime.runtime.runtime import SkillRuntime
 from tests.skill_files import write_skill_files
 
@@ -72,3 +73,19 @@ def test_an_ordinary_script_is_called_like_any_other_skill(
         assert response.errors is not None
         error = response.errors[0]
         assert (error.code.value, (error.details or {}).get("path")) == expected
+
+
+def test_an_approval_says_how_far_the_contract_is_reliable(tmp_path: Path) -> None:
+    """Of a contract that was read from the script, as it was read; a written contract has none."""
+    asked: list[Approval] = []
+    scripts = {"derived": {"scripts/count.py": SCRIPT}, "prose": {"scripts/run.sh": "echo $1\n"}}
+    for name, files in scripts.items():
+        write_skill_files(tmp_path / "skills", name, "Counts", files)
+    contract = json.dumps({"run": {"script": "scripts/count.py"}})
+    write_skill_files(tmp_path / "skills", "written", "Counts", {"contract.json": contract, "scripts/count.py": SCRIPT})
+    runtime = SkillRuntime(discover(tmp_path / "skills"), approve=lambda request: asked.append(request) is not None)
+
+    for name, arguments in (("derived/count", {"path": "a"}), ("prose/run", {"argument_1": "a"}), ("written", {})):
+        assert runtime.call_sync(name, arguments).errors[0].code == "ACCESS_DENIED"
+
+    assert [request.confidence for request in asked] == ["high", "low", None]

@@ -49,13 +49,13 @@ def test_skills_that_the_catalog_hides_may_never_be_cheaper_as_tools() -> None:
     found = TokenReport("gpt-4o", "o200k_base", True, "compact", 0, hidden)
 
     assert cheaper_from(found) is None
-    assert "Progressive disclosure sends the least of the two" in to_html(found)
+    assert "Progressive disclosure sends less than one tool per skill" in to_html(found)
 
 
 @pytest.mark.parametrize(
     ("number", "schema", "sentence"),
     [
-        (1, 100, "One tool per skill sends the least of the two"),
+        (1, 100, "One tool per skill sends less than progressive disclosure"),
         (20, 500, "<b>One tool per skill</b> is cheaper from"),
     ],
 )

@@ -1,0 +1,55 @@
+"""The messages of a request: where the text about skills goes, and each skill's instructions at most once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, SystemMessage
+
+from skillruntime.adapters.agent_state import loaded_by, loading_calls
+from skillruntime.runtime.activation import digest_of
+
+__all__ = ["is_loading", "with_each_once", "with_text"]
+
+
+def with_text(message: SystemMessage | None, text: str) -> SystemMessage:
+    """Return the system message with *text* at its end, so that a provider's prompt cache keeps its beginning."""
+    if message is None:
+        return SystemMessage(text)
+    # Content blocks keep the cache marks that a host may have put on them.
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
+    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})
+
+
+def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[Any], set[str]]:
+    """Return *messages* with each active skill's instructions at most once, and the names of those shown."""
+    calls = loading_calls(messages)
+    if not calls:
+        return messages, set()
+    shown: set[str] = set()
+    changed: list[Any] = []
+    for message in messages:
+        name = loaded_by(message, calls)
+        if name is not None:
+            # A digest, not the edition: a summary may have changed the message itself.
+            if texts.get(name) == digest_of(message.text) and name not in shown:
+                shown.add(name)
+            else:
+                replaced = _SUPERSEDED if name in texts else _UNLOADED
+                message = message.model_copy(update={"content": replaced.format(name)})
+        changed.append(message)
+    return changed, shown
+
+
+def is_loading(skill: str, state: Mapping[str, Any]) -> bool:
+    """Whether the model's last message calls ``load_skill`` for *skill*."""
+    # Only the last message: an earlier load is in the state already.
+    last = next((each for each in reversed(state.get("messages") or []) if isinstance(each, AIMessage)), None)
+    calls = last.tool_calls if last is not None else []
+    return any(call["name"] == "load_skill" and skill in map(str, call["args"].values()) for call in calls)
+
+
+_SUPERSEDED = "The instructions of {!r} were loaded here; they are now elsewhere in this conversation."
+_UNLOADED = "{!r} was loaded here and is no longer active; load it again to use it."
