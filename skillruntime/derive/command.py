@@ -77,6 +77,8 @@ class Command:
     arguments: list[Argument] = field(default_factory=list)
     exclusive: dict[int, bool] = field(default_factory=dict)
     """The groups of which at most one may be given; true where one must be."""
+    one_of: list[list[str]] = field(default_factory=list)
+    """Names of arguments of which at least one must be given."""
     chooser: str = ""
     commands: dict[str, Command] = field(default_factory=dict)
     chooser_required: bool = True

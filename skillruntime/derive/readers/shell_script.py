@@ -78,7 +78,9 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
 
     def with_demand(argument: Argument) -> Argument:
         if argument.takes == "values":
-            least = 1 if argument.name in needed else argument.least
+            # ``test ${#FILES[@]} -ge 1 || exit 1``.
+            listed = next((least for name, least in demands.lists.items() if name.lower() == argument.name), 0)
+            least = max(1 if argument.name in needed else argument.least, listed)
             return replace(argument, least=least, required=argument.required or least > 0)
         if argument.takes != "value" or argument.repeat:
             return argument
