@@ -122,3 +122,21 @@ def test_positionals_and_values_that_a_node_script_tests_are_required() -> None:
 
     assert schema["required"] == ["name", "positionals"]
     assert schema["properties"]["positionals"]["minItems"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "least"),
+    [
+        ("x.sh", '#!/bin/sh\n[ $# -ge 2 ] || exit 1\nfrom="$1"; shift; shift\nexec run "$@"\n', 2),
+        ("x.sh", '#!/bin/sh\ncase "$1" in\n  start) echo "${2:?}" ;;\n  *) exit 2 ;;\nesac\n', 1),
+        ("x.sh", '#!/bin/sh\nif [ "$1" = x ]; then\n  [ $# -lt 2 ] && exit 1\nfi\nexec run "$@"\n', 0),
+        ("x.py", "import sys\nif len(sys.argv) < 2:\n    sys.exit('Usage: x.py <cmd>')\nrun(sys.argv[1:])\n", 1),
+        ("x.py", "import sys\nrun(sys.argv[1:])\n", 0),
+    ],
+)
+def test_a_list_of_words_has_as_many_as_every_call_needs(path: str, source: str, least: int) -> None:
+    """What the words mean is unknown, but a call without them would show the usage only."""
+    schema = derived(source, path).document["input"]
+
+    assert schema["properties"]["args"].get("minItems", 0) == least
+    assert schema.get("required", []) == (["args"] if least else [])
