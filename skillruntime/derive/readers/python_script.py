@@ -154,12 +154,12 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     state.steps = max(state.steps, 5_000)
     description = first_paragraph(ast.get_docstring(tree))
     # The parser that was found first is only one of several.
-    by_word = _parsers_by_word(state, tree)
+    by_word = _parsers_by_word(state, tree) if "argv" in text else {}
     if len(by_word) > 1 and parser in by_word.values():
         command = Command("argparse", description, chooser="command")
         command.commands = {word: read_parser(state, each) for word, each in by_word.items()}
         return Reading(command, "argparse", "medium")
-    aside = _read_aside(state, parser)
+    aside = _read_aside(state, parser) if "argv" in text else []
     command = read_parser(state, parser, description=description)
     if exhausted:
         command.unread.append(Unread("arguments", "the script is too long to be read to its end"))
@@ -169,7 +169,7 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     command.unread += aside
     # Commands have namespaces of their own, and their conditions are inside others.
     if not command.commands and any(each in text for each in (".error(", ".print_help(", ".print_usage(")):
-        _demand(command, demanded(tree, parser))
+        _demand(command, demanded(tree, text, parser))
     return Reading(command, "argparse")
 
 
