@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
-from skillruntime.catalog.resources import Resource
-from skillruntime.derive import Derivation, check_documented_calls, derive, find_documented_calls, with_examples
+from skillruntime.catalog.derivation_cache import derive_cached
+from skillruntime.catalog.resources import SCRIPT_SUFFIXES, Resource
+from skillruntime.derive import Derivation, check_documented_calls, find_documented_calls, with_examples
 from skillruntime.derive.draft import tool_name
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ResourceNotFoundError
@@ -23,7 +24,6 @@ MAX_SCRIPT_BYTES = 400_000
 """Bytes of a script that is read; a longer one is data, or generated."""
 
 _log = logging.getLogger("skillruntime.catalog")
-_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
 _ASIDE = re.compile(
     r"(^|/)(__init__|__main__|setup|conftest|test_[^/]*|[^/]*_test)\.\w+$|(^|/)(tests?|lib|node_modules)/"
 )
@@ -75,7 +75,7 @@ def documented_call_diagnostics(
 def _derived(path: str, read: Read) -> Derivation | None:
     try:
         source = read(path)
-        return derive(source, path=path, neighbours=_beside(read, path, source))
+        return derive_cached(source, path=path, neighbours=_beside(read, path, source))
     except ResourceNotFoundError:
         return None
     except Exception:  # a script that breaks the reader costs its own tool, never the skill
@@ -86,7 +86,7 @@ def _derived(path: str, read: Read) -> Derivation | None:
 def _is_script(path: str) -> bool:
     directory, _, file = path.rpartition("/")
     in_place = directory in ("", "scripts") or directory.startswith("scripts/")
-    return in_place and file.endswith(_SUFFIXES) and _ASIDE.search(path) is None
+    return in_place and file.endswith(SCRIPT_SUFFIXES) and _ASIDE.search(path) is None
 
 
 def _beside(read: Read, path: str, source: bytes) -> Callable[[str], str | None]:
