@@ -54,9 +54,7 @@ def _refused(body: list[ast.stmt]) -> Iterator[ast.expr]:
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
                 yield from _refused(inner)
             # ``if args.version: print(...); return``: such a call demands nothing of what follows.
-            case ast.If() if has_demand and any(
-                isinstance(each, ast.Return) or _is_exit(each) for each in nodes_of(statement)
-            ):
+            case ast.If() if has_demand and any(map(_leaves, nodes_of(statement))):
                 return
             case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner) | ast.Try(body=inner):
                 yield from _refused(inner)
