@@ -115,6 +115,8 @@ def _members(command: Command) -> _Members:
         rules += [{"not": _both(one, other)} for one, other in combinations(members, 2)]
         if needs_one:
             rules.append({"anyOf": [_used(each) for each in members]})
+    for names in command.one_of:
+        rules.append({"anyOf": [_used(each) for each in command.arguments if each.name in names]})
     return properties, required, rules
 
 

@@ -163,8 +163,9 @@ def _with_all_words(reading: Reading, source: str) -> Reading:
         return reading
     usage = usage_text(source)
     text = "The words of the command line, one item each, without the script's name." + (f" {usage}" if usage else "")
-    # Not required: some scripts do something without a word.
-    words = Argument("args", (), "values", description=text)
+    # Some scripts do something without a word; of those that do not, the smallest number is known at times.
+    least = command.least_words
+    words = Argument("args", (), "values", required=least > 0, description=text, least=least)
     notes = [*command.notes, "its command line could not be read: the items of args are passed on as they are"]
     return Reading(
         Command("places", command.description, [words], unread=unread, notes=notes), reading.framework, "low"

@@ -10,17 +10,21 @@ from typing import Any
 
 from skillruntime.derive.interpreter.assignments import bind
 from skillruntime.derive.interpreter.attributes import attribute, bound
+from skillruntime.derive.interpreter.comprehensions import comprehension, dict_comprehension
 from skillruntime.derive.interpreter.imports import imported
-from skillruntime.derive.interpreter.known_calls import MAX_ITEMS, MAX_TEXT, call_method, items_of
-from skillruntime.derive.interpreter.operators import (
-    ARITHMETIC,
-    COMPARISONS,
-    CONVERSIONS,
-    SETS,
-    are_hashable,
-    is_costly,
+from skillruntime.derive.interpreter.known_calls import MAX_TEXT, items_of
+from skillruntime.derive.interpreter.operator_expressions import (
+    attempt,
+    binary_expression,
+    boolean_expression,
+    comparison,
+    unary_expression,
 )
-from skillruntime.derive.interpreter.state import ScriptError, State, call, decide, doubting, evaluate, unknown
+from skillruntime.derive.interpreter.operators import (
+    CONVERSIONS,
+    are_hashable,
+)
+from skillruntime.derive.interpreter.state import State, call, decide, doubting, evaluate, unknown
 from skillruntime.derive.interpreter.trace import Trace
 from skillruntime.derive.interpreter.values import (
     UNKNOWN,
@@ -33,29 +37,20 @@ from skillruntime.derive.interpreter.values import (
     Imported,
     InstanceValue,
     Model,
-    PathText,
     Scope,
     Symbol,
     is_constant,
     is_open,
     same_value,
 )
-from skillruntime.derive.interpreter.word_operations import add, compare, item, part
+from skillruntime.derive.interpreter.word_operations import item, part
 from skillruntime.derive.interpreter.words import Converted, Count, Head, Word, Words, holds_words
 
-__all__ = ["EXPRESSIONS", "LITERALS", "binary", "defaults_of", "use"]
+__all__ = ["EXPRESSIONS", "LITERALS", "defaults_of"]
 
 LITERALS = ("typing.Literal", "typing_extensions.Literal")
 
 _BUILTINS = frozenset(dir(builtins))
-
-
-def use(state: State, node: ast.expr | None, scope: Scope) -> Any:
-    """Return the value of *node*; a trace records that it is used there, unless it is the whole list of words."""
-    value = evaluate(state, node, scope)
-    if state.trace is not None and node is not None and not isinstance(value, Words):
-        state.trace.touch(value, node)
-    return value
 
 
 def _name(state: State, node: ast.Name, scope: Scope) -> Any:
@@ -230,112 +225,6 @@ def _formatted(state: State, node: ast.FormattedValue, scope: Scope) -> Any:
         return UNKNOWN
 
 
-def _binary(state: State, node: ast.BinOp, scope: Scope) -> Any:
-    left, right = evaluate(state, node.left, scope), evaluate(state, node.right, scope)
-    return binary(state, node.op, left, right, node)
-
-
-def binary(state: State, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
-    """Return the result of an arithmetic operator."""
-    if state.trace is not None and (holds_words(left) or holds_words(right)):
-        return add(state.trace, op, left, right, node)
-    # ``pathlib``: a path divided by a text is a path.
-    if isinstance(left, PathText) and isinstance(op, ast.Div):
-        return PathText(f"{left}/{right}") if isinstance(right, str) else UNKNOWN
-    if isinstance(left, list) and isinstance(right, list) and type(op) in SETS:
-        return call_method(left, SETS[type(op)], [right], {})
-    function = ARITHMETIC.get(type(op))
-    # Lists and dictionaries may hold records and unknown values; joining them looks at none.
-    is_sum = isinstance(op, ast.Add | ast.BitOr) and type(left) is type(right) and isinstance(left, list | dict)
-    if function is None or not (is_sum or (is_constant(left) and is_constant(right))):
-        return UNKNOWN
-    if is_costly(left, op, right):
-        return UNKNOWN
-    try:
-        return function(left, right)
-    except (TypeError, ValueError, ArithmeticError, KeyError, IndexError):  # 1 / 0, "%d" % "x", "%(a)s" % {}
-        return UNKNOWN
-
-
-def _boolean(state: State, node: ast.BoolOp, scope: Scope) -> Any:
-    stops_at = isinstance(node.op, ast.Or)
-    first: Any = None
-    for index, each in enumerate(node.values):
-        if first is None:
-            value = evaluate(state, each, scope)
-        else:  # whether this operand is reached depends on the unknown ones before it
-            with doubting(state, node, index):
-                value = _attempt(state, each, scope)
-        known = decide(state, value)
-        if known is stops_at:
-            if first is None or isinstance(value, bool):
-                return value
-            break
-        if known is UNKNOWN and first is None:
-            first = value
-    if first is None:
-        return value
-    # ``name = sys.argv[1] or "x"``: the default is not used for a word that is there.
-    return first if stops_at and isinstance(first, Word | Converted) else UNKNOWN
-
-
-def _attempt(state: State, node: ast.expr, scope: Scope) -> Any:
-    try:
-        return evaluate(state, node, scope)
-    except ScriptError:
-        return UNKNOWN
-
-
-def _unary(state: State, node: ast.UnaryOp, scope: Scope) -> Any:
-    value = evaluate(state, node.operand, scope)
-    if isinstance(node.op, ast.Not):
-        known = decide(state, value)
-        return UNKNOWN if known is UNKNOWN else not known
-    if isinstance(value, int | float):
-        match node.op:
-            case ast.USub():
-                return -value
-            case ast.UAdd():
-                return +value
-    return UNKNOWN
-
-
-def _compare(state: State, node: ast.Compare, scope: Scope) -> Any:
-    left = evaluate(state, node.left, scope)
-    result: Any = True
-    for op, right_node in zip(node.ops, node.comparators, strict=True):
-        right = evaluate(state, right_node, scope)
-        if state.trace is not None and (holds_words(left) or holds_words(right)):
-            found = compare(state.trace, op, left, right, node)
-        else:
-            found = _compared(op, left, right)
-        if found is False:
-            return False
-        if found is UNKNOWN:
-            if state.trace is None:
-                return UNKNOWN
-            result = UNKNOWN
-        left = right
-    return result
-
-
-def _compared(op: ast.cmpop, left: Any, right: Any) -> Any:
-    # Records are compared by identity with None alone: it is the one value that no record equals.
-    if isinstance(op, ast.Is | ast.IsNot) and right is None and left is not UNKNOWN:
-        return (left is None) is isinstance(op, ast.Is)
-    if isinstance(op, ast.In | ast.NotIn) and isinstance(right, dict) and is_constant(left) and not is_open(right):
-        try:
-            return (left in right) is isinstance(op, ast.In)
-        except TypeError:
-            return UNKNOWN
-    if type(op) not in COMPARISONS or not is_constant(left) or not is_constant(right):
-        return UNKNOWN
-    try:
-        return bool(COMPARISONS[type(op)](left, right))
-    except TypeError:
-        return UNKNOWN
-
-
 def _conditional(state: State, node: ast.IfExp, scope: Scope) -> Any:
     known = decide(state, evaluate(state, node.test, scope))
     if known is not UNKNOWN:
@@ -343,7 +232,7 @@ def _conditional(state: State, node: ast.IfExp, scope: Scope) -> Any:
     found = []
     for side, each in enumerate((node.body, node.orelse)):
         with doubting(state, node, side):
-            found.append(_attempt(state, each, scope))
+            found.append(attempt(state, each, scope))
     words = [each for each in found if isinstance(each, Word | Converted)]
     # ``int(word) if word.isdigit() else 5``: where the word is used, it is this one.
     if len(words) == 1:
@@ -425,75 +314,6 @@ def _await(state: State, node: ast.Await, scope: Scope) -> Any:
     return evaluate(state, node.value, scope)
 
 
-def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> Any:
-    first = node.generators[0]
-    keeps = isinstance(node.elt, ast.Name) and isinstance(first.target, ast.Name) and node.elt.id == first.target.id
-    found = _rounds(state, node.generators, scope)
-    if found is None:
-        return UNKNOWN
-    of_words, scopes = found
-    items: list[Any] = []
-    for inner in scopes:
-        value = evaluate(state, node.elt, inner) if keeps else use(state, node.elt, inner)
-        if state.trace is not None and not keeps:
-            state.trace.read(inner.names.get(getattr(first.target, "id", "")), node)
-        items.append(value)
-    if keeps and of_words:
-        return Words(items)
-    if isinstance(node, ast.SetComp) and state.trace is None:
-        return list(dict.fromkeys(items)) if is_constant(items) and are_hashable(items) else UNKNOWN
-    return items if isinstance(node, ast.GeneratorExp) else state.made_here(items)
-
-
-def _dict_comprehension(state: State, node: ast.DictComp, scope: Scope) -> Any:
-    found = _rounds(state, node.generators, scope)
-    if found is None:
-        return UNKNOWN
-    pairs = [(evaluate(state, node.key, inner), evaluate(state, node.value, inner)) for inner in found[1]]
-    keys = [key for key, _ in pairs]
-    if is_constant(keys) and are_hashable(keys):
-        return dict(pairs)
-    return unknown(state, node, [*keys, *(value for _, value in pairs)])
-
-
-def _rounds(state: State, generators: list[ast.comprehension], scope: Scope) -> tuple[bool, list[Scope]] | None:
-    """Return whether words are gone through, and a scope for each round; None where the rounds are unknown."""
-    of_words = False
-    rounds = [Scope(parent=scope, label=scope.label)]
-    for generator in generators:
-        following: list[Scope] = []
-        for outer in rounds:
-            source = evaluate(state, generator.iter, outer)
-            of_words |= isinstance(source, Words)
-            items = items_of(source)
-            if items is UNKNOWN:
-                unknown(state, generator.iter, source)
-                return None
-            for each in items:
-                inner = Scope(parent=outer, label=scope.label)
-                bind(state, generator.target, each, inner)
-                holds = _all_hold(state, generator.ifs, inner)
-                # A list of choices with an undecidable filter is not a list of choices.
-                if (holds is UNKNOWN and state.trace is None) or len(following) >= MAX_ITEMS:
-                    return None
-                if holds is UNKNOWN or holds:  # a trace keeps a word whose test is undecidable
-                    following.append(inner)
-        rounds = following
-    return of_words, rounds
-
-
-def _all_hold(state: State, tests: list[ast.expr], scope: Scope) -> Any:
-    """Return whether all *tests* hold, or UNKNOWN."""
-    result: Any = True
-    for test in tests:
-        known = decide(state, evaluate(state, test, scope))
-        if known is UNKNOWN:
-            result = UNKNOWN
-        elif not known:
-            return False
-    return result
-
-
 EXPRESSIONS: Mapping[type, Callable[[State, Any, Scope], Any]] = {
     ast.Name: _name,
     ast.Attribute: _attribute,
@@ -504,17 +324,17 @@ EXPRESSIONS: Mapping[type, Callable[[State, Any, Scope], Any]] = {
     ast.Dict: _dict,
     ast.JoinedStr: _joined_text,
     ast.FormattedValue: _formatted,
-    ast.BinOp: _binary,
-    ast.BoolOp: _boolean,
-    ast.UnaryOp: _unary,
-    ast.Compare: _compare,
+    ast.BinOp: binary_expression,
+    ast.BoolOp: boolean_expression,
+    ast.UnaryOp: unary_expression,
+    ast.Compare: comparison,
     ast.IfExp: _conditional,
     ast.Subscript: _subscript,
     ast.NamedExpr: _named,
     ast.Lambda: _lambda,
     ast.Await: _await,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.DictComp: _dict_comprehension,
+    ast.ListComp: comprehension,
+    ast.SetComp: comprehension,
+    ast.GeneratorExp: comprehension,
+    ast.DictComp: dict_comprehension,
 }

@@ -45,6 +45,7 @@ __all__ = [
     "kept",
     "perhaps",
     "unknown",
+    "use",
 ]
 
 MAX_STEPS = 15_000
@@ -190,6 +191,14 @@ def evaluate(state: State, node: ast.expr | None, scope: Scope) -> Any:
             if isinstance(each, ast.expr):
                 state.trace.touch(evaluate(state, each, scope), each)
     return UNKNOWN
+
+
+def use(state: State, node: ast.expr | None, scope: Scope) -> Any:
+    """Return the value of *node*; a trace records that it is used there, unless it is the whole list of words."""
+    value = evaluate(state, node, scope)
+    if state.trace is not None and node is not None and not isinstance(value, Words):
+        state.trace.touch(value, node)
+    return value
 
 
 def follow(state: State, statements: Iterable[ast.stmt], scope: Scope) -> None:

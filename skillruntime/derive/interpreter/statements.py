@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skillruntime.derive.interpreter.assignments import bind, bind_name, remove
-from skillruntime.derive.interpreter.expressions import binary, defaults_of, use
+from skillruntime.derive.interpreter.expressions import defaults_of
 from skillruntime.derive.interpreter.imports import follow_import, follow_import_from
 from skillruntime.derive.interpreter.known_calls import items_of
 from skillruntime.derive.interpreter.matching import fits
+from skillruntime.derive.interpreter.operator_expressions import binary
 from skillruntime.derive.interpreter.relevance import dotted
 from skillruntime.derive.interpreter.state import (
     LoopLeft,
@@ -26,6 +27,7 @@ from skillruntime.derive.interpreter.state import (
     fork,
     kept,
     perhaps,
+    use,
 )
 from skillruntime.derive.interpreter.trace import Trace
 from skillruntime.derive.interpreter.usage_errors import gives_up, only_complains

@@ -38,6 +38,7 @@ _HARMLESS = tuple(
 _NOT_NONE = ("node.JSON.parse", "node.path.resolve", "node.fs.readFile")
 """Functions of Node that fail without a word. Python's ``open(None)`` fails too, but a name of a Python script may be
 None here only because the statement that changes it was skipped."""
+_WITHOUT_DASHES = ("lstrip", "strip", "removeprefix", "replace")
 _SAME_WORD = ("lower", "upper", "strip", "casefold", "lstrip", "rstrip")
 _CHANGES = ("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse")
 
@@ -137,6 +138,9 @@ def call_method_on_words(
             return True if True in found else UNKNOWN if UNKNOWN in found else False
         # ``key, _, value = word.partition("=")`` takes ``--size=3`` apart.
         if name in ("partition", "rpartition", "split", "rsplit") and first in ("=", ":="):
+            trace.lose(OPTIONS_BY_HAND, node)
+        # ``word.lstrip("-")`` makes a name of a flag.
+        if name in _WITHOUT_DASHES and isinstance(first, str) and first.startswith("-"):
             trace.lose(OPTIONS_BY_HAND, node)
         return receiver if name in _SAME_WORD and not values else _used(state, receiver, values, named, node)
     if isinstance(receiver, dict) and name in ("get", "keys", "values", "items"):

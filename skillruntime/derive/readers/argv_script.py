@@ -58,14 +58,15 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
     command = Command("places", description or first_paragraph(ast.get_docstring(tree)))
     if not source.argv and not _imports_argv(tree):
         return None
+    study = _Study(source)
     try:
-        study = _Study(source)
         found = study.level(())
         if aside := source.argv - source.visited:
             line = next(each.lineno for each in nodes_of(tree) if id(each) in aside and isinstance(each, ast.expr))
             raise Undecided("sys.argv is used where the script cannot be followed", line)
     except Undecided as undecided:
         command.unread.append(undecided.unread)
+        command.least_words = study.least()
     except Exhausted:
         command.unread.append(Unread("arguments", "the script is too long to be followed"))
     else:
@@ -141,6 +142,15 @@ class _Study:
         ]
         command.arguments += [without(each, [*flags]) for each in flags.values()]
         return command
+
+    def least(self) -> int:
+        """Return how many words the script refuses to run without, as far as that is known."""
+        if (calls := self._known.get(())) is not None and calls.accepted:
+            return min(calls.accepted)
+        try:
+            return int(self._trace([Word(0)]).refused)
+        except (Undecided, Exhausted):
+            return 0
 
     def _calls(self, fixed: Fixed) -> _Calls:
         """Trace with as many words as the script tests for, and two more."""

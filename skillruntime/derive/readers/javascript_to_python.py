@@ -7,6 +7,7 @@ What has no counterpart becomes a call of an unknown function with the same oper
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 
 from tree_sitter import Node
@@ -311,6 +312,9 @@ class _Translator:
             case "identifier":
                 return ast.Constant(None) if shown == "undefined" else ast.Name(shown, ast.Load())
             # A template is an f-string.
+            # ``word.replace(/^--/, "")``: a pattern of dashes says that the word is a flag.
+            case "regex" if (dashes := re.match(r"/\^?(-+)", text_of(node))) is not None:
+                return ast.Constant(dashes[1])
             case "template_string":
                 parts = [each for each in node.named_children if each.type != "escape_sequence"]
                 return ast.JoinedStr([self._text_part(each) for each in parts])

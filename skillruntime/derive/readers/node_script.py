@@ -30,6 +30,12 @@ __all__ = ["read_node"]
 _MENTIONS = re.compile(r"\bargv\b|\bparseArgs\b|\bcommander\b|\byargs\b")
 _COMMANDER = ("option", "requiredOption", "argument", "addOption", "addArgument", "arguments", "description")
 _OTHER_PARSERS = {"minimist", "meow", "cac", "arg", "sade", "mri", "command-line-args", "citty", "oclif", "@oclif/core"}
+# ``!positionals[1]``, ``!positionals.length``, ``positionals.length < 2``, ``positionals.length === 0``.
+_MISSING_PLACE = re.compile(
+    r"!\s*(?:\w+\.)?positionals\[(?P<index>\d)\]|positionals\.length\s*<\s*(?P<least>\d)"
+    r"|!\s*(?:\w+\.)?positionals\.length|positionals\.length\s*===?\s*0"
+)
+_MISSING_VALUE = re.compile(r"^\s*!\s*(?:\w+\.)?values(?:\.(\w+)|\[['\"]([\w-]+)['\"]\])\s*$")
 _NUMBER = ValueType({"type": "number"})
 
 
@@ -126,7 +132,32 @@ def _read_parse_args(root: Node, call: Node, names: dict[str, Any], description:
     if (config and config.get("allowPositionals") is True) or "positionals" in text_of(root):
         command.arguments.append(Argument("positionals", (), "values"))
         command.notes.append("positionals: what each place means is not declared")
+    _demand(root, command)
     return Reading(command, "parseArgs", "medium")
+
+
+def _demand(root: Node, command: Command) -> None:
+    """Mark what the script refuses to run without: ``if (!values.name || !positionals[0]) process.exit(1)``."""
+    least = 0
+    needed: set[str] = set()
+    for node in nodes_of(root, "if_statement"):
+        body = text_of(node.child_by_field_name("consequence"))
+        test = text_of(node.child_by_field_name("condition"))
+        # ``&&`` demands one of several, which is not said here.
+        if "&&" in test or not re.search(r"\bprocess\.exit\((?!0)|\bthrow\b|\busage\(|\bdie\(|\bfail\(", body):
+            continue
+        for each in test.strip("()").split("||"):
+            if match := _MISSING_PLACE.search(each):
+                # ``!positionals[1]`` asks for two, as ``positionals.length < 2`` does.
+                least = max(least, int(match["least"] or int(match["index"] or 0) + 1))
+            elif match := _MISSING_VALUE.match(each):
+                needed.add(match[1] or match[2])
+    defaults = {each.name for each in command.arguments if each.default is not ABSENT}
+    for index, argument in enumerate(command.arguments):
+        if not argument.flags and least:
+            command.arguments[index] = replace(argument, required=True, least=least)
+        elif argument.flags[:1] and argument.flags[0].lstrip("-") in needed and argument.name not in defaults:
+            command.arguments[index] = replace(argument, required=True)
 
 
 def _read_commander(root: Node, names: dict[str, Any], description: str) -> Reading:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.derive.command import Command, Unread
+from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.attributes import bound
 from skillruntime.derive.interpreter.interpreter import new_reading, read_module
+from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 from skillruntime.derive.interpreter.state import Exhausted, Found, Neighbours, State, call
 from skillruntime.derive.interpreter.usage_errors import only_complains
 from skillruntime.derive.interpreter.values import UNKNOWN, ClassValue, FunctionValue, InstanceValue
 from skillruntime.derive.readers.argparse_command import read_parser
+from skillruntime.derive.readers.argparse_demands import demanded
 from skillruntime.derive.readers.argparse_model import ARGPARSE, ParserModel, parser_of
 from skillruntime.derive.readers.argv_script import read_argv
 from skillruntime.derive.readers.click_model import CLICK, ClickCommandModel, TyperModel
@@ -32,6 +37,11 @@ _UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse",
 _FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_UNREAD_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
+_PROGRAMS = frozenset(
+    ("main", "_main", "cli", "run", "run_module", "run_path", "run_cli", "cli_main", "entry_point", "console_main")
+)
+"""Names that packages give the function that runs their program."""
+
 _HELP = ("-h", "--help", "-V", "--version", "__main__")
 _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
@@ -56,7 +66,7 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     except (SyntaxError, ValueError, MemoryError):
         return None
     # A script may mention argparse and use click: the first that declares something counts.
-    if may_parse and (reading := _read_argparse(tree, neighbours)) is not None:
+    if may_parse and (reading := _read_argparse(tree, text, neighbours)) is not None:
         return reading
     if is_decorated and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
@@ -68,7 +78,36 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         return reading
     if "__main__" not in text or "sys.stdin" in text or "input(" in text or "argv" in text:
         return None
-    return Reading(Command("words", first_paragraph(ast.get_docstring(tree))), "none", "medium")
+    command = Command("words", first_paragraph(ast.get_docstring(tree)))
+    if (other := _starts_other(tree, neighbours)) is not None:
+        command.unread.append(Unread("arguments", f"{ast.unparse(other.func)} may read the command line", other.lineno))
+    return Reading(command, "none", "medium")
+
+
+def _starts_other(tree: ast.Module, neighbours: Neighbours | None) -> ast.Call | None:
+    """Return the call of another module's program, which may read ``sys.argv``: ``main()``, ``unittest.main()``."""
+    modules: dict[str, str] = {}
+    calls: list[ast.Call] = []
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Import):
+            modules |= {each.asname or each.name.partition(".")[0]: each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules |= {each.asname or each.name: f"{'.' * node.level}{node.module or ''}" for each in node.names}
+        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _PROGRAMS:
+            calls.append(node)
+    for each in calls:
+        module = modules.get(dotted(each.func).partition(".")[0])
+        if module is None or (each.args and isinstance(each.args[0], ast.List)):  # ``main(["--quiet"])``
+            continue
+        if module.partition(".")[0] in sys.stdlib_module_names:
+            # Of the standard library these run a program with the words of this one.
+            if module.partition(".")[0] in ("unittest", "runpy"):
+                return each
+            continue
+        source = None if neighbours is None else neighbours(module.lstrip("."))
+        if source is None or re.search(r"\bargv\b|argparse|click|typer|parse_args", source):
+            return each
+    return None
 
 
 def _read_decorated(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
@@ -95,7 +134,7 @@ def _read_decorated(tree: ast.Module, neighbours: Neighbours | None) -> Reading 
             return None
 
 
-def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
+def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -> Reading | None:
     state = new_reading(ARGPARSE, ("argparse.",), neighbours)
     exhausted = False
     parser: ParserModel | None = None
@@ -115,12 +154,12 @@ def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
     state.steps = max(state.steps, 5_000)
     description = first_paragraph(ast.get_docstring(tree))
     # The parser that was found first is only one of several.
-    by_word = _parsers_by_word(state, tree)
+    by_word = _parsers_by_word(state, tree) if "argv" in text else {}
     if len(by_word) > 1 and parser in by_word.values():
         command = Command("argparse", description, chooser="command")
         command.commands = {word: read_parser(state, each) for word, each in by_word.items()}
         return Reading(command, "argparse", "medium")
-    aside = _read_aside(state, parser)
+    aside = _read_aside(state, parser) if "argv" in text else []
     command = read_parser(state, parser, description=description)
     if exhausted:
         command.unread.append(Unread("arguments", "the script is too long to be read to its end"))
@@ -128,7 +167,27 @@ def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
         Unread("arguments", "some are added to what cannot be read", line) for line in state.unread_lines
     ]
     command.unread += aside
+    # Commands have namespaces of their own, and their conditions are inside others.
+    if not command.commands and any(each in text for each in (".error(", ".print_help(", ".print_usage(")):
+        _demand(command, demanded(tree, text, parser))
     return Reading(command, "argparse")
+
+
+def _demand(command: Command, groups: list[list[str]]) -> None:
+    """Require what the script demands after it has parsed."""
+    names = {each.name for each in command.arguments if not each.required and each.default is ABSENT}
+    for group in groups:
+        if not names.issuperset(group):
+            continue
+        if len(group) > 1:
+            command.one_of.append(group)
+        else:
+            command.arguments = [
+                replace(each, required=True, least=max(each.least, int(each.takes == "values")))
+                if each.name == group[0]
+                else each
+                for each in command.arguments
+            ]
 
 
 def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:

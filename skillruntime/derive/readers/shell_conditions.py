@@ -23,6 +23,7 @@ _FILE = re.compile(rf"^-[edfrsx]\s+{_NAME}$")
 _NUMBER = re.compile(
     r"\$(?:\{?#\}?|\{#\w+\[[@*]\]\})[\"']?\s*(-lt|-ne|-eq|-le|-ge|-gt|<=|<|>=|>|={1,2}|!=)\s*[\"']?(\d)"
 )
+_LENGTH = re.compile(r"\{#(\w+)\[")
 _DEMANDED = re.compile(r"\$\{(\w+):?\?")
 _NO_WORDS = re.compile(r"\bcase\s+\"?\$\{?#\}?\"?\s+in\s*\(?0\)(.*?);;", re.DOTALL)
 
@@ -36,6 +37,8 @@ class Demands:
     tested: set[str] = field(default_factory=set)
     """Names that are tested for being empty, with any consequence."""
     one_of: list[set[str]] = field(default_factory=list)
+    lists: dict[str, int] = field(default_factory=dict)
+    """How many items these arrays must have."""
 
 
 def read_demands(code: str) -> Demands:
@@ -142,7 +145,10 @@ def _take(demands: Demands, tests: list[str], connective: str, refusing: bool | 
         if subject is not None and subject[1] is not refusing:
             missing.add(subject[0])
         if alone and (match := _NUMBER.search(test)) and "!" not in test[:2]:
-            demands.least = max(demands.least, _least(match[1], int(match[2]), refusing))
+            least = _least(match[1], int(match[2]), refusing)
+            demands.least = max(demands.least, least)
+            if listed := _LENGTH.search(match[0]):
+                demands.lists[listed[1]] = least
     if alone:
         demands.names |= missing
     # ``[ -z "$A" ] && [ -z "$B" ] && usage``: one of them is enough.

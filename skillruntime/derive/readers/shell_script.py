@@ -28,6 +28,9 @@ _HAS_VALUE = re.compile(
 )
 """A value that the script computes, or takes from the environment."""
 
+_BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
+_FIRST_WORD = re.compile(r"^case\s+\"?\$(?:1|\{1(?::?-)?\})\"?\s+in\b(.*?)^esac", re.MULTILINE | re.DOTALL)
+_NESTED_TEST = re.compile(r"\bif\b|\[|\btest\b|:\?")
 _WORDS_USED = re.compile(r"\$(?:[1-9@*]|\{[1-9@*])")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
@@ -60,11 +63,31 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     command.unread += places.unread
     _demand(code, command, places, variables)
     _add_places(command, places, text)
+    if command.unread:
+        command.least_words = _least_words(code)
     if command.unread and not command.arguments:
         command.unread = command.unread[:1]
     elif not command.arguments and _WORDS_USED.search(code):
         command.unread.append(Unread("arguments", "the script uses its words where they cannot be followed"))
     return Reading(command, "shell", "low")
+
+
+def _least_words(code: str) -> int:
+    """Return how many words every call needs; only tests that are under no condition count."""
+    # ``case $1 in start) NAME=${2:?} ;;`` demands nothing of ``stop``.
+    head = _BRANCHES.split(code, maxsplit=1)[0].splitlines()
+    certain = [line for line in head if line[:1] not in (" ", "\t") or not _NESTED_TEST.search(line)]
+    demands = read_demands("\n".join(certain))
+    least = max([demands.least, *(int(name) for name in demands.names if name.isdigit())])
+    # ``case "$1" in start) ... ;; *) usage; exit 1 ;; esac``, where no arm takes the empty word.
+    if not least and (chosen := _FIRST_WORD.search(code)) and chosen.start() <= len("\n".join(head)) + 1:
+        arms = [
+            ([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(chosen[1] + "\n;;\n")
+        ]
+        others = [body for names, body in arms if "*" in names]
+        takes_none = any("" in names for names, _ in arms)
+        least = int(bool(others) and not takes_none and all(refuses(body) for body in others))
+    return least
 
 
 def _demand(code: str, command: Command, places: Places, variables: dict[str, str]) -> None:
@@ -78,7 +101,9 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
 
     def with_demand(argument: Argument) -> Argument:
         if argument.takes == "values":
-            least = 1 if argument.name in needed else argument.least
+            # ``test ${#FILES[@]} -ge 1 || exit 1``.
+            listed = next((least for name, least in demands.lists.items() if name.lower() == argument.name), 0)
+            least = max(1 if argument.name in needed else argument.least, listed)
             return replace(argument, least=least, required=argument.required or least > 0)
         if argument.takes != "value" or argument.repeat:
             return argument

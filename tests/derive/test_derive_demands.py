@@ -1,0 +1,142 @@
+"""What scripts demand beyond what they declare, and scripts that start another module's program."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillruntime.derive import Derivation, derive
+from skillruntime.errors import SkillInputError
+
+HEAD = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--input')\np.add_argument('--url')\n"
+PARSED = HEAD + "args = p.parse_args()\n"
+
+
+def derived(source: str, path: str = "scripts/x.py") -> Derivation:
+    """Return what is read of *source*."""
+    derivation = derive(source, path=path)
+    assert derivation is not None
+    return derivation
+
+
+def accepts(derivation: Derivation, arguments: dict[str, object]) -> bool:
+    """Return whether the contract takes *arguments*."""
+    try:
+        derivation.to_contract().accept(arguments, policy="strict")
+    except SkillInputError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "test", ["not args.input and not args.url", "not (args.input or args.url)", "not any([args.input, args.url])"]
+)
+def test_one_of_several_options_is_required_where_the_script_says_so(test: str) -> None:
+    """``parser.error`` after parsing is a refusal like argparse's own."""
+    derivation = derived(f"{PARSED}if {test}:\n    p.error('one is needed')\n")
+
+    assert derivation.complete
+    assert [accepts(derivation, each) for each in ({}, {"input": "a"}, {"url": "u"})] == [False, True, True]
+
+
+def test_an_option_without_which_the_help_is_shown_is_required() -> None:
+    """The script does nothing without it."""
+    derivation = derived(f"{PARSED}if args.input is None:\n    p.print_help()\n    raise SystemExit(1)\n")
+
+    assert derivation.document["input"]["required"] == ["input"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{PARSED}if args.url:\n    raise SystemExit\nif args.url:\n    exit()\nif not args.input:\n    p.error('x')\n",
+        f"{PARSED}args.input = args.input or 'a'\nif not args.input:\n    p.error('x')\n",
+        HEAD.replace("'--input'", "'--input', default=load()")
+        + "args = p.parse_args()\nif not args.input:\n    p.error('x')\n",
+    ],
+)
+def test_a_demand_that_may_be_met_otherwise_is_not_declared(source: str) -> None:
+    """An earlier way out, an assignment and a computed default all work without the option."""
+    assert "required" not in derived(source).document["input"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tool.cli import main\nif __name__ == '__main__':\n    main()\n",
+        "import tool\nif __name__ == '__main__':\n    raise SystemExit(tool.cli())\n",
+        "import unittest\nif __name__ == '__main__':\n    unittest.main()\n",
+        "import runpy\nif __name__ == '__main__':\n    runpy.run_module('tool')\n",
+    ],
+)
+def test_a_script_that_starts_another_program_does_not_say_that_it_takes_nothing(source: str) -> None:
+    """What the other program reads of the command line is not known: the words are passed on."""
+    derivation = derived(source)
+
+    assert not derivation.complete
+    assert list(derivation.document["input"]["properties"]) == ["args"]
+
+
+def test_a_module_beside_the_script_that_reads_no_words_adds_none() -> None:
+    """The module is looked into."""
+    source = "from tool import main\nif __name__ == '__main__':\n    main()\n"
+
+    derivation = derive(source, path="x.py", neighbours={"tool": "def main():\n    print(1)\n"}.get)
+
+    assert derivation is not None
+    assert derivation.complete
+    assert derivation.document["input"]["properties"] == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("x.py", "import sys\nargs = dict(a.lstrip('-').split('=') for a in sys.argv[1:])\nprint(args['name'])\n"),
+        ("x.js", "for (const a of process.argv.slice(2)) console.log(a.replace(/^--/, '').split('='));\n"),
+    ],
+)
+def test_words_without_their_dashes_are_options_by_hand(path: str, source: str) -> None:
+    """A list of any texts would be a wrong contract."""
+    assert "options are taken apart by hand" in str(derived(source, path).unread[0])
+
+
+def test_an_array_of_a_shell_script_must_have_as_many_items_as_the_script_asks_for() -> None:
+    """``test ${#FILES[@]} -ge 1 || exit 1`` counts the words that are not flags."""
+    source = (
+        '#!/bin/bash\nFILES=()\nfor arg in "$@"; do\n  case $arg in\n    --quiet) QUIET=1 ;;\n'
+        '    *) FILES+=("$arg") ;;\n  esac\ndone\n'
+        'test ${#FILES[@]} -ge 1 || { echo "no files"; exit 1; }\necho "$QUIET ${FILES[@]}"\n'
+    )
+
+    assert derived(source, "x.sh").document["input"]["required"] == ["files"]
+
+
+def test_positionals_and_values_that_a_node_script_tests_are_required() -> None:
+    """``util.parseArgs`` declares neither."""
+    source = (
+        'import { parseArgs } from "node:util";\nconst { values, positionals } = parseArgs({\n'
+        '  options: { name: { type: "string" }, tag: { type: "string" } }, allowPositionals: true });\n'
+        'if (!values.name || positionals.length < 2) { console.error("Usage: ..."); process.exit(1); }\n'
+    )
+
+    schema = derived(source, "x.mjs").document["input"]
+
+    assert schema["required"] == ["name", "positionals"]
+    assert schema["properties"]["positionals"]["minItems"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "least"),
+    [
+        ("x.sh", '#!/bin/sh\n[ $# -ge 2 ] || exit 1\nfrom="$1"; shift; shift\nexec run "$@"\n', 2),
+        ("x.sh", '#!/bin/sh\ncase "$1" in\n  start) echo "${2:?}" ;;\n  *) exit 2 ;;\nesac\n', 1),
+        ("x.sh", '#!/bin/sh\nif [ "$1" = x ]; then\n  [ $# -lt 2 ] && exit 1\nfi\nexec run "$@"\n', 0),
+        ("x.py", "import sys\nif len(sys.argv) < 2:\n    sys.exit('Usage: x.py <cmd>')\nrun(sys.argv[1:])\n", 1),
+        ("x.py", "import sys\nrun(sys.argv[1:])\n", 0),
+    ],
+)
+def test_a_list_of_words_has_as_many_as_every_call_needs(path: str, source: str, least: int) -> None:
+    """What the words mean is unknown, but a call without them would show the usage only."""
+    schema = derived(source, path).document["input"]
+
+    assert schema["properties"]["args"].get("minItems", 0) == least
+    assert schema.get("required", []) == (["args"] if least else [])
