@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skillruntime.catalog.precedence import by_name, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
-from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
@@ -30,6 +30,16 @@ Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
 
 _MAX_RENDERED = 4
 """How many lists of skills a catalog keeps; an agent asks for one or two."""
+
+
+class Guard(Protocol):
+    """Decides which skills are offered, and whether an activated one is what was locked."""
+
+    def offered(self, snapshot: Snapshot) -> Snapshot:
+        """Return *snapshot* without the skills that are refused, each with a diagnostic."""
+
+    def check(self, skill: Skill) -> None:
+        """Raise `InvalidSkillError` if what was read of *skill* is not what was locked."""
 
 
 class SkillCatalog(Mapping[str, SkillMetadata]):
@@ -49,14 +59,20 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rescan"),
-        *("_rendered", "_rivals", "_snapshots", "shadowed"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_origin"),
+        *("_recorded", "_rendered", "_rescan", "_rivals", "_snapshots", "shadowed"),
     )
 
     def __init__(
-        self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None, derive: bool = True
+        self,
+        snapshots: Sequence[Snapshot] = (),
+        *,
+        rescan: Rescan | None = None,
+        derive: bool = True,
+        guard: Guard | None = None,
     ) -> None:
-        names = by_name(snapshots)
+        offered = [_offered(snapshot, guard) for snapshot in snapshots]
+        names = by_name(offered)
         self._entries = names.counting
         self._beside = names.beside
         self._rivals = names.rivals
@@ -69,7 +85,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
         self._diagnostics: tuple[Diagnostic, ...] | None = None
-        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(names.collisions)
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(offered, names.collisions)
+        self._guard = guard
+        self._recorded = {root.scope: root for root in self.roots if root.record}
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
@@ -118,7 +136,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: there is no such skill; the suggested action has the closest names.
             InvalidSkillError: its file cannot be read.
         """
-        return Skill.read(self._find(name), derive=self._derive)
+        return self._checked(Skill.read(self._find(name), derive=self._derive))
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name* and the skill it belongs to.
@@ -272,13 +290,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
-        return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive)
+        return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive, guard=self._guard)
 
-    def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    def _found(self, snapshots: Iterable[Snapshot], collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
         from skillruntime.catalog.root_diagnostics import diagnostics_of
 
-        for snapshot in self._snapshots:
+        for snapshot in snapshots:
             yield from diagnostics_of(snapshot)
         yield from collisions
         yield from look_alikes(self._entries.values())
@@ -372,13 +390,45 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def _view(
         self, entries: dict[str, Entry], beside: dict[str, Entry], rivals: dict[str, tuple[Entry, ...]]
     ) -> SkillCatalog:
-        view = SkillCatalog(derive=self._derive)
+        view = SkillCatalog(derive=self._derive, guard=self._guard)
         view._entries, view._beside, view._rivals = entries, beside, rivals
-        view._snapshots = self._snapshots
-        shown = {entry.file for names in (entries, beside) for entry in names.values()}
-        hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
-        view._diagnose = lambda: (each for each in self.diagnostics if each.path not in hidden)
+        view._snapshots, view._recorded = self._snapshots, self._recorded
+
+        def diagnose() -> Iterator[Diagnostic]:
+            shown = {entry.file for names in (entries, beside) for entry in names.values()}
+            hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
+            return (each for each in self.diagnostics if each.path not in hidden)
+
+        view._diagnose = diagnose
         return view
+
+    def _checked(self, skill: Skill) -> Skill:
+        """Return *skill* if what was read of it is what its package or the lockfile says.
+
+        Raises:
+            InvalidSkillError: it was changed.
+        """
+        root = self._recorded.get(skill.metadata.scope)
+        if root is not None:
+            from skillruntime.catalog.installed import is_recorded
+
+            if not is_recorded(root, skill.metadata.path, skill.data):
+                raise InvalidSkillError(
+                    f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
+                    suggested_action="Continue without this skill",
+                )
+        if self._guard is not None:
+            self._guard.check(skill)
+        return skill
+
+
+def _offered(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
+    """Return *snapshot* without the skills that differ from their package's RECORD or from a lockfile."""
+    if snapshot.root.record:
+        from skillruntime.catalog.installed import with_recorded_only
+
+        snapshot = with_recorded_only(snapshot)
+    return snapshot if guard is None else guard.offered(snapshot)
 
 
 def _always(entry: Entry) -> bool:
@@ -413,6 +463,7 @@ def _metadata(entry: Entry) -> SkillMetadata:
         not entry.flags & HIDDEN_FROM_MODEL,
         not entry.flags & HIDDEN_FROM_USER,
         entry.root.scope,
+        entry.root.record != "",
     )
 
 

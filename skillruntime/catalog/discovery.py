@@ -21,6 +21,7 @@ from skillruntime.catalog.root_snapshot import DirectoryStamp, Entry, Root, Snap
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
+    from skillruntime.catalog.catalog import Guard
     from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
@@ -41,6 +42,9 @@ def discover(
     use_index: bool = True,
     index_file: str | os.PathLike[str] | None = None,
     derive_contracts: bool = True,
+    installed: bool | Iterable[str] = False,
+    frozen: str | os.PathLike[str] | None = None,
+    frozen_full: bool = False,
 ) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
@@ -55,12 +59,24 @@ def discover(
     With *derive_contracts*, each script of a skill without a contract becomes a tool, whose contract is read from the
     script's source when the skill is activated; trust and approval apply to it as to every script.
 
+    *installed* adds the skills in installed packages after *roots*: of all of them with ``True``, or of the
+    distributions that are named. They are never trusted; see `installed_roots`.
+
+    With *frozen*, the path of a lockfile, a skill that is not in it, or that differs from it, is not offered: its
+    diagnostic says how. Files are hashed again if their size, times or inode changed since they were last found right,
+    with *frozen_full* always; what is activated, and every script that is started, is hashed when it is used.
+
     Raises:
         FileNotFoundError: a root does not exist. With *missing_ok* that is a diagnostic.
         NotADirectoryError: a root is a file.
     """
     path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
-    wanted = list(dict.fromkeys(_as_root(root, trusted) for root in roots))
+    given = [_as_root(root, trusted) for root in roots]
+    if installed is not False:
+        from skillruntime.catalog.installed import installed_roots
+
+        given += installed_roots(installed)
+    wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)
     snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path)
@@ -68,7 +84,14 @@ def discover(
         snapshots,
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
+        guard=None if frozen is None else _frozen_guard(os.fsdecode(frozen), path, full=frozen_full),
     )
+
+
+def _frozen_guard(file: str, index: str | None, *, full: bool) -> Guard:
+    from skillruntime.catalog.frozen import FrozenGuard
+
+    return FrozenGuard.read(file, f"{index}.frozen" if index else None, full=full)
 
 
 def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> list[Snapshot]:
@@ -82,7 +105,7 @@ def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str
 
 def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
     if isinstance(root, Root):
-        return Root(_absolute(root.path), root.trusted, root.scope)
+        return replace(root, path=_absolute(root.path))
     return Root(_absolute(root), trusted)
 
 

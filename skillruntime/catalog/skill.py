@@ -37,6 +37,7 @@ class SkillMetadata:
     """The metadata of one skill, read at discovery; `read_frontmatter` reads the other fields.
 
     ``path`` is the path of the SKILL.md, ``version`` the one in its frontmatter, ``scope`` the one of its root.
+    If it is ``installed``, as a part of a package, ``scope`` and ``version`` are those of the distribution.
     """
 
     name: str
@@ -47,6 +48,7 @@ class SkillMetadata:
     model_invocable: bool = True
     user_invocable: bool = True
     scope: str = ""
+    installed: bool = False
 
     @property
     def directory(self) -> Path:
@@ -94,6 +96,11 @@ class Skill:
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the SKILL.md, as they were when the skill was activated."""
+        return self._data
 
     @property
     def body(self) -> str:
@@ -176,7 +183,10 @@ class Skill:
 
     @property
     def version(self) -> str | None:
-        """Its version: the contract's, else the descriptor's, ``metadata.version``, a top-level ``version``."""
+        """Its version: the contract's, else the descriptor's, ``metadata.version``, a top-level ``version``.
+
+        If it is a part of an installed package, the version of the distribution counts.
+        """
         versions = self._versions()
         return versions[0][1] if versions else None
 
@@ -265,6 +275,8 @@ class Skill:
         return found
 
     def _versions(self) -> list[tuple[str, str]]:
+        if self.metadata.installed and self.metadata.version:
+            return [("distribution", self.metadata.version)]
         files = self._read_contracts()
         own = files.contracts.get(self.name)
         stated = {
