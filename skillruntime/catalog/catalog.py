@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from skillruntime.catalog.filtered import Filtered
+from skillruntime.catalog.offering import Guard, as_reference, metadata_of, no_version, offered_of, rank
 from skillruntime.catalog.precedence import by_name, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
+from skillruntime.catalog.suggestions import closest
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
 
@@ -32,16 +33,6 @@ _MAX_RENDERED = 4
 """How many lists of skills a catalog keeps; an agent asks for one or two."""
 
 
-class Guard(Protocol):
-    """Decides which skills are offered, and whether an activated one is what was locked."""
-
-    def offered(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* without the skills that are refused, each with a diagnostic."""
-
-    def check(self, skill: Skill) -> None:
-        """Raise `InvalidSkillError` if what was read of *skill* is not what was locked."""
-
-
 class SkillCatalog(Mapping[str, SkillMetadata]):
     """All skills by name, in the order of their names.
 
@@ -60,7 +51,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_origin"),
-        *("_recorded", "_rendered", "_rescan", "_rivals", "_snapshots", "shadowed"),
+        *("_recorded", "_rendered", "_rescan", "_searched", "_rivals", "_snapshots", "shadowed"),
     )
 
     def __init__(
@@ -71,10 +62,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         derive: bool = True,
         guard: Guard | None = None,
     ) -> None:
-        offered = [_offered(snapshot, guard) for snapshot in snapshots]
+        offered = [offered_of(snapshot, guard) for snapshot in snapshots]
         names = by_name(offered)
-        self._entries = names.counting
-        self._beside = names.beside
+        self._entries: Mapping[str, Entry] = names.counting
+        self._beside: Mapping[str, Entry] = names.beside
         self._rivals = names.rivals
         self._admits: Callable[[Entry], bool] = _always
         self._snapshots = tuple(snapshots)
@@ -83,10 +74,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
-        self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
+        self.shadowed: Mapping[str, SkillMetadata] = {
+            name: metadata_of(entry) for name, entry in names.shadowed.items()
+        }
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(offered, names.collisions)
         self._guard = guard
+        self._searched: SkillCatalog | None = None
         self._recorded = {root.scope: root for root in self.roots if root.record}
 
     def __getitem__(self, name: str) -> SkillMetadata:
@@ -100,7 +94,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             entry = self._entries.get(plain) or self._beside.get(plain) or self._chosen(plain)
             if entry is None:
                 raise KeyError(name)
-        return _metadata(entry)
+        return metadata_of(entry)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -164,12 +158,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         ]
         if not several:
             return (self._find(name),)
-        several.sort(key=lambda entry: _rank(version_of(entry.version)), reverse=True)
-        return tuple(map(_metadata, several))
+        several.sort(key=lambda entry: rank(version_of(entry.version)), reverse=True)
+        return tuple(map(metadata_of, several))
 
     def every_version(self) -> dict[str, SkillMetadata]:
         """Return all skills by name, including older versions: ``digest``, ``digest@1.2.0``."""
-        found = {name: _metadata(entry) for names in (self._entries, self._beside) for name, entry in names.items()}
+        found = {name: metadata_of(entry) for names in (self._entries, self._beside) for name, entry in names.items()}
         return dict(sorted(found.items())) if self._beside else found
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
@@ -190,7 +184,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
         """Return the names closest to *name*, the best first; only of skills that a model may see."""
-        return _closest(
+        return closest(
             name, (own for own, entry in self._entries.items() if not entry.flags & HIDDEN_FROM_MODEL), limit
         )
 
@@ -224,11 +218,49 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             if any(fnmatchcase(entry.name, pattern) for pattern in unwanted):
                 return False
-            if keywords and keywords.isdisjoint(_metadata(entry).read_frontmatter().tags):
+            if keywords and keywords.isdisjoint(metadata_of(entry).read_frontmatter().tags):
                 return False
-            return where is None or where(_metadata(entry))
+            return where is None or where(metadata_of(entry))
 
         return self._selected(keeps)
+
+    def view(
+        self,
+        visible: Callable[[SkillMetadata], bool] | None = None,
+        *,
+        namespaces: Iterable[str] | None = None,
+        grants: Iterable[str] | None = None,
+    ) -> SkillCatalog:
+        """Return a catalog for one caller, in well under a millisecond: nothing is copied, read or indexed for it.
+
+        A skill is in it if *visible* says so, if the scope of its root is one of *namespaces*, and if its name is one
+        of *grants* or matches one of its patterns (``pdf-*``); what is ``None`` admits all. The others do not exist in
+        it: not for ``len``, ``in``, iteration, `search`, `render`, `suggest` or `activate`. Each use asks again, so
+        that *visible* should be fast, and must always give the same answer for the same skill.
+        """
+        scopes = None if namespaces is None else frozenset(namespaces)
+        granted = None if grants is None else tuple(grants)
+        names = frozenset(name for name in granted or () if not any(sign in name for sign in "*?["))
+        patterns = tuple(name for name in granted or () if name not in names)
+
+        def admits(name: str, scope: str, metadata: Callable[[], SkillMetadata]) -> bool:
+            if scopes is not None and scope not in scopes:
+                return False
+            plain = name.rpartition(":")[2].partition("@")[0]
+            if granted is not None and plain not in names and not any(fnmatchcase(plain, each) for each in patterns):
+                return False
+            return visible is None or visible(metadata())
+
+        def keeps(entry: Entry) -> bool:
+            return admits(entry.name, entry.root.scope, lambda: metadata_of(entry))
+
+        before = self._admits
+        view = self._view(Filtered(self._entries, keeps), Filtered(self._beside, keeps), self._rivals)
+        view.shadowed = Filtered(self.shadowed, lambda each: admits(each.name, each.scope, lambda: each))
+        view._admits = lambda entry: before(entry) and keeps(entry)
+        view._origin = (self, lambda whole: whole.view(visible, namespaces=scopes, grants=granted))
+        view._searched = self
+        return view
 
     def to_prompt(self, style: str = "compact") -> str:
         """Return the list of all skills that a model may use, as text: `render` without a budget."""
@@ -256,9 +288,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if key in self._rendered:
             return self._rendered[key]
         # Older versions are not listed: a model would have to choose without knowing why.
-        shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+        shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
         if style == "reference":
-            shown = [_as_reference(metadata) for metadata in shown]
+            shown = [as_reference(metadata) for metadata in shown]
         rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
         if len(self._rendered) >= _MAX_RENDERED:
             self._rendered = {}
@@ -270,12 +302,24 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         The first search reads the beginning of every SKILL.md; later searches read nothing.
         """
+        if self._searched is not None:
+            return self._hits_of(self._searched, query, limit)
         if self._index is None:
             from skillruntime.catalog.search import SearchIndex
 
-            shown = (_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL)
+            shown = (metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL)
             self._index = SearchIndex(shown)
         return self._index.search(query, limit)
+
+    def _hits_of(self, whole: SkillCatalog, query: str, limit: int) -> list[Hit]:
+        """Return the hits of *whole* that are in this view: one search index serves all views of a catalog."""
+        asked = max(4 * limit, 50)
+        while True:
+            found = whole.search(query, asked)
+            hits = [hit for hit in found if hit.name in self._entries][:limit]
+            if len(hits) == limit or len(found) < asked or asked >= len(whole):
+                return hits
+            asked *= 8
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
@@ -309,7 +353,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
                 candidates = [each for each in self._candidates(base) if self._admits(each[1])] if at else ()
                 if candidates:
-                    raise _no_version(base, stated, candidates) from None
+                    raise no_version(base, stated, candidates) from None
         shown = str(name)[:80]
         close = self.suggest(str(name))
         raise SkillNotFoundError(
@@ -349,7 +393,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def _version_that_counts(self, entry: Entry) -> Version | None:
         try:
-            return version_of(Skill.read(_metadata(entry), derive=False).version)
+            return version_of(Skill.read(metadata_of(entry), derive=False).version)
         except SkillRuntimeError:
             return None
 
@@ -388,7 +432,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return view
 
     def _view(
-        self, entries: dict[str, Entry], beside: dict[str, Entry], rivals: dict[str, tuple[Entry, ...]]
+        self, entries: Mapping[str, Entry], beside: Mapping[str, Entry], rivals: dict[str, tuple[Entry, ...]]
     ) -> SkillCatalog:
         view = SkillCatalog(derive=self._derive, guard=self._guard)
         view._entries, view._beside, view._rivals = entries, beside, rivals
@@ -408,7 +452,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         Raises:
             InvalidSkillError: it was changed.
         """
-        root = self._recorded.get(skill.metadata.scope)
+        root = self._recorded.get(skill.metadata.scope) if skill.metadata.installed else None
         if root is not None:
             from skillruntime.catalog.installed import is_recorded
 
@@ -417,84 +461,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                     f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
                     suggested_action="Continue without this skill",
                 )
-        if self._guard is not None:
-            self._guard.check(skill)
-        return skill
-
-
-def _offered(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
-    """Return *snapshot* without the skills that differ from their package's RECORD or from a lockfile."""
-    if snapshot.root.record:
-        from skillruntime.catalog.installed import with_recorded_only
-
-        snapshot = with_recorded_only(snapshot)
-    return snapshot if guard is None else guard.offered(snapshot)
+        return skill if self._guard is None else skill.with_check(self._guard.check)
 
 
 def _always(entry: Entry) -> bool:
     return True
-
-
-def _rank(version: Version | None) -> tuple[Any, ...]:
-    return (0,) if version is None else (1, version)
-
-
-def _no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
-    """Return the error for a skill *name* of which no version satisfies the range *stated*."""
-    known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
-    there = ", ".join(map(str, known[:5]))
-    return SkillNotFoundError(
-        f"No version of the skill {name[:80]!r} satisfies {stated[:60]!r}; "
-        + (f"available: {there}" if known else "it does not state a version"),
-        details={"versions": [str(version) for version in known]},
-        suggested_action=f"Use one of: {', '.join(f'{name}@{version}' for version in known[:5])}"
-        if known
-        else f"Use {name!r} without a version range",
-    )
-
-
-def _metadata(entry: Entry) -> SkillMetadata:
-    return SkillMetadata(
-        entry.name,
-        entry.description,
-        entry.file,
-        entry.version,
-        entry.root.trusted,
-        not entry.flags & HIDDEN_FROM_MODEL,
-        not entry.flags & HIDDEN_FROM_USER,
-        entry.root.scope,
-        entry.root.record != "",
-    )
-
-
-def _as_reference(metadata: SkillMetadata) -> SkillMetadata:
-    """Return *metadata* as skills-ref has it: with the resolved path, and the name as it is written."""
-    name = metadata.name
-    if not name.isascii():
-        written = metadata.read_frontmatter().get("name")
-        if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
-            name = written.strip()
-    return replace(metadata, name=name, path=os.path.realpath(metadata.path))
-
-
-def _closest(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return the *names* that share the most letter pairs with *name* (Dice coefficient), the best first."""
-    wanted = _pairs(name[:200])
-    scored: list[tuple[float, str]] = []
-    for own in names:
-        # A hostile name of 256 letters would share pairs with every query.
-        if len(own) > 100:
-            continue
-        pairs = _pairs(own)
-        common = len(wanted & pairs)
-        if common:
-            scored.append((-2 * common / (len(wanted) + len(pairs)), own))
-    # By score, then by name: the same suggestions on every machine.
-    scored.sort()
-    # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model astray.
-    return [own for score, own in scored[:limit] if score <= -0.3]
-
-
-def _pairs(name: str) -> set[str]:
-    text = f" {name.lower().replace('_', '-').strip()} "
-    return {text[position : position + 2] for position in range(len(text) - 1)}

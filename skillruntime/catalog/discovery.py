@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
@@ -21,7 +22,7 @@ from skillruntime.catalog.root_snapshot import DirectoryStamp, Entry, Root, Snap
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.catalog import Guard
+    from skillruntime.catalog.offering import Guard
     from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
@@ -330,7 +331,7 @@ class _Reading:
                 return _FAULTY
             found: list[Diagnostic] = []
             if is_link or status.st_nlink > 1 or file_name != "SKILL.md":
-                found = self.notes_on(directory, path, file_name, status, is_link=is_link)
+                found = notes_on_file(self.root.path, directory, path, status, is_link=is_link)
             if self.read_summary is None:
                 from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
 
@@ -356,25 +357,6 @@ class _Reading:
         self.new_stamps += _pack(size, modified, status.st_ino & _MAX)
         return _VALID if summary is not None else _FAULTY
 
-    def notes_on(
-        self, directory: str, path: str, file_name: str, status: os.stat_result, *, is_link: bool
-    ) -> list[Diagnostic]:
-        """Return what is unusual about the file itself."""
-        found: list[Diagnostic] = []
-        if file_name != "SKILL.md":
-            message = f"the file is named {file_name}, not SKILL.md"
-            found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
-        if is_link:
-            target = os.path.realpath(directory)
-            if not target.startswith(os.path.realpath(self.root.path).rstrip(os.sep) + os.sep):
-                message = f"the skill's directory is a symbolic link out of its root, to {target}"
-                found.append(Diagnostic("directory-link", Severity.WARNING, path, message))
-        if status.st_nlink > 1:
-            # Package installers create hard links (uv, pnpm); an attacker could use one to show a file from elsewhere.
-            message = f"the file has {status.st_nlink} hard links; a change under another path changes this skill"
-            found.append(Diagnostic("hard-link", Severity.ADVICE, path, message))
-        return found
-
     def report_unopened(self, path: str, error: OSError) -> None:
         """Report why the SKILL.md *path* cannot be opened."""
         try:
@@ -390,7 +372,7 @@ class _Reading:
             self.report("skill-unreadable", path, _reason(error))
 
     def report_kind(self, path: str, kind: int) -> None:
-        self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
+        self.report("not-a-file", path, f"it is {what_it_is(kind)}; skipped")
 
     def report(self, rule: str, path: str, message: str) -> None:
         severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
@@ -445,15 +427,6 @@ def _is_loop(path: str) -> bool:
     """Whether the linked directory *path* is one of its own parents."""
     target = os.path.realpath(path)
     return (os.path.realpath(os.path.dirname(path)) + os.sep).startswith(target.rstrip(os.sep) + os.sep)  # noqa: PTH120
-
-
-_KINDS = {
-    _DIRECTORY: "a directory",
-    0o010000: "a FIFO",
-    0o140000: "a socket",
-    0o020000: "a device",
-    0o060000: "a device",
-}
 
 
 def _reason(error: Exception) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from skillruntime.catalog.file_opening import read_regular
-from skillruntime.catalog.root_snapshot import Root, Snapshot
+from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["PLACE", "installed_roots", "is_recorded", "with_recorded_only"]
@@ -50,7 +50,9 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
     if not root.record:
         return snapshot
     digests = _recorded(root)
-    entries, notes, stamps = [], {}, bytearray()
+    entries: list[Entry] = []
+    notes: dict[int, tuple[Diagnostic, ...]] = {}
+    stamps = bytearray()
     problems = list(snapshot.problems)
     for position, entry in enumerate(snapshot.entries):
         if not entry.name:  # invalid anyway, and reported

@@ -7,7 +7,7 @@ every start.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -67,7 +67,7 @@ class SkillMetadata:
 class Skill:
     """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
 
-    __slots__ = ("_body", "_contracts", "_data", "_derive", "_identity", "_parsed", "_written", "metadata")
+    __slots__ = ("_body", "_check", "_contracts", "_data", "_derive", "_identity", "_parsed", "_written", "metadata")
 
     def __init__(
         self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
@@ -77,6 +77,7 @@ class Skill:
         # Taken from the file when they are first asked for: a call needs the contract only.
         self._written = ""
         self._body: str | None = None
+        self._check: Callable[[Skill], None] | None = None
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
@@ -222,6 +223,21 @@ class Skill:
         # All code of the skill, because a script can import or start any file next to it.
         own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
         return own.hexdigest()[:16]
+
+    def with_check(self, check: Callable[[Skill], None]) -> Skill:
+        """Return this skill after *check* accepted it; `verify` asks again."""
+        self._check = check
+        self.verify()
+        return self
+
+    def verify(self) -> None:
+        """Hash the files of the skill again, if the catalog is frozen: before a script starts, for example.
+
+        Raises:
+            InvalidSkillError: they are not what was locked.
+        """
+        if self._check is not None:
+            self._check(self)
 
     def resources(self) -> list[Resource]:
         """Return the files of the skill by path, without SKILL.md and the contracts."""

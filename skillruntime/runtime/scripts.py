@@ -101,6 +101,7 @@ class ScriptRunner:
             SkillOutputError: it printed nothing, or something other than one JSON value.
             SkillInputError: its own parser refused an argument, or its command line cannot express it.
         """
+        self.skill.verify()
         script = self._script()
         declared = self.contract.run.get("command_line")
         line = None if declared is None else CommandLine.from_dict(declared)
