@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/load.py``: prints a table, targets and measurements; ``--json FILE`` writes it too.
 Every figure is CPU time (user and system) of a process of its own on a warm file system; the minimal loaders and this
-library take turns, so that a busy machine slows both. Ratios are the median of ``--rounds`` and, beside it, the worst. Where the skills come from:
+library take turns, so that a busy machine slows both. Ratios are the median of ``--rounds``; beside it is the worst.
+Where the skills come from:
 
 - by default they are made up, in the proportions of 729 well-kept real ones: half plain, a fifth quoted, the rest block
   text; 310 characters of description; a third with metadata;
@@ -370,9 +371,11 @@ def resident() -> int:
 
 def memory(root: str) -> dict[str, float]:
     """Measure by how much the process grows that holds the catalog."""
+    import yaml  # noqa: F401 - imports do not count, and the first discovery may not need this one
+
     from skillruntime.catalog import discover
 
-    discover(next(os.scandir(root)).path, use_index=False)  # imports of the first discovery do not count
+    discover(next(os.scandir(root)).path, use_index=False)
     before = resident()
     catalog = discover(root)
     grown = resident() - before

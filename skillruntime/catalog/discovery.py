@@ -146,7 +146,7 @@ class _Reading:
         self.root = root
         self.known = known
         self.entries: list[Entry] = []
-        self.new_stamps = bytearray()
+        self.new_stamps: list[bytes] = []
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
         self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
         self.reusable: dict[str, int] = {}
@@ -220,7 +220,7 @@ class _Reading:
                 self.forget()
                 return None
             entries[position] = self.entries[number]
-            stamps[24 * position : 24 * position + 24] = self.new_stamps[24 * number : 24 * number + 24]
+            stamps[24 * position : 24 * position + 24] = self.new_stamps[number]
             notes.pop(position, None)
             if number in self.notes:
                 notes[position] = self.notes[number]
@@ -228,8 +228,7 @@ class _Reading:
         return replace(known, entries=entries, stamps=bytes(stamps), notes=notes, changed=positions)
 
     def forget(self) -> None:
-        self.entries, self.notes, self.problems = [], {}, []
-        self.new_stamps.clear()
+        self.entries, self.notes, self.problems, self.new_stamps = [], {}, [], []
 
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
@@ -311,7 +310,7 @@ class _Reading:
         if position is not None and self.known is not None:
             known = self.known
             self.entries.append(known.entries[position])
-            self.new_stamps += known.stamps[24 * position : 24 * position + 24]
+            self.new_stamps.append(known.stamps[24 * position : 24 * position + 24])
             if position in known.notes:
                 self.notes[len(self.entries) - 1] = known.notes[position]
             return _VALID if known.entries[position].name else _FAULTY
@@ -354,7 +353,7 @@ class _Reading:
         if modified > self.recent and self.may_still_change(modified):
             size = -1
         self.entries.append(entry)
-        self.new_stamps += _pack(size, modified, status.st_ino & _MAX)
+        self.new_stamps.append(_pack(size, modified, status.st_ino & _MAX))
         return _VALID if summary is not None else _FAULTY
 
     def report_unopened(self, path: str, error: OSError) -> None:
@@ -389,12 +388,13 @@ class _Reading:
             same = (problems, searched) == (known.problems, known.searched)
             return known if same else replace(known, problems=problems, searched=searched, stored=None, changed=())
         # By name, so that neither the index nor a collision depends on the order of the file system.
-        order = sorted(range(len(entries)), key=lambda position: (entries[position][1], entries[position][0] or ""))
-        stamps = bytearray()
-        for position in order:
-            stamps += self.new_stamps[24 * position : 24 * position + 24]
+        names = [entry[1] for entry in entries]
+        order = sorted(range(len(entries)), key=names.__getitem__)
+        if len(set(names)) < len(names):
+            order.sort(key=lambda position: (names[position], entries[position][0] or ""))
+        stamps = b"".join([self.new_stamps[position] for position in order])
         notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
-        return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems, searched)
+        return Snapshot(self.root, [entries[position] for position in order], stamps, notes, problems, searched)
 
     def may_still_change(self, time_ns: int) -> bool:
         """Whether a later change could have the same *time_ns*.
