@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FrozenGuard", "read_lock"]
 
+_HINT = "review the change, then lock it again"
 MAX_LOCKFILE = 64 * 1024 * 1024
 _RECENT = 2_000_000_000
 """Nanoseconds in which a file could change again without changing its times."""
@@ -76,29 +77,31 @@ class FrozenGuard:
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* without the skills that are not locked, or not as they were locked."""
-        entries: list[Entry] = []
-        notes: dict[int, tuple[Diagnostic, ...]] = {}
-        stamps = bytearray()
-        problems = list(snapshot.problems)
-        before = len(self._state)
-        is_changed = False
+        before, is_changed = len(self._state), False
+        faults: dict[int, str] = {}
         for position, entry in enumerate(snapshot.entries):
-            fault = None
             if entry.name:
                 fault, is_new = self._fault(entry)
                 is_changed |= is_new
-            if fault is not None:
-                hint = "review the change, then lock it again"
-                message = f"{entry.name}: {fault} ({self._path}); skipped"
-                problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=hint))
-                continue
-            if position in snapshot.notes:
-                notes[len(entries)] = snapshot.notes[position]
-            entries.append(entry)
-            stamps += snapshot.stamps[24 * position : 24 * position + 24]
+                if fault is not None:
+                    faults[position] = fault
         if self._state_file and (is_changed or len(self._state) != before):
             _write_state(self._state_file, self._state)
-        return replace(snapshot, entries=entries, notes=notes, stamps=bytes(stamps), problems=tuple(problems))
+        if not faults:
+            return snapshot
+        problems = list(snapshot.problems)
+        for position, fault in faults.items():
+            entry = snapshot.entries[position]
+            message = f"{entry.name}: {fault} ({self._path}); skipped"
+            problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=_HINT))
+        kept = [position for position in range(len(snapshot.entries)) if position not in faults]
+        return replace(
+            snapshot,
+            entries=[snapshot.entries[position] for position in kept],
+            notes={new: snapshot.notes[old] for new, old in enumerate(kept) if old in snapshot.notes},
+            stamps=b"".join(snapshot.stamps[24 * position : 24 * position + 24] for position in kept),
+            problems=tuple(problems),
+        )
 
     def check(self, skill: Skill) -> None:
         """Hash the files of *skill* now; its SKILL.md as it was read.
@@ -128,10 +131,10 @@ class FrozenGuard:
             return "it is not in the lockfile", False
         directory = os.path.dirname(entry.file)  # noqa: PTH120
         try:
-            stamps = list(_stamps(directory))
-            key = f"{locked.digest}{sorted(locked.files.items()) if locked.files is not None else ''}"
-            if not self._full and self._state.get(directory) == [key, stamps]:
+            key = locked.digest if locked.files is None else str(sorted(locked.files.items()))
+            if not self._full and _is_as_before(directory, self._state.get(directory), key):
                 return None, False
+            stamps = list(_stamps(directory))
             fault = locked.fault(files_of(directory))
         except OSError as error:
             return f"its files cannot be read: {error}", False
@@ -144,14 +147,32 @@ class FrozenGuard:
         return None, False
 
 
-def _stamps(directory: str) -> Iterator[list[Any]]:
-    """Yield path, size, both times and inode of each file and directory below *directory*."""
-    with os.scandir(directory) as children:
+def _is_as_before(directory: str, known: Any, key: str) -> bool:
+    """Whether the files that were found right have the stamps that they had then; a new file changes its directory."""
+    try:
+        if known is None or known[0] != key:
+            return False
+        for path, *stamp in known[1]:
+            status = os.lstat(directory + path)
+            if [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino] != stamp:
+                return False
+    except (OSError, ValueError, TypeError, IndexError):
+        return False
+    return True
+
+
+def _stamps(directory: str, below: str = "") -> Iterator[list[Any]]:
+    """Yield path, size, both times and inode of *directory* and of each file and directory in it."""
+    status = os.lstat(directory + below)
+    yield [below, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+    with os.scandir(directory + below) as children:
         for child in children:
-            status = child.stat(follow_symlinks=False)
-            yield [child.path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
             if child.is_dir(follow_symlinks=False):
-                yield from _stamps(child.path)
+                yield from _stamps(directory, f"{below}/{child.name}")
+            else:
+                status = child.stat(follow_symlinks=False)
+                own = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+                yield [f"{below}/{child.name}", *own]
 
 
 def _read_state(path: str) -> dict[str, Any]:
