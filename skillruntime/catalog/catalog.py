@@ -8,18 +8,28 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.filtered import Filtered
-from skillruntime.catalog.offering import Guard, as_reference, metadata_of, no_version, offered_of, rank
+from skillruntime.catalog.offering import (
+    Guard,
+    admission,
+    as_reference,
+    checked,
+    hits_in,
+    metadata_of,
+    no_version,
+    offered_of,
+    rank,
+)
 from skillruntime.catalog.precedence import by_name, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.catalog.suggestions import closest
 from skillruntime.diagnostic import Diagnostic
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.search import Hit, SearchIndex
+    from skillruntime.catalog.search import Hit, Rank, SearchIndex
     from skillruntime.contract.contract import Contract
     from skillruntime.contract.versions import Version
 
@@ -51,7 +61,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     __slots__ = (
         *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_origin"),
-        *("_recorded", "_rendered", "_rescan", "_searched", "_rivals", "_snapshots", "shadowed"),
+        *("_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory", "_searched", "_snapshots"),
+        "shadowed",
     )
 
     def __init__(
@@ -61,6 +72,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         rescan: Rescan | None = None,
         derive: bool = True,
         guard: Guard | None = None,
+        search_directory: str | None = None,
     ) -> None:
         offered = [offered_of(snapshot, guard) for snapshot in snapshots]
         names = by_name(offered)
@@ -74,6 +86,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
+        self._search_directory = search_directory
+        self._rank: Rank | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {
             name: metadata_of(entry) for name, entry in names.shadowed.items()
         }
@@ -130,7 +144,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: there is no such skill; the suggested action has the closest names.
             InvalidSkillError: its file cannot be read.
         """
-        return self._checked(Skill.read(self._find(name), derive=self._derive))
+        return checked(Skill.read(self._find(name), derive=self._derive), self._recorded, self._guard)
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name* and the skill it belongs to.
@@ -240,16 +254,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         scopes = None if namespaces is None else frozenset(namespaces)
         granted = None if grants is None else tuple(grants)
-        names = frozenset(name for name in granted or () if not any(sign in name for sign in "*?["))
-        patterns = tuple(name for name in granted or () if name not in names)
-
-        def admits(name: str, scope: str, metadata: Callable[[], SkillMetadata]) -> bool:
-            if scopes is not None and scope not in scopes:
-                return False
-            plain = name.rpartition(":")[2].partition("@")[0]
-            if granted is not None and plain not in names and not any(fnmatchcase(plain, each) for each in patterns):
-                return False
-            return visible is None or visible(metadata())
+        admits = admission(visible, scopes, granted)
 
         def keeps(entry: Entry) -> bool:
             return admits(entry.name, entry.root.scope, lambda: metadata_of(entry))
@@ -297,29 +302,28 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered[key] = rendered
         return rendered
 
-    def search(self, query: str, limit: int = 10) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
         """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
 
-        The first search reads the beginning of every SKILL.md; later searches read nothing.
+        The first search reads the beginning of every SKILL.md, and keeps an index of their words beside the catalog's;
+        later searches, also in other processes, read only files that changed. *rank* is called with the query and the
+        best 50 hits, and returns them in its own order; see `with_rank`.
         """
         if self._searched is not None:
-            return self._hits_of(self._searched, query, limit)
+            return hits_in(self._entries, self._searched, query, limit, rank or self._rank)
         if self._index is None:
-            from skillruntime.catalog.search import SearchIndex
+            from skillruntime.catalog.search import open_search_index
 
-            shown = (metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL)
-            self._index = SearchIndex(shown)
-        return self._index.search(query, limit)
+            shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+            self._index = open_search_index(shown, self._snapshots, self._search_directory)
+        return self._index.search(query, limit, rank=rank or self._rank)
 
-    def _hits_of(self, whole: SkillCatalog, query: str, limit: int) -> list[Hit]:
-        """Return the hits of *whole* that are in this view: one search index serves all views of a catalog."""
-        asked = max(4 * limit, 50)
-        while True:
-            found = whole.search(query, asked)
-            hits = [hit for hit in found if hit.name in self._entries][:limit]
-            if len(hits) == limit or len(found) < asked or asked >= len(whole):
-                return hits
-            asked *= 8
+    def with_rank(self, rank: Rank) -> SkillCatalog:
+        """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
+        view = self._visible(_always)
+        view._rank = rank
+        view._origin = (self, lambda whole: whole.with_rank(rank))
+        return view
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
@@ -334,7 +338,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
-        return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive, guard=self._guard)
+        rescan, directory = self._rescan, self._search_directory
+        return SkillCatalog(
+            snapshots, rescan=rescan, derive=self._derive, guard=self._guard, search_directory=directory
+        )
 
     def _found(self, snapshots: Iterable[Snapshot], collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
@@ -406,6 +413,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             self._rivals,
         )
         view._admits = lambda entry: before(entry) and keeps(entry)
+        view._searched = self._searched
         view._origin = (self, lambda whole: whole._visible(keeps))
         return view
 
@@ -434,7 +442,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def _view(
         self, entries: Mapping[str, Entry], beside: Mapping[str, Entry], rivals: dict[str, tuple[Entry, ...]]
     ) -> SkillCatalog:
-        view = SkillCatalog(derive=self._derive, guard=self._guard)
+        view = SkillCatalog(derive=self._derive, guard=self._guard, search_directory=self._search_directory)
+        view._rank = self._rank
         view._entries, view._beside, view._rivals = entries, beside, rivals
         view._snapshots, view._recorded = self._snapshots, self._recorded
 
@@ -445,23 +454,6 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         view._diagnose = diagnose
         return view
-
-    def _checked(self, skill: Skill) -> Skill:
-        """Return *skill* if what was read of it is what its package or the lockfile says.
-
-        Raises:
-            InvalidSkillError: it was changed.
-        """
-        root = self._recorded.get(skill.metadata.scope) if skill.metadata.installed else None
-        if root is not None:
-            from skillruntime.catalog.installed import is_recorded
-
-            if not is_recorded(root, skill.metadata.path, skill.data):
-                raise InvalidSkillError(
-                    f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
-                    suggested_action="Continue without this skill",
-                )
-        return skill if self._guard is None else skill.with_check(self._guard.check)
 
 
 def _always(entry: Entry) -> bool:

@@ -86,6 +86,7 @@ def discover(
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
         guard=None if frozen is None else _frozen_guard(os.fsdecode(frozen), path, full=frozen_full),
+        search_directory=os.path.dirname(path) if path else None,  # noqa: PTH120
     )
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
+from skillruntime.cache_files import cache_directory
 from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -46,18 +47,8 @@ def index_path() -> str | None:
 
     ``SKILLRUNTIME_CACHE`` is the directory; by default it is the platform's cache directory.
     """
-    stated = os.environ.get("SKILLRUNTIME_CACHE")
-    if stated is not None:
-        if stated.strip().lower() in ("", "0", "off", "no", "false"):
-            return None
-        return f"{os.path.abspath(os.path.expanduser(stated))}/catalog.index"  # noqa: PTH100, PTH111
-    if sys.platform == "win32":
-        directory = os.environ.get("LOCALAPPDATA", "")
-    elif sys.platform == "darwin":
-        directory = os.path.expanduser("~/Library/Caches")  # noqa: PTH111
-    else:
-        directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    return f"{directory}/skillruntime/catalog.index" if os.path.isabs(directory) else None  # noqa: PTH117
+    directory = cache_directory()
+    return None if directory is None else f"{directory}/catalog.index"
 
 
 def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:

@@ -130,6 +130,11 @@ class Skill:
         return self.metadata.directory
 
     @property
+    def identity(self) -> Identity | None:
+        """What identifies its directory since it was activated; its files are read from no other one."""
+        return self._identity
+
+    @property
     def trusted(self) -> bool:
         """Whether its scripts may run without approval."""
         return self.metadata.trusted
@@ -269,18 +274,29 @@ class Skill:
         if self._contracts is None:
             from skillruntime.catalog.contract_files import read_contract_files
 
-            self._contracts = read_contract_files(os.path.dirname(self.metadata.path), self.name)  # noqa: PTH120
+            self._contracts = read_contract_files(
+                os.path.dirname(self.metadata.path),  # noqa: PTH120
+                self.name,
+                trusted=self.trusted,
+            )
             if self._derive and not (self._contracts.contracts or self._contracts.broken):
                 self._contracts.contracts.update(self._derived())
         return self._contracts
 
     def _derived(self) -> dict[str, Contract]:
         from skillruntime.catalog.derived_contracts import derive_scripts
+        from skillruntime.catalog.visible_contract import visible_document
+        from skillruntime.contract.contract import Contract
 
         found: dict[str, Contract] = {}
-        for tool, derivation in derive_scripts(self.resources(), self.read_resource_bytes).items():
+        derived = derive_scripts(self.resources(), self.read_resource_bytes, instructions=self.body, skill=self.name)
+        for tool, derivation in derived.items():
             try:
-                found[f"{self.name}/{tool}"] = derivation.to_contract(f"{self.name}/{tool}")
+                contract = derivation.to_contract(f"{self.name}/{tool}")
+                document = contract.to_dict()
+                shown = visible_document(document, one_line=not self.trusted)
+                same = shown is document
+                found[f"{self.name}/{tool}"] = contract if same else Contract.from_dict(shown, name=contract.name)
             except InvalidSkillError:
                 continue  # its interface makes no valid schema; the other scripts remain tools
             except Exception:

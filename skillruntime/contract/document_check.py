@@ -10,11 +10,12 @@ from typing import Any
 
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.document_schema import CONTRACT_SCHEMA
-from skillruntime.contract.engines import Violation
 from skillruntime.contract.explanation import explain
+from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
+from skillruntime.contract.violations import Violation
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError
 
@@ -56,9 +57,10 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
         message = f"a contract is a JSON object, not {type(document).__name__}"
         return [Diagnostic("contract-value", Severity.ERROR, path, message)]
     try:
+        if (find_fault(document) or "").startswith("nested"):  # no contract that a person writes has ten levels
+            raise RecursionError
         found = [*_fields(document, path), *_version(document, path), *_parts(document, path)]
-    except (ValueError, RecursionError):
-        # The engines give up at some 250 levels; no contract that a person writes has ten.
+    except (ValueError, RecursionError):  # a value that an engine cannot read is nested too deep as well
         return [Diagnostic("contract-value", Severity.ERROR, path, "the document is nested too deep to be checked")]
     if not any(each.severity is Severity.ERROR for each in found):
         try:  # what only compiling its schemas can show

@@ -306,7 +306,7 @@ def test_an_edit_is_appended_to_the_index(tmp_path: Path, write_skill: WriteSkil
 def test_what_an_interrupted_write_appended_is_ignored(tmp_path: Path, write_skill: WriteSkill) -> None:
     """Every cut and every flipped byte of an appended edit gives the same catalog."""
     write_skill("pdf", "Reads.")
-    write_skill("news", "Tells.")
+    write_skill("news", "Changed.")
     root = tmp_path / "skills"
     age(root)
     time.sleep(0.05)
