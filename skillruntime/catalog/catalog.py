@@ -22,7 +22,6 @@ from skillruntime.catalog.offering import (
 from skillruntime.catalog.precedence import by_name, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
-from skillruntime.catalog.suggestions import closest
 from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
@@ -198,7 +197,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
         """Return the names closest to *name*, the best first; only of skills that a model may see."""
-        return closest(
+        from skillruntime.catalog.closest_names import closest_names
+
+        return closest_names(
             name, (own for own, entry in self._entries.items() if not entry.flags & HIDDEN_FROM_MODEL), limit
         )
 

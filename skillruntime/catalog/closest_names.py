@@ -1,13 +1,13 @@
-"""The names closest to a name that does not exist."""
+"""The names that are most like a wrong one: suggestions for a model that misspelt the name of a skill. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["closest"]
+__all__ = ["closest_names"]
 
 
-def closest(name: str, names: Iterable[str], limit: int) -> list[str]:
+def closest_names(name: str, names: Iterable[str], limit: int) -> list[str]:
     """Return the *names* that share the most letter pairs with *name* (Dice coefficient), the best first."""
     wanted = _pairs(name[:200])
     scored: list[tuple[float, str]] = []
