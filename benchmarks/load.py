@@ -1,8 +1,9 @@
 """How long it takes until ten thousand skills are known, against the least that any loader must do.
 
 Run ``python benchmarks/load.py``: prints a table, targets and measurements; ``--json FILE`` writes it too.
-Every figure is CPU time (user and system) of a process of its own on a warm file system, the best of ``--rounds``;
-the minimal loaders and this library take turns, so that a busy machine slows both. Where the skills come from:
+Every figure is CPU time (user and system) of a process of its own on a warm file system; the minimal loaders and this
+library take turns, so that a busy machine slows both. Ratios are the median of ``--rounds``; beside it is the worst.
+Where the skills come from:
 
 - by default they are made up, in the proportions of 729 well-kept real ones: half plain, a fifth quoted, the rest block
   text; 310 characters of description; a third with metadata;
@@ -22,6 +23,7 @@ import json
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from load_steps import STEPS as MORE_STEPS
 from skill_roots import skill_roots
 
 SYLLABLES = "ba co de fi ga ho in ka lo me na or pa re si ta un vo we xi".split()  # noqa: SIM905
@@ -45,6 +48,7 @@ Of 733 real files 26 % contain the hundredth most frequent word, 4 % the thousan
 words; here it is 53 and 6 %. With two thousand words, every word of a query would be a common one.
 """
 CUMULATIVE = list(itertools.accumulate(FREQUENCIES))
+FEW = 1_000
 STOP_WORDS = 70
 """No query has one of this many most frequent words: search has as many English stop words."""
 
@@ -57,6 +61,7 @@ class Figure:
     measured: float
     target: float | None
     unit: str
+    worst: float | None = None
 
     @property
     def ok(self) -> bool | None:
@@ -84,7 +89,8 @@ def main() -> int:
     for figure in figures:
         mark = {True: "ok", False: "OVER", None: ""}[figure.ok]
         target = f"<= {figure.target:g}" if figure.target is not None else ""
-        print(f"{figure.what:58} {figure.measured:10.2f} {figure.unit:9} {target:>9} {mark}")
+        worst = f"(worst {figure.worst:.2f})" if figure.worst is not None else ""
+        print(f"{figure.what:58} {figure.measured:10.2f} {figure.unit:9} {target:>9} {mark:4} {worst}".rstrip())
     if options.json:
         documents = [{**asdict(figure), "ok": figure.ok} for figure in figures]
         options.json.write_text(json.dumps(documents, indent=2), encoding="utf-8")
@@ -95,19 +101,26 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
     """Yield every figure."""
     root = make_skills(directory / "small", options.skills, options)
     count, rounds = options.skills, options.rounds
-    best: dict[str, float] = {}
-    run("warm", root, directory)  # writes the index
-    for _ in range(rounds):
-        for step in ("least-cold", "cold", "least-warm", "warm"):
-            best[step] = min(best.get(step, 1e9), run(step, root, directory)["seconds"])
-    per_skill = {step: seconds / count * 1e6 for step, seconds in best.items()}
+    for step in ("warm", "cold"):
+        run(step, root, directory)  # writes the index, and the compiled modules
+    times = [
+        {step: run(step, root, directory)["seconds"] for step in ("least-cold", "cold", "least-warm", "warm")}
+        for _ in range(rounds)
+    ]
+    per_skill = {step: min(each[step] for each in times) / count * 1e6 for step in times[0]}
     yield Figure("least work: scandir, first 4 KiB, PyYAML's C loader", per_skill["least-cold"], None, "us/skill")
     yield Figure("least work: scandir, stat, one index blob", per_skill["least-warm"], None, "us/skill")
     yield Figure("discover, cold", per_skill["cold"], None, "us/skill")
     yield Figure("discover, warm", per_skill["warm"], None, "us/skill")
-    yield Figure("cold against its least work", per_skill["cold"] / per_skill["least-cold"], 0.75, "x")
-    yield Figure("warm against the cold least work", per_skill["warm"] / per_skill["least-cold"], 0.15, "x")
+    yield ratio_of("cold against its least work", times, "cold", 0.5 if count >= 10_000 else 0.75)
+    yield ratio_of("warm against the cold least work", times, "warm", 0.15)
     yield Figure("least work, warm against cold", per_skill["least-warm"] / per_skill["least-cold"], None, "x")
+    if count > FEW:
+        few = make_skills(directory / "few", FEW, options)
+        short = [{step: run(step, few, directory)["seconds"] for step in ("least-cold", "cold")} for _ in range(rounds)]
+        yield ratio_of(f"{FEW:,} skills: cold against its least work", short, "cold", 0.75)
+    edit = run("edited", root, directory)
+    yield Figure("one edited skill, above a warm start", edit["median"] * 1e3, 5, "ms", edit["worst"] * 1e3)
     reads = run("cold-reads", root, directory)
     yield Figure("bytes read for a skill, cold", reads["bytes"] / count, 4096, "bytes")
     yield Figure("SKILL.md files opened, warm", run("warm-opens", root, directory)["opened"], 0, "files")
@@ -117,13 +130,24 @@ def measure(directory: Path, options: argparse.Namespace) -> Iterator[Figure]:
         grown = min(run(step, root, directory)["bytes"] for _ in range(3)) / count / 1024
         yield Figure(f"memory growth, {step.removesuffix('-memory')}", grown, 0.8, "KiB/skill")
     activations = [run("activate", root, directory) for _ in range(3)]
-    ratio = min(each["activate"] for each in activations) / min(each["read"] for each in activations)
-    yield Figure("activate one skill, against open + read", ratio, 2, "x")
+    for what, title in (("activate", "activate one skill"), ("body", "activate one skill and take its instructions")):
+        ratios = sorted(each[what] / each["read"] for each in activations)
+        yield Figure(f"{title}, against open + read", ratios[1], 2, "x", ratios[-1])
+    rendering = run("rendered", root, directory)
+    yield Figure("the list for a model in 4,000 tokens", rendering["first"], 0.2, "s")
+    yield Figure("the same again", rendering["again"], None, "s")
+    frozen = run("frozen", root, directory)
+    yield Figure("frozen, against a warm start", frozen["median"], 1.25, "x", frozen["worst"])
+    views = run("views", root, directory)
+    yield Figure("one view for one caller", views["median"] * 1e3, 1, "ms", views["worst"] * 1e3)
+    yield Figure("1,000 views", views["bytes"] / 1024**2, 50, "MB")
+    packages = run("installed", root, directory)
+    yield Figure("skills in 300 distributions", packages["seconds"] * 1e3, 20, "ms", packages["worst"] * 1e3)
+    yield Figure("the same, against Python's scan of their names", packages["seconds"] / packages["names"], 2, "x")
     search = run("search", root, directory)
     yield Figure("index one skill for searching", search["index"] / count * 1e6, 100, "us/skill")
     yield Figure("search, one query", search["query"] * 1e3, 2, "ms")
-    bare, ours = starts(rounds)
-    yield Figure("from skillruntime import discover, against bare Python", ours / bare, 5, "x")
+    yield from imports(rounds, directory)
     if options.large:
         large = make_skills(directory / "large", options.large, options)
         run("warm", large, directory)
@@ -207,27 +231,54 @@ def made_up(name: str, rng: random.Random) -> str:
 
 def run(step: str, root: Path, directory: Path) -> dict[str, float]:
     """Return what *step* measured, in a process of its own."""
-    cache = "off" if step.startswith(("cold", "least")) else str(directory / "cache")
     command = [sys.executable, __file__, "--step", step, "--root", str(root)]
-    environment = {**os.environ, "SKILLRUNTIME_CACHE": cache, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = environment_of(step, directory)
     answer: dict[str, float] = json.loads(
         subprocess.run(command, check=True, capture_output=True, env=environment).stdout
     )
     return answer
 
 
-def starts(rounds: int) -> tuple[float, float]:
-    """Return the CPU seconds of a bare interpreter, and of one that imports `discover`."""
-    codes = ("pass", "from skillruntime import discover")
-    found = [min(child_seconds([sys.executable, "-c", code]) for _ in range(rounds * 3)) for code in codes]
-    return found[0], found[1]
+def environment_of(step: str, directory: Path) -> dict[str, str]:
+    """Return the environment of a process: its index, and modules that are compiled, as those of a wheel are."""
+    cache = "off" if step.startswith(("cold", "least")) else str(directory / "cache")
+    own = {"SKILLRUNTIME_CACHE": cache, "PYTHONPYCACHEPREFIX": str(directory / "compiled")}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **own}
 
 
-def child_seconds(command: list[str]) -> float:
+def ratio_of(what: str, times: list[dict[str, float]], step: str, target: float) -> Figure:
+    """Return the median and the worst ratio of *step* to the least work of the same round."""
+    ratios = [each[step] / each["least-cold"] for each in times]
+    return Figure(what, statistics.median(ratios), target, "x", max(ratios))
+
+
+def imports(rounds: int, directory: Path) -> Iterator[Figure]:
+    """Yield the CPU time of processes that import a public name, against one that imports two usual modules."""
+    base = "import dataclasses, yaml"
+    langchain = "from langchain_core.tools import BaseTool, StructuredTool"
+    codes = {
+        "skillruntime.discover": ("from skillruntime import discover", base, 1.2),
+        "skillruntime.SkillRuntime": ("from skillruntime import SkillRuntime", base, 2),
+        "skillruntime.Contract": ("from skillruntime import Contract", base, None),
+    }
+    found: dict[str, float] = {}
+    toolkit = "from skillruntime.adapters.langchain import SkillToolkit"
+    for _ in range(rounds * 2):  # in turns
+        for code in (base, langchain, toolkit, *(code for code, _, _ in codes.values())):
+            seconds = child_seconds([sys.executable, "-c", code], environment_of("warm", directory))
+            found[code] = min(found.get(code, 1e9), seconds)
+    for what, (code, other, target) in codes.items():
+        yield Figure(f"import {what}, against `{other}`", found[code] / found[other], target, "x")
+    more = (found[toolkit] - found[langchain]) * 1e3
+    yield Figure("import SkillToolkit, above LangChain's own tools", more, 100, "ms")
+
+
+def child_seconds(command: list[str], environment: dict[str, str]) -> float:
     import resource
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -320,9 +371,11 @@ def resident() -> int:
 
 def memory(root: str) -> dict[str, float]:
     """Measure by how much the process grows that holds the catalog."""
+    import yaml  # noqa: F401 - imports do not count, and the first discovery may not need this one
+
     from skillruntime.catalog import discover
 
-    discover(next(os.scandir(root)).path, use_index=False)  # imports of the first discovery do not count
+    discover(next(os.scandir(root)).path, use_index=False)
     before = resident()
     catalog = discover(root)
     grown = resident() - before
@@ -354,6 +407,7 @@ def activate(root: str) -> dict[str, float]:
         for what, work in (
             ("read", lambda: [Path(catalog[name].path).read_bytes() for name in names]),
             ("activate", lambda: [catalog.activate(name) for name in names]),
+            ("body", lambda: [catalog.activate(name).body for name in names]),
         ):
             found[what] = min(found.get(what, 1e9), timed(work)["seconds"])
     return found
@@ -384,6 +438,7 @@ STEPS: dict[str, Callable[[str], dict[str, float]]] = {
     "least-memory": least_memory,
     "activate": activate,
     "search": search,
+    **MORE_STEPS,
 }
 
 

@@ -3,11 +3,16 @@ from skillruntime.catalog.contract_files import read_contract_files as read_cont
 from skillruntime.catalog.derived_contracts import derive_scripts as derive_scripts
 from skillruntime.catalog.derived_contracts import documented_call_diagnostics as documented_call_diagnostics
 from skillruntime.catalog.discovery import discover as discover
+from skillruntime.catalog.frozen import read_lock as read_lock
+from skillruntime.catalog.installed import installed_roots as installed_roots
 from skillruntime.catalog.lint_report import to_github as to_github
 from skillruntime.catalog.lint_report import to_sarif as to_sarif
 from skillruntime.catalog.lockfile import LOCK_FILE as LOCK_FILE
+from skillruntime.catalog.lockfile import OWN_LOCK_FILE as OWN_LOCK_FILE
 from skillruntime.catalog.lockfile import check_lock as check_lock
+from skillruntime.catalog.lockfile import lock_for_npx as lock_for_npx
 from skillruntime.catalog.lockfile import lock_skills as lock_skills
+from skillruntime.catalog.products import PRODUCTS as PRODUCTS
 from skillruntime.catalog.rendering import STYLES as STYLES
 from skillruntime.catalog.root_snapshot import Root as Root
 from skillruntime.catalog.scopes import standard_roots as standard_roots

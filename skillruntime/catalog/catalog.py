@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from skillruntime.catalog.filtered import Filtered
+from skillruntime.catalog.offering import (
+    Guard,
+    admission,
+    as_reference,
+    checked,
+    hits_in,
+    metadata_of,
+    no_version,
+    offered_of,
+    rank,
+)
 from skillruntime.catalog.precedence import by_name, newest, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
@@ -49,8 +59,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rank"),
-        *("_rendered", "_rescan", "_rivals", "_search_directory", "_snapshots", "shadowed"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_origin"),
+        *("_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory", "_searched", "_snapshots"),
+        "shadowed",
     )
 
     def __init__(
@@ -59,11 +70,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         *,
         rescan: Rescan | None = None,
         derive: bool = True,
+        guard: Guard | None = None,
         search_directory: str | None = None,
     ) -> None:
-        names = by_name(snapshots)
-        self._entries = names.counting
-        self._beside = names.beside
+        offered = [offered_of(snapshot, guard) for snapshot in snapshots]
+        names = by_name(offered)
+        self._entries: Mapping[str, Entry] = names.counting
+        self._beside: Mapping[str, Entry] = names.beside
         self._rivals = names.rivals
         self._admits: Callable[[Entry], bool] = _always
         self._snapshots = tuple(snapshots)
@@ -74,9 +87,14 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self._search_directory = search_directory
         self._rank: Rank | None = None
-        self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
+        self.shadowed: Mapping[str, SkillMetadata] = {
+            name: metadata_of(entry) for name, entry in names.shadowed.items()
+        }
         self._diagnostics: tuple[Diagnostic, ...] | None = None
-        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(names.collisions)
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(offered, names.collisions)
+        self._guard = guard
+        self._searched: SkillCatalog | None = None
+        self._recorded = {root.scope: root for root in self.roots if root.record}
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
@@ -89,7 +107,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             entry = self._entries.get(plain) or self._beside.get(plain) or self._chosen(plain)
             if entry is None:
                 raise KeyError(name)
-        return _metadata(entry)
+        return metadata_of(entry)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -125,7 +143,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             SkillNotFoundError: there is no such skill; the suggested action has the closest names.
             InvalidSkillError: its file cannot be read.
         """
-        return Skill.read(self._find(name), derive=self._derive)
+        return checked(Skill.read(self._find(name), derive=self._derive), self._recorded, self._guard)
 
     def contract(self, name: str) -> tuple[Skill, Contract]:
         """Return the contract of the callable *name* and the skill it belongs to.
@@ -153,12 +171,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         ]
         if not several:
             return (self._find(name),)
-        several.sort(key=lambda entry: _rank(version_of(entry.version)), reverse=True)
-        return tuple(map(_metadata, several))
+        several.sort(key=lambda entry: rank(version_of(entry.version)), reverse=True)
+        return tuple(map(metadata_of, several))
 
     def every_version(self) -> dict[str, SkillMetadata]:
         """Return all skills by name, including older versions: ``digest``, ``digest@1.2.0``."""
-        found = {name: _metadata(entry) for names in (self._entries, self._beside) for name, entry in names.items()}
+        found = {name: metadata_of(entry) for names in (self._entries, self._beside) for name, entry in names.items()}
         return dict(sorted(found.items())) if self._beside else found
 
     def unmet(self, name: str, here: Surroundings | None = None) -> tuple[str, ...]:
@@ -215,11 +233,40 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             if any(fnmatchcase(entry.name, pattern) for pattern in unwanted):
                 return False
-            if keywords and keywords.isdisjoint(_metadata(entry).read_frontmatter().tags):
+            if keywords and keywords.isdisjoint(metadata_of(entry).read_frontmatter().tags):
                 return False
-            return where is None or where(_metadata(entry))
+            return where is None or where(metadata_of(entry))
 
         return self._selected(keeps)
+
+    def view(
+        self,
+        visible: Callable[[SkillMetadata], bool] | None = None,
+        *,
+        namespaces: Iterable[str] | None = None,
+        grants: Iterable[str] | None = None,
+    ) -> SkillCatalog:
+        """Return a catalog for one caller, in well under a millisecond: nothing is copied, read or indexed for it.
+
+        A skill is in it if *visible* says so, if the scope of its root is one of *namespaces*, and if its name is one
+        of *grants* or matches one of its patterns (``pdf-*``); what is ``None`` admits all. The others do not exist in
+        it: not for ``len``, ``in``, iteration, `search`, `render`, `suggest` or `activate`. Each use asks again, so
+        that *visible* should be fast, and must always give the same answer for the same skill.
+        """
+        scopes = None if namespaces is None else frozenset(namespaces)
+        granted = None if grants is None else tuple(grants)
+        admits = admission(visible, scopes, granted)
+
+        def keeps(entry: Entry) -> bool:
+            return admits(entry.name, entry.root.scope, lambda: metadata_of(entry))
+
+        before = self._admits
+        view = self._view(Filtered(self._entries, keeps), Filtered(self._beside, keeps), self._rivals)
+        view.shadowed = Filtered(self.shadowed, lambda each: admits(each.name, each.scope, lambda: each))
+        view._admits = lambda entry: before(entry) and keeps(entry)
+        view._origin = (self, lambda whole: whole.view(visible, namespaces=scopes, grants=granted))
+        view._searched = self
+        return view
 
     def to_prompt(self, style: str = "compact") -> str:
         """Return the list of all skills that a model may use, as text: `render` without a budget."""
@@ -247,9 +294,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if key in self._rendered:
             return self._rendered[key]
         # Older versions are not listed: a model would have to choose without knowing why.
-        shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+        shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
         if style == "reference":
-            shown = [_as_reference(metadata) for metadata in shown]
+            shown = [as_reference(metadata) for metadata in shown]
         rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
         if len(self._rendered) >= _MAX_RENDERED:
             self._rendered = {}
@@ -263,10 +310,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         later searches, also in other processes, read only files that changed. *rank* is called with the query and the
         best 50 hits, and returns them in its own order; see `with_rank`.
         """
+        if self._searched is not None:
+            return hits_in(self._entries, self._searched, query, limit, rank or self._rank)
         if self._index is None:
             from skillruntime.catalog.search import open_search_index
 
-            shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+            shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
             self._index = open_search_index(shown, self._snapshots, self._search_directory)
         return self._index.search(query, limit, rank=rank or self._rank)
 
@@ -291,13 +340,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
         rescan, directory = self._rescan, self._search_directory
-        return SkillCatalog(snapshots, rescan=rescan, derive=self._derive, search_directory=directory)
+        return SkillCatalog(
+            snapshots, rescan=rescan, derive=self._derive, guard=self._guard, search_directory=directory
+        )
 
-    def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    def _found(self, snapshots: Iterable[Snapshot], collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
         from skillruntime.catalog.root_diagnostics import diagnostics_of
 
-        for snapshot in self._snapshots:
+        for snapshot in snapshots:
             yield from diagnostics_of(snapshot)
         yield from collisions
         yield from look_alikes(self._entries.values())
@@ -310,7 +361,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
                 candidates = [each for each in self._candidates(base) if self._admits(each[1])] if at else ()
                 if candidates:
-                    raise _no_version(base, stated, candidates) from None
+                    raise no_version(base, stated, candidates) from None
         shown = str(name)[:80]
         close = self.suggest(str(name))
         raise SkillNotFoundError(
@@ -350,7 +401,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def _version_that_counts(self, entry: Entry) -> Version | None:
         try:
-            return version_of(Skill.read(_metadata(entry), derive=False).version)
+            return version_of(Skill.read(metadata_of(entry), derive=False).version)
         except SkillRuntimeError:
             return None
 
@@ -363,6 +414,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             self._rivals,
         )
         view._admits = lambda entry: before(entry) and keeps(entry)
+        view._searched = self._searched
         view._origin = (self, lambda whole: whole._visible(keeps))
         return view
 
@@ -389,58 +441,21 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         return view
 
     def _view(
-        self, entries: dict[str, Entry], beside: dict[str, Entry], rivals: dict[str, tuple[Entry, ...]]
+        self, entries: Mapping[str, Entry], beside: Mapping[str, Entry], rivals: dict[str, tuple[Entry, ...]]
     ) -> SkillCatalog:
-        view = SkillCatalog(derive=self._derive, search_directory=self._search_directory)
+        view = SkillCatalog(derive=self._derive, guard=self._guard, search_directory=self._search_directory)
         view._rank = self._rank
         view._entries, view._beside, view._rivals = entries, beside, rivals
-        view._snapshots = self._snapshots
-        shown = {entry.file for names in (entries, beside) for entry in names.values()}
-        hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
-        view._diagnose = lambda: (each for each in self.diagnostics if each.path not in hidden)
+        view._snapshots, view._recorded = self._snapshots, self._recorded
+
+        def diagnose() -> Iterator[Diagnostic]:
+            shown = {entry.file for names in (entries, beside) for entry in names.values()}
+            hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
+            return (each for each in self.diagnostics if each.path not in hidden)
+
+        view._diagnose = diagnose
         return view
 
 
 def _always(entry: Entry) -> bool:
     return True
-
-
-def _rank(version: Version | None) -> tuple[Any, ...]:
-    return (0,) if version is None else (1, version)
-
-
-def _no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
-    """Return the error for a skill *name* of which no version satisfies the range *stated*."""
-    known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
-    there = ", ".join(map(str, known[:5]))
-    return SkillNotFoundError(
-        f"No version of the skill {name[:80]!r} satisfies {stated[:60]!r}; "
-        + (f"available: {there}" if known else "it does not state a version"),
-        details={"versions": [str(version) for version in known]},
-        suggested_action=f"Use one of: {', '.join(f'{name}@{version}' for version in known[:5])}"
-        if known
-        else f"Use {name!r} without a version range",
-    )
-
-
-def _metadata(entry: Entry) -> SkillMetadata:
-    return SkillMetadata(
-        entry.name,
-        entry.description,
-        entry.file,
-        entry.version,
-        entry.root.trusted,
-        not entry.flags & HIDDEN_FROM_MODEL,
-        not entry.flags & HIDDEN_FROM_USER,
-        entry.root.scope,
-    )
-
-
-def _as_reference(metadata: SkillMetadata) -> SkillMetadata:
-    """Return *metadata* as skills-ref has it: with the resolved path, and the name as it is written."""
-    name = metadata.name
-    if not name.isascii():
-        written = metadata.read_frontmatter().get("name")
-        if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
-            name = written.strip()
-    return replace(metadata, name=name, path=os.path.realpath(metadata.path))

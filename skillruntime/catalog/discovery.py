@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
@@ -21,6 +22,7 @@ from skillruntime.catalog.root_snapshot import DirectoryStamp, Entry, Root, Snap
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
+    from skillruntime.catalog.offering import Guard
     from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
@@ -41,6 +43,9 @@ def discover(
     use_index: bool = True,
     index_file: str | os.PathLike[str] | None = None,
     derive_contracts: bool = True,
+    installed: bool | Iterable[str] = False,
+    frozen: str | os.PathLike[str] | None = None,
+    frozen_full: bool = False,
 ) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
@@ -55,12 +60,24 @@ def discover(
     With *derive_contracts*, each script of a skill without a contract becomes a tool, whose contract is read from the
     script's source when the skill is activated; trust and approval apply to it as to every script.
 
+    *installed* adds the skills in installed packages after *roots*: of all of them with ``True``, or of the
+    distributions that are named. They are never trusted; see `installed_roots`.
+
+    With *frozen*, the path of a lockfile, a skill that is not in it, or that differs from it, is not offered: its
+    diagnostic says how. Files are hashed again if their size, times or inode changed since they were last found right,
+    with *frozen_full* always; what is activated, and every script that is started, is hashed when it is used.
+
     Raises:
         FileNotFoundError: a root does not exist. With *missing_ok* that is a diagnostic.
         NotADirectoryError: a root is a file.
     """
     path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
-    wanted = list(dict.fromkeys(_as_root(root, trusted) for root in roots))
+    given = [_as_root(root, trusted) for root in roots]
+    if installed is not False:
+        from skillruntime.catalog.installed import installed_roots
+
+        given += installed_roots(installed)
+    wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)
     snapshots = _read_roots(wanted, load_index(path, wanted) if path else {}, path)
@@ -68,8 +85,15 @@ def discover(
         snapshots,
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
+        guard=None if frozen is None else _frozen_guard(os.fsdecode(frozen), path, full=frozen_full),
         search_directory=os.path.dirname(path) if path else None,  # noqa: PTH120
     )
+
+
+def _frozen_guard(file: str, index: str | None, *, full: bool) -> Guard:
+    from skillruntime.catalog.frozen import FrozenGuard
+
+    return FrozenGuard.read(file, f"{index}.frozen" if index else None, full=full)
 
 
 def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> list[Snapshot]:
@@ -83,7 +107,7 @@ def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str
 
 def _as_root(root: str | os.PathLike[str] | Root, trusted: bool) -> Root:
     if isinstance(root, Root):
-        return Root(_absolute(root.path), root.trusted, root.scope)
+        return replace(root, path=_absolute(root.path))
     return Root(_absolute(root), trusted)
 
 
@@ -123,7 +147,7 @@ class _Reading:
         self.root = root
         self.known = known
         self.entries: list[Entry] = []
-        self.new_stamps = bytearray()
+        self.new_stamps: list[bytes] = []
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
         self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
         self.reusable: dict[str, int] = {}
@@ -197,7 +221,7 @@ class _Reading:
                 self.forget()
                 return None
             entries[position] = self.entries[number]
-            stamps[24 * position : 24 * position + 24] = self.new_stamps[24 * number : 24 * number + 24]
+            stamps[24 * position : 24 * position + 24] = self.new_stamps[number]
             notes.pop(position, None)
             if number in self.notes:
                 notes[position] = self.notes[number]
@@ -205,8 +229,7 @@ class _Reading:
         return replace(known, entries=entries, stamps=bytes(stamps), notes=notes, changed=positions)
 
     def forget(self) -> None:
-        self.entries, self.notes, self.problems = [], {}, []
-        self.new_stamps.clear()
+        self.entries, self.notes, self.problems, self.new_stamps = [], {}, [], []
 
     def walk(self) -> None:
         """Take every skill at and below the root, level by level."""
@@ -288,7 +311,7 @@ class _Reading:
         if position is not None and self.known is not None:
             known = self.known
             self.entries.append(known.entries[position])
-            self.new_stamps += known.stamps[24 * position : 24 * position + 24]
+            self.new_stamps.append(known.stamps[24 * position : 24 * position + 24])
             if position in known.notes:
                 self.notes[len(self.entries) - 1] = known.notes[position]
             return _VALID if known.entries[position].name else _FAULTY
@@ -308,7 +331,7 @@ class _Reading:
                 return _FAULTY
             found: list[Diagnostic] = []
             if is_link or status.st_nlink > 1 or file_name != "SKILL.md":
-                found = self.notes_on(directory, path, file_name, status, is_link=is_link)
+                found = notes_on_file(self.root.path, directory, path, status, is_link=is_link)
             if self.read_summary is None:
                 from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
 
@@ -331,27 +354,8 @@ class _Reading:
         if modified > self.recent and self.may_still_change(modified):
             size = -1
         self.entries.append(entry)
-        self.new_stamps += _pack(size, modified, status.st_ino & _MAX)
+        self.new_stamps.append(_pack(size, modified, status.st_ino & _MAX))
         return _VALID if summary is not None else _FAULTY
-
-    def notes_on(
-        self, directory: str, path: str, file_name: str, status: os.stat_result, *, is_link: bool
-    ) -> list[Diagnostic]:
-        """Return what is unusual about the file itself."""
-        found: list[Diagnostic] = []
-        if file_name != "SKILL.md":
-            message = f"the file is named {file_name}, not SKILL.md"
-            found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
-        if is_link:
-            target = os.path.realpath(directory)
-            if not target.startswith(os.path.realpath(self.root.path).rstrip(os.sep) + os.sep):
-                message = f"the skill's directory is a symbolic link out of its root, to {target}"
-                found.append(Diagnostic("directory-link", Severity.WARNING, path, message))
-        if status.st_nlink > 1:
-            # Package installers create hard links (uv, pnpm); an attacker could use one to show a file from elsewhere.
-            message = f"the file has {status.st_nlink} hard links; a change under another path changes this skill"
-            found.append(Diagnostic("hard-link", Severity.ADVICE, path, message))
-        return found
 
     def report_unopened(self, path: str, error: OSError) -> None:
         """Report why the SKILL.md *path* cannot be opened."""
@@ -368,7 +372,7 @@ class _Reading:
             self.report("skill-unreadable", path, _reason(error))
 
     def report_kind(self, path: str, kind: int) -> None:
-        self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
+        self.report("not-a-file", path, f"it is {what_it_is(kind)}; skipped")
 
     def report(self, rule: str, path: str, message: str) -> None:
         severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
@@ -385,12 +389,13 @@ class _Reading:
             same = (problems, searched) == (known.problems, known.searched)
             return known if same else replace(known, problems=problems, searched=searched, stored=None, changed=())
         # By name, so that neither the index nor a collision depends on the order of the file system.
-        order = sorted(range(len(entries)), key=lambda position: (entries[position][1], entries[position][0] or ""))
-        stamps = bytearray()
-        for position in order:
-            stamps += self.new_stamps[24 * position : 24 * position + 24]
+        names = [entry[1] for entry in entries]
+        order = sorted(range(len(entries)), key=names.__getitem__)
+        if len(set(names)) < len(names):
+            order.sort(key=lambda position: (names[position], entries[position][0] or ""))
+        stamps = b"".join([self.new_stamps[position] for position in order])
         notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
-        return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems, searched)
+        return Snapshot(self.root, [entries[position] for position in order], stamps, notes, problems, searched)
 
     def may_still_change(self, time_ns: int) -> bool:
         """Whether a later change could have the same *time_ns*.
@@ -423,15 +428,6 @@ def _is_loop(path: str) -> bool:
     """Whether the linked directory *path* is one of its own parents."""
     target = os.path.realpath(path)
     return (os.path.realpath(os.path.dirname(path)) + os.sep).startswith(target.rstrip(os.sep) + os.sep)  # noqa: PTH120
-
-
-_KINDS = {
-    _DIRECTORY: "a directory",
-    0o010000: "a FIFO",
-    0o140000: "a socket",
-    0o020000: "a device",
-    0o060000: "a device",
-}
 
 
 def _reason(error: Exception) -> str:

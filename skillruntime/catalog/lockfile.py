@@ -1,19 +1,25 @@
-"""The lockfile: the version and the digest of every skill, so that no change goes unnoticed."""
+"""Lockfiles: the digest of every skill, so that no change goes unnoticed; written as `npx skills` writes them."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from skillruntime.catalog.file_opening import open_regular
+from skillruntime.catalog.lock_formats import Locked, files_of, npx_hash, parse_lock
 from skillruntime.catalog.skill import SkillMetadata
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["LOCK_FILE", "check_lock", "digest_of", "lock_skills"]
+__all__ = ["LOCK_FILE", "OWN_LOCK_FILE", "check_lock", "digest_of", "lock_for_npx", "lock_skills"]
 
-LOCK_FILE = "skills.lock.json"
+LOCK_FILE = "skills-lock.json"
+"""The name that `npx skills` gives to its lockfile, whose form is used for every other name but the next."""
+
+OWN_LOCK_FILE = "skills.lock.json"
+"""A lockfile with versions, digests that count the executable bit, and older versions of skills."""
+
 LOCK_VERSION = 1
 # Files that tools create without a change of the skill.
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
@@ -43,12 +49,37 @@ def lock_skills(skills: Mapping[str, SkillMetadata]) -> dict[str, Any]:
     return {"lock_version": LOCK_VERSION, "skills": entries}
 
 
+def lock_for_npx(skills: Mapping[str, SkillMetadata], before: Any = None, *, base: str = ".") -> dict[str, Any]:
+    """Return the lock document of *skills* as `npx skills` writes ``skills-lock.json``.
+
+    What the document *before* says of the source of a skill is kept; the source of any other is its directory, relative
+    to *base*, or its package.
+    """
+    held = before.get("skills") if isinstance(before, dict) else None
+    known: dict[str, Any] = held if isinstance(held, dict) else {}
+    entries = {}
+    for name in sorted(skills):
+        metadata = skills[name]
+        directory = os.path.dirname(metadata.path)  # noqa: PTH120
+        if isinstance(known.get(name), dict):
+            entry = dict(known[name])
+        elif metadata.installed:
+            entry = {"source": f"{metadata.scope}=={metadata.version}", "sourceType": "python"}
+        else:
+            entry = {"source": os.path.relpath(directory, base).replace(os.sep, "/"), "sourceType": "local"}
+        entries[name] = entry | {"computedHash": npx_hash(files_of(directory))}
+    return {"version": 1, "skills": entries}
+
+
 def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str = LOCK_FILE) -> list[Diagnostic]:
     """Return the differences between *skills* and the lock *document*: changed, missing, or not locked."""
 
     def finding(rule: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic(rule, Severity.ERROR, path, message, hint=hint)
 
+    others = parse_lock(document)
+    if others is not None:
+        return _check_others(skills, others, finding)
     locked = document.get("skills") if isinstance(document, dict) else None
     if not isinstance(locked, dict) or document.get("lock_version") != LOCK_VERSION:
         return [finding("lock-invalid", "not a readable lockfile", "recreate it with `skillruntime lock`")]
@@ -70,6 +101,30 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
         elif before.get("version") != after.get("version"):
             found.append(finding("lock-changed", f"{name}: the lockfile has version {before.get('version')}", accept))
     return found
+
+
+def _check_others(
+    skills: Mapping[str, SkillMetadata], locked: Mapping[str, Locked], finding: Callable[[str, str, str], Diagnostic]
+) -> list[Diagnostic]:
+    """Return the differences between *skills* and a lockfile that another tool can write."""
+    found = []
+    for name in sorted({*locked, *skills}):
+        if name not in skills:
+            hint = "restore it, or lock the skills again"
+            found.append(finding("lock-missing", f"{name} is locked but missing", hint))
+        elif name not in locked:
+            found.append(finding("lock-unlocked", f"{name} is not in the lockfile", _REVIEW))
+        else:
+            try:
+                fault = locked[name].fault(files_of(os.path.dirname(skills[name].path)))  # noqa: PTH120
+            except OSError as error:
+                fault = f"its files cannot be read: {error}"
+            if fault is not None:
+                found.append(finding("lock-changed", f"{name} changed: {fault}", _REVIEW))
+    return found
+
+
+_REVIEW = "review the change, then lock the skills again"
 
 
 def _entries(directory: str, prefix: str) -> list[tuple[str, str, str]]:

@@ -4,6 +4,8 @@ The rule for all skills of one name, in the order of their roots and then of the
 
 - Different versions are available side by side. The newest has the plain name, a release before any prerelease; an
   older one is ``digest@1.2.0``. A newer one from an untrusted root does not replace a trusted one.
+- The skills of installed packages do not compete by version: the first skill wins, the others get qualified names.
+- Two files with the same bytes are one skill.
 - If versions are equal, the first skill wins; if the version of either skill is unknown, a later one is a collision
   too. The other skill gets a qualified name, ``user:digest``, and one diagnostic.
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
 __all__ = ["Names", "by_name", "newest", "settle", "version_of"]
+
+
+_MAX_COMPARED = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -74,6 +79,9 @@ def settle(
     All *entries* have *name*. No version gets a *reserved* name.
     """
     versions = [version_of(entry.version) for entry in entries]
+    if any(entry.root.record for entry in entries):
+        # The version of an installed package says nothing about a skill of another source: the first root wins.
+        return entries[0], {}, list(entries[1:])
     chosen = newest((version, entry.root.trusted) for version, entry in zip(versions, entries, strict=True))
     # Versions are compared without build metadata (SemVer 2.0.0, section 10).
     taken = {versions[chosen]}
@@ -154,13 +162,31 @@ def _holder(loser: Entry, winner: Entry, beside: Mapping[str, Entry]) -> Entry:
 
 
 def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield *entries* without those whose file is reached a second time, through a link."""
+    """Yield *entries* without those whose file is reached a second time, through a link, or has the same bytes."""
     seen: set[str] = set()
+    kept: list[Entry] = []
     for entry in entries:
         target = os.path.realpath(entry.file)
-        if target not in seen:
-            seen.add(target)
-            yield entry
+        if target in seen:
+            continue
+        seen.add(target)
+        like = [each for each in kept if each.description == entry.description]
+        # Read only if the metadata are the same: two files of one name usually differ there.
+        if like and entry.root != like[0].root:
+            own = _body(entry)
+            if own is not None and any(_body(each) == own for each in like):
+                continue
+        kept.append(entry)
+        yield entry
+
+
+def _body(entry: Entry) -> bytes | None:
+    from skillruntime.catalog.file_opening import read_regular
+
+    try:
+        return read_regular(entry.file, _MAX_COMPARED)
+    except OSError:
+        return None
 
 
 def _qualified(entry: Entry, counting: Mapping[str, Entry], shadowed: Mapping[str, Entry]) -> str:

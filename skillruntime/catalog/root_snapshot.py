@@ -20,12 +20,15 @@ DirectoryStamp = tuple[str, int, int, int]
 class Root:
     """A directory of skills: its path, whether its skills' scripts may run without approval, and its scope.
 
-    *scope* is the prefix for a skill that is hidden by another root's skill of the same name: ``user:pdf``.
+    *scope* is the prefix for a skill that is hidden by another root's skill of the same name: ``user:pdf``. The skills
+    of an installed package have its distribution's *version*, and *record* is the path of its RECORD.
     """
 
     path: str
     trusted: bool = False
     scope: str = ""
+    version: str = ""
+    record: str = ""
 
 
 class Entry(NamedTuple):

@@ -7,7 +7,7 @@ every start.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -37,6 +37,7 @@ class SkillMetadata:
     """The metadata of one skill, read at discovery; `read_frontmatter` reads the other fields.
 
     ``path`` is the path of the SKILL.md, ``version`` the one in its frontmatter, ``scope`` the one of its root.
+    If it is ``installed``, as a part of a package, ``scope`` and ``version`` are those of the distribution.
     """
 
     name: str
@@ -47,6 +48,7 @@ class SkillMetadata:
     model_invocable: bool = True
     user_invocable: bool = True
     scope: str = ""
+    installed: bool = False
 
     @property
     def directory(self) -> Path:
@@ -65,7 +67,7 @@ class SkillMetadata:
 class Skill:
     """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
 
-    __slots__ = ("_body", "_contracts", "_data", "_derive", "_identity", "_parsed", "_written", "metadata")
+    __slots__ = ("_body", "_check", "_contracts", "_data", "_derive", "_identity", "_parsed", "_written", "metadata")
 
     def __init__(
         self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
@@ -75,6 +77,7 @@ class Skill:
         # Taken from the file when they are first asked for: a call needs the contract only.
         self._written = ""
         self._body: str | None = None
+        self._check: Callable[[Skill], None] | None = None
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
@@ -94,6 +97,11 @@ class Skill:
 
     def __repr__(self) -> str:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the SKILL.md, as they were when the skill was activated."""
+        return self._data
 
     @property
     def body(self) -> str:
@@ -181,7 +189,10 @@ class Skill:
 
     @property
     def version(self) -> str | None:
-        """Its version: the contract's, else the descriptor's, ``metadata.version``, a top-level ``version``."""
+        """Its version: the contract's, else the descriptor's, ``metadata.version``, a top-level ``version``.
+
+        If it is a part of an installed package, the version of the distribution counts.
+        """
         versions = self._versions()
         return versions[0][1] if versions else None
 
@@ -217,6 +228,21 @@ class Skill:
         # All code of the skill, because a script can import or start any file next to it.
         own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
         return own.hexdigest()[:16]
+
+    def with_check(self, check: Callable[[Skill], None]) -> Skill:
+        """Return this skill after *check* accepted it; `verify` asks again."""
+        self._check = check
+        self.verify()
+        return self
+
+    def verify(self) -> None:
+        """Hash the files of the skill again, if the catalog is frozen: before a script starts, for example.
+
+        Raises:
+            InvalidSkillError: they are not what was locked.
+        """
+        if self._check is not None:
+            self._check(self)
 
     def resources(self) -> list[Resource]:
         """Return the files of the skill by path, without SKILL.md and the contracts."""
@@ -281,6 +307,8 @@ class Skill:
         return found
 
     def _versions(self) -> list[tuple[str, str]]:
+        if self.metadata.installed and self.metadata.version:
+            return [("distribution", self.metadata.version)]
         files = self._read_contracts()
         own = files.contracts.get(self.name)
         stated = {

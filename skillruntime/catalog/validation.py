@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.file_opening import read_regular
+from skillruntime.catalog.frontmatter import read_frontmatter
+from skillruntime.catalog.products import product_diagnostics
 from skillruntime.catalog.resources import list_resources
 from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -36,16 +38,23 @@ def validate(
     *,
     count: Callable[[str], int] | None = None,
     progress: Callable[[list[str]], Iterable[str]] = iter,
+    products: Iterable[str] = (),
 ) -> list[Validation]:
     """Return the diagnostics of the skill at *path*, or of every skill below it, sorted by path.
 
     *path* is a skill's directory, its SKILL.md, or a directory of skills. *count* counts tokens. *progress* receives
-    the list of files and yields them again, for a progress bar.
+    the list of files and yields them again, for a progress bar. *products* are names from `PRODUCTS`: what each of them
+    rejects is an error, and what it ignores is advice.
+
+    Raises:
+        ValueError: an unknown product.
     """
+    chosen = tuple(products)
+    product_diagnostics({}, "", "", chosen)  # an unknown one raises here, even if there is no skill
     start = os.path.abspath(os.path.expanduser(os.fsdecode(path)))  # noqa: PTH100, PTH111
     if os.path.basename(start).lower() == "skill.md" and not os.path.isdir(start):  # noqa: PTH112, PTH119
-        return [_validate_file(start, count)]
-    found = [_validate_file(file, count) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
+        return [_validate_file(start, count, chosen)]
+    found = [_validate_file(file, count, chosen) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
     if found:
         return found
     what = "it contains no SKILL.md" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112
@@ -68,7 +77,7 @@ def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return fixed.done
 
 
-def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
+def _validate_file(file: str, count: Callable[[str], int] | None, products: tuple[str, ...]) -> Validation:
     directory = os.path.dirname(file)  # noqa: PTH120
     try:
         data = read_regular(file, MAX_BYTES)
@@ -81,6 +90,9 @@ def _validate_file(file: str, count: Callable[[str], int] | None) -> Validation:
     # Not at the top: contracts import the schema engines, and most skills have no contract.
     from skillruntime.catalog.contract_files import read_contract_files
 
+    if products:
+        fields = read_frontmatter(data, file).fields or {}
+        found = [*found, *product_diagnostics(fields, name, file, products)]
     return Validation(file, (*found, *read_contract_files(directory, name).diagnostics))
 
 

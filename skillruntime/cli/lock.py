@@ -1,4 +1,4 @@
-"""``skillruntime lock``: write the digests of the skills found to a lockfile, or check the skills against it."""
+"""``skillruntime lock``: write the digests of the skills found to a lockfile, or check the skills against one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog import LOCK_FILE, check_lock, lock_skills
+from skillruntime.catalog import LOCK_FILE, OWN_LOCK_FILE, check_lock, lock_for_npx, lock_skills
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
@@ -27,12 +27,18 @@ __all__ = ["command"]
 @catalog_options
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
-    """Write the version and the digest of every skill to skills.lock.json, or check the skills against it."""
+    """Write the digest of every skill to skills-lock.json, as `npx skills` does, or check the skills against it.
+
+    A file named skills.lock.json gets the versions too, and older versions beside newer ones. With --check the file can
+    also be toolhive.lock.yaml or a manifest of the Skills extension of MCP; every file is hashed.
+    """
+    found = open_catalog(directories, trust=trust)
+    is_own = file.name == OWN_LOCK_FILE
     # Older versions too: a session may have chosen one of them by range.
-    catalog = open_catalog(directories, trust=trust).every_version()
+    catalog = found.every_version() if is_own else dict(found)
     if not check:
         try:
-            document = lock_skills(catalog)
+            document = lock_skills(catalog) if is_own else lock_for_npx(catalog, _before(file), base=str(file.parent))
             _write(file, to_json(document) + "\n")
         except OSError as error:
             fail(
@@ -44,7 +50,7 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
-        findings = check_lock(catalog, json.loads(file.read_text(encoding="utf-8")), path=str(file))
+        findings = check_lock(catalog, _document(file), path=str(file))
     except FileNotFoundError:
         hint = "Write it with skillruntime lock"
         missing = LockfileNotFoundError(f"There is no lockfile {str(file)!r}", suggested_action=hint)
@@ -63,9 +69,29 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
         if not findings:
             console.print(f"[green]No skill differs from {file}[/]")
 
-    found = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
-    print_result(found, draw, as_json=as_json)
+    result = {"ok": not findings, "diagnostics": [finding.to_dict() for finding in findings]}
+    print_result(result, draw, as_json=as_json)
     sys.exit(EXIT_FAILED if findings else 0)
+
+
+def _document(file: Path) -> Any:
+    text = file.read_text(encoding="utf-8")
+    if file.suffix in (".yaml", ".yml"):
+        import yaml
+
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ValueError("not YAML") from error
+    return json.loads(text)
+
+
+def _before(file: Path) -> Any:
+    """Return what the lockfile holds, ``None`` if there is none that can be read: it is written anew then."""
+    try:
+        return _document(file)
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def _write(file: Path, text: str) -> None:

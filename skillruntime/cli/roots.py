@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import skillruntime
-from skillruntime.errors import SkillNotFoundError
+from skillruntime.errors import InvalidSkillError, LockfileNotFoundError, SkillNotFoundError
 
 if TYPE_CHECKING:
     from skillruntime.catalog import SkillCatalog
@@ -21,6 +21,7 @@ PLACES = ("./skills", "./.agents/skills", "./.claude/skills", "~/.agents/skills"
 """Where agents keep skills, the project's own first."""
 
 _BUNDLED = "skillruntime.bundled"
+_INSTALLED, _FROZEN, _LOCKFILE = "skillruntime.installed", "skillruntime.frozen", "skillruntime.lockfile"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -52,17 +53,40 @@ def catalog_options(command: _Command) -> _Command:
         callback=_remember_bundled,
         help="Add the skills that come with skillruntime.",
     )
+    frozen = click.option(
+        "--frozen",
+        is_flag=False,
+        flag_value="stamps",
+        type=click.Choice(["stamps", "full"]),
+        expose_value=False,
+        callback=_remember_frozen,
+        help="Only skills that the lockfile pins; --frozen=full hashes every file.",
+    )
+    lockfile = click.option(
+        "--lockfile",
+        type=click.Path(dir_okay=False),
+        expose_value=False,
+        callback=_remember_lockfile,
+        help="The lockfile for --frozen. Default: skills-lock.json.",
+    )
+    installed = click.option(
+        "--installed",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_installed,
+        help="Add the skills in installed packages; they are never trusted.",
+    )
     trust = click.option("--trust", is_flag=True, help="Trust these directories: run their scripts without asking.")
-    return directory(bundled(trust(command)))
+    return directory(bundled(installed(trust(frozen(lockfile(command))))))
 
 
 def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillCatalog:
     """Return the catalog of *directories*, or of the usual places; with ``--bundled``, of the bundled skills too.
 
     Raises:
-        click.UsageError: a directory that was given does not exist.
+        click.UsageError: a directory that was given does not exist, or the lockfile of ``--frozen`` cannot be used.
     """
-    from skillruntime.catalog import Root, discover
+    from skillruntime.catalog import LOCK_FILE, Root, discover
 
     for directory in directories:
         # A mistyped directory must not look like an empty one. The usual places may be missing.
@@ -80,7 +104,13 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
     wants_bundled = context is not None and context.meta.get(_BUNDLED, False)
     if wants_bundled and bundled is not None and not any(root.scope == "bundled" for root in roots):
         roots.append(Root(str(bundled), True, "bundled"))
-    return discover(*roots)
+    meta = context.meta if context is not None else {}
+    frozen = meta.get(_FROZEN)
+    lockfile = (meta.get(_LOCKFILE) or LOCK_FILE) if frozen else None
+    try:
+        return discover(*roots, installed=meta.get(_INSTALLED, False), frozen=lockfile, frozen_full=frozen == "full")
+    except (LockfileNotFoundError, InvalidSkillError) as error:
+        raise click.UsageError(f"{error}. {error.suggested_action or ''}".strip()) from None
 
 
 def no_skills(directories: tuple[str, ...]) -> str:
@@ -121,6 +151,18 @@ def _typed(*words: str) -> str:
 
 def _remember_bundled(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     context.meta[_BUNDLED] = value
+
+
+def _remember_installed(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    context.meta[_INSTALLED] = value
+
+
+def _remember_frozen(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    context.meta[_FROZEN] = value
+
+
+def _remember_lockfile(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    context.meta[_LOCKFILE] = value
 
 
 def _is_same(place: Path, other: Path | None) -> bool:

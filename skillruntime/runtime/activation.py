@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -83,6 +82,8 @@ def fingerprint(active: ActiveSkill) -> str:
 def digest_of(text: str) -> str:
     """Return 16 hexadecimal digits of the SHA-256 of *text*."""
     # surrogatepass: a SKILL.md may hold half of a surrogate pair, and a digest must not raise for it.
+    import hashlib  # OpenSSL: not needed for an import
+
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -102,4 +103,6 @@ def identity_of(name: str, arguments: Any, version: str | None) -> str:
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True, default=repr)
     except (TypeError, ValueError, RecursionError):
         text = repr(type(arguments))
+    import hashlib  # OpenSSL: not needed for an import
+
     return hashlib.sha256(repr((name, version, text)).encode("utf-8", "surrogatepass")).hexdigest()

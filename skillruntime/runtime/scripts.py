@@ -104,6 +104,7 @@ class ScriptRunner:
             SkillOutputError: it printed nothing, or something other than one JSON value.
             SkillInputError: its own parser refused an argument, or its command line cannot express it.
         """
+        self.skill.verify()
         if not self.skill.trusted and context.code is None:
             # By construction: the files of an untrusted skill are never run where they lie.
             raise AccessDeniedError(f"The script of the untrusted skill {self.skill.name!r} was not approved")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import threading
 import weakref
@@ -123,7 +122,9 @@ class Workspace:
             if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
                 raise PermissionError(errno.EACCES, "not a regular file", path)
             with Path(destination).open("xb") as target:
-                shutil.copyfileobj(source, target)
+                from shutil import copyfileobj  # archives and compression, which most calls do not need
+
+                copyfileobj(source, target)
         return Path(destination)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
+from skillruntime.catalog.root_snapshot import Root
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 from tests.catalog.conftest import WriteSkill
 
@@ -193,3 +194,27 @@ def test_a_skill_that_is_gone_or_too_large_is_an_error_of_its_own(skills: Path) 
             catalog.activate("news")
         (skills / "news" / "SKILL.md").unlink()
     assert dict(catalog["news"].read_frontmatter()) == {}
+
+
+def test_a_view_for_one_caller_hides_everything_else(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """In lookups, length, iteration, search, suggestions, rendering, activation; a refresh keeps it."""
+    for name in ("pdf-read", "pdf-write", "news"):
+        write_skill(name, f"Handles {name} documents.")
+    write_skill("theirs", "Handles their documents.", at="../others/theirs")
+    own, others = Root(str(tmp_path / "skills"), scope="us"), Root(str(tmp_path / "others"), scope="them")
+    catalog = discover(own, others)
+
+    view = catalog.view(lambda skill: "write" not in skill.name, namespaces=["us"], grants=["pdf-*", "absent"])
+
+    assert (list(view), len(view), "news" in view, bool(view)) == (["pdf-read"], 1, False, True)
+    assert [hit.name for hit in view.search("documents")] == ["pdf-read"]
+    assert view.suggest("pdf-writ") == ["pdf-read"]
+    assert view.render().included == ("pdf-read",)
+    assert view.activate("pdf-read").name == "pdf-read"
+    with pytest.raises(SkillNotFoundError):
+        view.activate("theirs")
+    write_skill("pdf-more", "Handles more documents.")
+    assert list(view.refresh()) == ["pdf-more", "pdf-read"]
+    assert list(catalog.view(grants=[])) == []
+    assert list(catalog.view()) == list(catalog)
+    assert list(view.view(grants=["news"])) == []

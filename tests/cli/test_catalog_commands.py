@@ -121,7 +121,7 @@ def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) ->
     listed = {skill["name"]: skill["tokens"] for skill in json.loads(run("list", "--json").stdout)["skills"]}
     shown = json.loads(run("show", "counting@<1", "--json").stdout)
     unmet = run("show", "counting@^7")
-    assert run("lock").exit_code == 0
+    assert run("lock", "--file", "skills.lock.json").exit_code == 0
     locked = json.loads(Path("skills.lock.json").read_text())["skills"]
     (old / "notes.txt").write_text("changed")
 
@@ -131,7 +131,7 @@ def test_versions_stand_side_by_side_in_every_command(run: Run, skills: Path) ->
     assert unmet.exit_code == 1
     assert "Use one of: counting@1.2.0, counting@0.9.0" in unmet.stderr
     assert locked["counting@0.9.0"]["version"] == "0.9.0"
-    assert "counting@0.9.0 changed" in run("lock", "--check").stdout
+    assert "counting@0.9.0 changed" in run("lock", "--check", "--file", "skills.lock.json").stdout
 
 
 def test_many_skills_are_drawn_a_line_each(run: Run, skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_a_file_name_that_is_not_utf_8_is_printed_with_escapes(skills: Path, com
 
     text = done.stdout.decode()
     assert b"Traceback" not in done.stderr
-    assert "odd" in text if command[0] != "lock" else "odd" in (skills.parent / "skills.lock.json").read_text()
+    assert "odd" in text if command[0] != "lock" else "odd" in (skills.parent / "skills-lock.json").read_text()
     if command[-1] in ("--json", "--sarif"):
         assert "\\udcff\\udcfe" in text or "%ED%B3%BF" in text
         json.loads(text)

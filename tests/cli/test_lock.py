@@ -26,7 +26,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lock(*arguments: str) -> Result:
-    return CliRunner().invoke(group, ["lock", "--skills", "skills", *arguments], env={"COLUMNS": "200"})
+    return CliRunner().invoke(
+        group, ["lock", "--skills", "skills", "--file", "skills.lock.json", *arguments], env={"COLUMNS": "200"}
+    )
 
 
 def test_a_lock_holds_version_and_digest_of_every_skill(work: Path) -> None:
@@ -100,3 +102,35 @@ def test_a_digest_counts_names_bytes_links_and_nothing_else(tmp_path: Path) -> N
     (skill / "link").unlink()
     (skill / "scripts" / "a.py").rename(skill / "scripts" / "b.py")
     assert digest_of(skill) not in (first, second)
+
+
+def test_the_default_lockfile_is_that_of_npx_skills(work: Path) -> None:
+    """Written, checked, kept for `--frozen`; a change is named."""
+    run = CliRunner().invoke
+    where = ["--skills", "skills"]
+    assert run(group, ["lock", *where]).exit_code == 0
+    document = json.loads((work / "skills-lock.json").read_text())
+    assert document["version"] == 1
+    assert sorted(document["skills"]["one"]) == ["computedHash", "source", "sourceType"]
+    assert run(group, ["lock", "--check", *where]).exit_code == 0
+
+    (work / "skills" / "one" / "more.txt").write_text("x")
+
+    checked = run(group, ["lock", "--check", "--json", *where])
+    assert checked.exit_code == 1
+    assert [each["message"] for each in json.loads(checked.stdout)["diagnostics"]] == [
+        "one changed: its files differ from the lockfile"
+    ]
+    for option in ("--frozen", "--frozen=full"):
+        listed = json.loads(run(group, ["list", "--json", option, *where]).stdout)
+        assert [each["name"] for each in listed["skills"]] == ["two"]
+        assert [each["rule"] for each in listed["diagnostics"]] == ["frozen-drift"]
+
+
+def test_a_frozen_start_without_a_lockfile_fails(work: Path) -> None:
+    """With the next step, and without a traceback."""
+    result = CliRunner().invoke(group, ["list", "--frozen", "--skills", "skills"])
+
+    assert result.exit_code != 0
+    assert "no lockfile" in result.output
+    assert "Traceback" not in result.output

@@ -1,0 +1,135 @@
+"""Further steps of `load.py`, each run in a process of its own: edits, rendering, installed packages, locks, views."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["STEPS"]
+
+EDITS = 9
+PACKAGES = 300
+VIEWS = 1_000
+
+
+def cpu(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    kept = work()
+    seconds = time.process_time() - started
+    del kept
+    return seconds
+
+
+def edited(root: str) -> dict[str, float]:
+    """Measure starts after one of the skills was edited, and unchanged ones in turns with them."""
+    from skillruntime.catalog import discover
+
+    discover(root)
+    names = sorted(os.listdir(root))[:: max(1, len(os.listdir(root)) // EDITS)][:EDITS]  # noqa: PTH208
+    edits, warm = [], []
+    for number, name in enumerate(names):
+        path = Path(root, name, "SKILL.md")
+        path.write_bytes(path.read_bytes() + b"\n")
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+        edits.append(cpu(lambda: discover(root)))
+        warm.append(cpu(lambda: discover(root)))
+    more = [edit - statistics.median(warm) for edit in edits]
+    return {"median": statistics.median(more), "worst": max(more)}
+
+
+def rendered(root: str) -> dict[str, float]:
+    """Measure the list of skills for a model within 4,000 tokens, exactly counted; again, it is kept."""
+    from skillruntime.catalog import discover
+    from skillruntime.tokens import count
+
+    def counted(text: str) -> int:
+        return count(text).tokens
+
+    catalog = discover(root)
+    counted("the tables of the encoding are read once")
+    first = cpu(lambda: catalog.render(4_000, count=counted))
+    return {"first": first, "again": cpu(lambda: catalog.render(4_000, count=counted))}
+
+
+def installed(root: str) -> dict[str, float]:
+    """Measure the search of 300 distributions, four of them with skills, and Python's own scan of them."""
+    from importlib.metadata import distributions
+
+    from skillruntime.catalog import installed_roots
+
+    with tempfile.TemporaryDirectory() as folder:
+        site = Path(folder, "lib", "python3.11", "site-packages")
+        for number in range(PACKAGES):
+            name = f"package{number}"
+            (site / name).mkdir(parents=True)
+            info = site / f"{name}-1.{number}.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.{number}\n")
+            lines = [f"{name}/module{part}.py,sha256={'a' * 43},1000" for part in range(200)]
+            if number % 75 == 0:
+                (site / name / ".agents" / "skills" / name).mkdir(parents=True)
+                (site / name / ".agents" / "skills" / name / "SKILL.md").write_text(
+                    "---\nname: x\ndescription: X\n---\n"
+                )
+                lines.append(f"{name}/.agents/skills/{name}/SKILL.md,sha256={'a' * 43},30")
+            (info / "RECORD").write_text("\n".join(lines))
+        ours = [cpu(lambda: installed_roots(environment=folder)) for _ in range(9)]
+        bare = [cpu(lambda: [each.name for each in distributions(path=[str(site)])]) for _ in range(9)]
+        scan = [cpu(lambda: list(distributions(path=[str(site)]))) for _ in range(9)]
+    return {"seconds": statistics.median(ours), "worst": max(ours), "scan": min(scan), "names": min(bare)}
+
+
+def frozen(root: str) -> dict[str, float]:
+    """Measure starts with a lockfile whose skills are unchanged, and without one, in turns."""
+    from skillruntime.catalog import discover, lock_for_npx
+
+    lockfile = f"{root}.skills-lock.json"
+    catalog = discover(root)
+    Path(lockfile).write_text(json.dumps(lock_for_npx(catalog)), encoding="utf-8")
+    time.sleep(2.1)  # what is younger is hashed again
+    for _ in range(2):
+        found = discover(root, frozen=lockfile)
+    assert len(found) == len(catalog)
+    warm, locked = [], []
+    for _ in range(5):
+        warm.append(cpu(lambda: discover(root)))
+        locked.append(cpu(lambda: discover(root, frozen=lockfile)))
+    ratios = [one / other for one, other in zip(locked, warm, strict=True)]
+    return {"median": statistics.median(ratios), "worst": max(ratios)}
+
+
+def views(root: str) -> dict[str, float]:
+    """Measure a thousand views of one catalog: how long each takes, and by how much the process grows."""
+    from skillruntime.catalog import discover
+
+    catalog = discover(root)
+    names = list(catalog)
+    before = _resident()
+    kept, times = [], []
+    for number in range(VIEWS):
+        grants = names[number : number + 50]
+        started = time.process_time()
+        kept.append(catalog.view(lambda skill: skill.model_invocable, grants=grants))
+        times.append(time.process_time() - started)
+    grown = _resident() - before
+    assert len(kept[0]) <= 50
+    return {"bytes": grown, "median": statistics.median(times), "worst": max(times)}
+
+
+def _resident() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+STEPS: dict[str, Callable[[str], dict[str, float]]] = {
+    "edited": edited,
+    "rendered": rendered,
+    "installed": installed,
+    "frozen": frozen,
+    "views": views,
+}

@@ -1,0 +1,146 @@
+"""From an entry of a snapshot to what a catalog gives to users; and which entries it offers at all."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Protocol
+
+from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
+from skillruntime.catalog.skill import Skill, SkillMetadata
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError
+
+if TYPE_CHECKING:
+    from skillruntime.catalog.search import Hit, Rank
+    from skillruntime.contract.versions import Version
+
+__all__ = [
+    "Guard",
+    "admission",
+    "as_reference",
+    "checked",
+    "hits_in",
+    "metadata_of",
+    "no_version",
+    "offered_of",
+    "rank",
+]
+
+
+class Searchable(Sized, Protocol):
+    """A catalog, as far as a search in a view of it needs it."""
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """Return the best *limit* hits."""
+
+
+class Guard(Protocol):
+    """Decides which skills are offered, and whether an activated one is what was locked."""
+
+    def offered(self, snapshot: Snapshot) -> Snapshot:
+        """Return *snapshot* without the skills that are refused, each with a diagnostic."""
+
+    def check(self, skill: Skill) -> None:
+        """Raise `InvalidSkillError` if what was read of *skill* is not what was locked."""
+
+
+def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
+    """Return *snapshot* without the skills that differ from their package's RECORD or from a lockfile."""
+    if snapshot.root.record:
+        from skillruntime.catalog.installed import with_recorded_only
+
+        snapshot = with_recorded_only(snapshot)
+    return snapshot if guard is None else guard.offered(snapshot)
+
+
+def metadata_of(entry: Entry) -> SkillMetadata:
+    return SkillMetadata(
+        entry.name,
+        entry.description,
+        entry.file,
+        entry.version,
+        entry.root.trusted,
+        not entry.flags & HIDDEN_FROM_MODEL,
+        not entry.flags & HIDDEN_FROM_USER,
+        entry.root.scope,
+        entry.root.record != "",
+    )
+
+
+def as_reference(metadata: SkillMetadata) -> SkillMetadata:
+    """Return *metadata* as skills-ref has it: with the resolved path, and the name as it is written."""
+    name = metadata.name
+    if not name.isascii():
+        written = metadata.read_frontmatter().get("name")
+        if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
+            name = written.strip()
+    return replace(metadata, name=name, path=os.path.realpath(metadata.path))
+
+
+def rank(version: Version | None) -> tuple[Any, ...]:
+    return (0,) if version is None else (1, version)
+
+
+def no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
+    """Return the error for a skill *name* of which no version satisfies the range *stated*."""
+    known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
+    there = ", ".join(map(str, known[:5]))
+    return SkillNotFoundError(
+        f"No version of the skill {name[:80]!r} satisfies {stated[:60]!r}; "
+        + (f"available: {there}" if known else "it does not state a version"),
+        details={"versions": [str(version) for version in known]},
+        suggested_action=f"Use one of: {', '.join(f'{name}@{version}' for version in known[:5])}"
+        if known
+        else f"Use {name!r} without a version range",
+    )
+
+
+def checked(skill: Skill, recorded: Mapping[str, Root], guard: Guard | None) -> Skill:
+    """Return *skill* if what was read of it is what its package, one of *recorded*, or the lockfile says.
+
+    Raises:
+        InvalidSkillError: it was changed.
+    """
+    root = recorded.get(skill.metadata.scope) if skill.metadata.installed else None
+    if root is not None:
+        from skillruntime.catalog.installed import is_recorded
+
+        if not is_recorded(root, skill.metadata.path, skill.data):
+            raise InvalidSkillError(
+                f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
+                suggested_action="Continue without this skill",
+            )
+    return skill if guard is None else skill.with_check(guard.check)
+
+
+def admission(
+    visible: Callable[[SkillMetadata], bool] | None, scopes: Container[str] | None, granted: Iterable[str] | None
+) -> Callable[[str, str, Callable[[], SkillMetadata]], bool]:
+    """Return what decides whether a caller may see a skill, by its name, its scope and, if needed, its metadata."""
+    names = frozenset(name for name in granted or () if not any(sign in name for sign in "*?["))
+    patterns = tuple(name for name in granted or () if name not in names)
+
+    def admits(name: str, scope: str, metadata: Callable[[], SkillMetadata]) -> bool:
+        if scopes is not None and scope not in scopes:
+            return False
+        plain = name.rpartition(":")[2].partition("@")[0]
+        if granted is not None and plain not in names and not any(fnmatchcase(plain, each) for each in patterns):
+            return False
+        return visible is None or visible(metadata())
+
+    return admits
+
+
+def hits_in(entries: Container[str], whole: Searchable, query: str, limit: int, rank: Rank | None = None) -> list[Hit]:
+    """Return the hits of *whole* that are in *entries*: one search index serves all views of a catalog."""
+    wanted = limit if rank is None else max(limit, 50)
+    asked = max(4 * wanted, 50)
+    while True:
+        found = whole.search(query, asked)
+        hits = [hit for hit in found if hit.name in entries][:wanted]
+        if len(hits) == wanted or len(found) < asked or asked >= len(whole):
+            return hits if rank is None else list(rank(query, hits))[:limit]
+        asked *= 8
