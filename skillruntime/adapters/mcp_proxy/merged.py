@@ -19,10 +19,12 @@ from skillruntime.adapters.mcp_proxy.joint_answers import (
     METHOD_NOT_FOUND,
     NAMED,
     Question,
+    capabilities_of,
     first_answer,
     joined_list,
     member,
     merged_handshake,
+    object_at,
     prefixes_of,
     to_error,
     to_result,
@@ -31,7 +33,6 @@ from skillruntime.adapters.mcp_proxy.json_text import (
     Malformed,
     Span,
     decode,
-    members,
     replaced,
     text_of,
     to_bytes,
@@ -156,13 +157,13 @@ class Merged:
         return (able[0], name) if len(able) == 1 else None
 
     def _completion(self, message: Message) -> Sends:
-        reference = message.params.get("ref")
-        inside = dict(members(message.raw, reference[0])) if reference and message.param("ref")[:1] == b"{" else {}
-        span = inside.get("name")
-        name = text_of(message.raw, span) if span else None
+        reference = message.param("ref")
+        span = object_at(reference).get("name")
+        name = text_of(reference, span) if span else None
         found = self._meant(name, "prompts") if name is not None else None
         if found is not None and span is not None:
-            return self._forward(message, found[0], {span: to_bytes(found[1])})
+            new = replaced(reference, {span: to_bytes(found[1])})
+            return self._forward(message, found[0], {message.params["ref"]: new})
         return self._routed(message, None, "completions")
 
     def _routed(self, message: Message, server: int | None, capability: str) -> Sends:
@@ -258,9 +259,9 @@ class Merged:
         return [(CLIENT, message.raw)]
 
     def _note_token(self, server: int, message: Message) -> None:
-        meta = message.params.get("_meta")
-        span = dict(members(message.raw, meta[0])).get("progressToken") if meta else None
-        token = id_of(message.raw[span[0] : span[1]]) if span else None
+        meta = message.param("_meta")
+        start, end = object_at(meta).get("progressToken", (0, 0))
+        token = id_of(meta[start:end])
         if token is not None:
             _remember(self._tokens, token, server)
 
@@ -298,8 +299,8 @@ class Merged:
             return []
         if b'"taskId"' in message.raw:
             task = member(message, "task") or message.part("result")
-            found = dict(members(task)).get("taskId") if task[:1] == b"{" else None
-            if found is not None and (key := id_of(task[found[0] : found[1]])) is not None:
+            start, end = object_at(task).get("taskId", (0, 0))
+            if (key := id_of(task[start:end])) is not None:
                 _remember(self._tasks, key, server)
         return self._to_client(message.id, message.raw)
 
@@ -333,7 +334,7 @@ class Merged:
 
     def _handshake(self, question: Question) -> bytes:
         for server, result in question.results().items():
-            self._capabilities[server] = result.get("capabilities") or {}
+            self._capabilities[server] = capabilities_of(result)
         return merged_handshake(question, self.names, self.prefixes)
 
     def _joined(self, question: Question) -> bytes:
