@@ -67,10 +67,12 @@ def merged_handshake(question: Question, names: Sequence[str], prefixes: Sequenc
     """Return the answer to ``initialize`` or ``server/discover``: what any server can, and all instructions."""
     results = question.results()
     if question.request.method == "initialize":
-        if not results:
+        versions = [
+            each["protocolVersion"] for each in results.values() if isinstance(each.get("protocolVersion"), str)
+        ]
+        if not versions:
             return first_answer(question)
-        # The oldest, which all of them read
-        merged: dict[str, Any] = {"protocolVersion": min(str(each.get("protocolVersion")) for each in results.values())}
+        merged: dict[str, Any] = {"protocolVersion": min(versions)}  # the oldest, which all of them read
         return to_result(question.request, to_bytes(merged | _described(results, names, prefixes)))
     if question.errors or not results:  # the client goes on with the handshake, which more servers know
         text = "Not all of the servers are of revision 2026-07-28"

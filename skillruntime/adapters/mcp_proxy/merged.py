@@ -6,6 +6,7 @@ pages, and the requests of servers get ids of their own. Each server's traffic p
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
@@ -58,7 +59,8 @@ class Merged:
         self.live = set(range(len(names)))
         self.closing = False
         self._clock = clock
-        self._ids = (f"merged-{os.urandom(4).hex()}-{number}" for number in iter(range(1, 1 << 62)))
+        prefix = os.urandom(6).hex()
+        self._ids = (f"merged-{prefix}-{number}" for number in itertools.count(1))
         self._questions: list[Question] = []
         self._in_flight: dict[Id, tuple[int, bytes]] = {}
         self._asked: dict[Id, tuple[int, bytes]] = {}
