@@ -403,7 +403,7 @@ def install(directory: Path) -> list[Peer]:
             ("git_diff", {"repo_path": repo, "target": "HEAD~1", "context_lines": 1}),
             ("git_branch", {"repo_path": repo, "branch_type": "local"}),
         ]),
-        Peer("fetch", python("modern", "mcp-server-fetch", "--ignore-robots-txt"), [
+        Peer("fetch", python("modern", "mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"), [
             ("fetch", {"url": page_url(files), "max_length": 4, "raw": True}),
         ]),
         Peer("calculator", python("handshake", "mcp-server-calculator"), [("calculate", {"expression": "6*7"})]),

@@ -186,6 +186,20 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
     assert json.loads(called.content[0].text)["data"] == {"letters": 3}
 
 
+def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> None:
+    """Nothing that checks or runs calls is imported for it."""
+    script = (
+        "import sys\n"
+        "from skillruntime.adapters.mcp import to_server\n"
+        "from skillruntime.catalog.discovery import discover\n"
+        "server = to_server(discover(sys.argv[1]))\n"
+        "assert 'counting' in server.create_initialization_options().instructions\n"
+        "assert not [name for name in sys.modules if name.startswith(('skillruntime.runtime.', 'jsonschema'))]\n"
+    )
+
+    subprocess.run([sys.executable, "-c", script, counting.roots[0].path], check=True, timeout=120)
+
+
 def test_no_contract_is_read_before_tools_are_listed(counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer to ``initialize`` waits for no schema."""
 
