@@ -184,5 +184,5 @@ def test_a_batch_is_answered_as_a_batch() -> None:
 
 
 def test_prefixes_are_names_that_every_client_takes() -> None:
-    """Two names that become the same are told apart by a number."""
+    """Two names that become the same differ by a number."""
     assert prefixes_of(["my files", "my.files", "git"]) == ["my_files", "my_files_2", "git"]

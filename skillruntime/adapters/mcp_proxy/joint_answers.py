@@ -84,7 +84,7 @@ def merged_handshake(question: Question, names: Sequence[str], prefixes: Sequenc
         "supportedVersions": [version for version in first if all(version in each for each in others)],
         **_described(results, names, prefixes),
         "ttlMs": min((each["ttlMs"] for each in results.values() if isinstance(each.get("ttlMs"), int)), default=0),
-        "cacheScope": "private",
+        "cacheScope": "private",  # a server of the user's own is among them, perhaps
     }
     return to_result(question.request, to_bytes(merged))
 
@@ -105,6 +105,7 @@ def joined_list(question: Question, key: str, prefixes: Sequence[str]) -> tuple[
                 entries.append(raw)
                 continue
             shown = f"{prefixes[server]}{JOINT}{own}" if key in NAMED else own
+            # Two servers may list one URI: the first of the file keeps it.
             owners.setdefault(shown, (server, own))
             entries.append(replaced(raw, {span: to_bytes(shown)}) if key in NAMED else raw)
     body = b'"%s":[%s]' % (key.encode(), b",".join(entries))
@@ -115,7 +116,7 @@ def joined_list(question: Question, key: str, prefixes: Sequence[str]) -> tuple[
 
 
 def prefixes_of(names: Sequence[str]) -> list[str]:
-    """Return what stands before the names of each server's tools: its own name, with ``_`` for what no client takes.
+    """Return the prefix of each server's tool names: its own name, with ``_`` for what clients do not take.
 
     >>> prefixes_of(["git", "my files", "my.files"])
     ['git', 'my_files', 'my_files_2']

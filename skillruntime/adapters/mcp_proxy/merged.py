@@ -100,6 +100,7 @@ class Merged:
         if message.id is None:
             return self._notification(message)
         match message.method:
+            # Each server is alive or has ended, which the proxy knows without asking.
             case "ping":
                 return self._answer(message, b"{}")
             case "initialize":
@@ -108,6 +109,7 @@ class Merged:
                 return self._ask(message, self._handshake, self.live)
             case "logging/setLevel":
                 return self._ask(message, lambda question: to_result(message, b"{}"), self._able("logging"))
+            # 2026-07-28: one long request for all changes; the id may be the client's own, once at each server.
             case "subscriptions/listen":
                 self._listening[message.id] = set(self.live)
                 return [(each, message.raw) for each in sorted(self.live)]
@@ -122,6 +124,7 @@ class Merged:
                 return self._listed(message, LISTS[method])
             case method if method.startswith("tasks/"):
                 return self._routed(message, self._tasks.get(id_of(message.param("taskId")) or ("", None)), "tasks")
+        # An unknown method says nothing about its server. To ask all could run it more than once.
         if len(self.live) == 1:
             return self._forward(message, next(iter(self.live)))
         return self._fail(message, METHOD_NOT_FOUND, f"{message.method} does not say which of the servers it is for")
@@ -274,7 +277,7 @@ class Merged:
             question.errors.append(message)
             return self._settle(question)
         question.pages.setdefault(server, []).append(message)
-        if question.first_wins:
+        if question.first_wins:  # the answers of the others find no question any more, and are dropped
             return self._settle(question)
         cursor = member(message, "nextCursor") if question.request.method in LISTS else b""
         if cursor[:1] == b'"' and not any(member(each, "nextCursor") == cursor for each in question.pages[server][:-1]):
