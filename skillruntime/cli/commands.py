@@ -21,6 +21,7 @@ _COMMANDS = {
     "show": "Show one skill: its instructions, its parameters and its files.",
     "validate": "Check skills and their contracts, and report every problem.",
     "tokens": "Show how many tokens skills cost, and where.",
+    "prepare": "Install the packages that a skill's scripts declare, from their locks.",
     "call": "Call a skill and print its result.",
     "new": "Write a new skill that passes validate and its own test.",
     "init": "Write the contract files of a skill, read from its scripts and its frontmatter.",

@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.document_schema import CONTRACT_SCHEMA
-from skillruntime.contract.engines import Violation
 from skillruntime.contract.explanation import explain
+from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
+from skillruntime.contract.violations import Violation
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError
 
@@ -57,9 +57,10 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
         message = f"a contract is a JSON object, not {type(document).__name__}"
         return [Diagnostic("contract-value", Severity.ERROR, path, message)]
     try:
+        if (find_fault(document) or "").startswith("nested"):  # no contract that a person writes has ten levels
+            raise RecursionError
         found = [*_fields(document, path), *_version(document, path), *_parts(document, path)]
-    except (ValueError, RecursionError):
-        # The engines give up at some 250 levels; no contract that a person writes has ten.
+    except (ValueError, RecursionError):  # a value that an engine cannot read is nested too deep as well
         return [Diagnostic("contract-value", Severity.ERROR, path, "the document is nested too deep to be checked")]
     if not any(each.severity is Severity.ERROR for each in found):
         try:  # what only compiling its schemas can show
@@ -93,6 +94,8 @@ def _unknown(name: str, violation: Violation, document: dict[str, Any], path: st
     place = _place_of(name, where, document)
     if place is not None:
         return Diagnostic("contract-misplaced", Severity.ERROR, path, f"{shown} {place}")
+    import difflib  # only for names that do not fit
+
     close = difflib.get_close_matches(name, known, 1, cutoff=0.75)
     if close:
         message = f"{shown} is not a field of a contract"

@@ -34,11 +34,13 @@ class Plan:
 
 @skill
 def plan_trip(start: str, days: int = 7) -> Plan:
+    """Plan a trip."""
     return Plan(legs=days)
 
 
 @skill
 async def fetch(url: str) -> dict[str, int]:
+    """Fetch a page."""
     return {}
 
 
