@@ -19,7 +19,7 @@ from types import TracebackType
 from skillruntime.catalog.file_opening import open_inside
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
-from skillruntime.errors import InvalidSkillError
+from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 from skillruntime.runtime.sandbox.launcher import remove_tree
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill"]
@@ -71,9 +71,12 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
 
     Raises:
         InvalidSkillError: its directory was replaced since it was activated, or it has too many files or bytes.
-        OSError: the copy cannot be written (the disk is full, say); nothing of it is left then.
+        ToolNotAvailableError: the copy cannot be written (the disk is full, say); nothing of it is left then.
     """
-    parent = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()  # only this user may enter it
+    try:
+        parent = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()  # only this user may enter it
+    except OSError as error:
+        raise _not_written(error) from error
     try:
         directory = parent / _safe_name(skill.name)
         directory.mkdir()
@@ -85,8 +88,10 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         document = json.dumps(contract.to_dict(), sort_keys=True, default=repr)
         total.update(f"\0{contract.name}\0{document}".encode("utf-8", "surrogatepass"))
         return SkillCopy(directory, total.hexdigest())
-    except BaseException:
+    except BaseException as error:
         remove_tree(parent)
+        if isinstance(error, OSError):
+            raise _not_written(error) from error
         raise
 
 
@@ -140,6 +145,13 @@ def _files(directory: str) -> Iterator[str]:
 def _safe_name(name: str) -> str:
     """Return *name* as the name of a directory; names that are not well-formed occur."""
     return "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[:64] or "skill"
+
+
+def _not_written(error: OSError) -> ToolNotAvailableError:
+    return ToolNotAvailableError(
+        f"The skill's files cannot be copied to run: {error.strerror or type(error).__name__}",
+        suggested_action="Tell the user: the directory for temporary files must exist and have space",
+    )
 
 
 def _too_large(name: str) -> InvalidSkillError:

@@ -26,10 +26,6 @@ LEVELS = ("bubblewrap", "landlock")
 _SECONDS = 60.0  # the kit says 5; a test must pass on a loaded machine
 
 
-# Not contained yet; each goes with the change that contains it.
-PENDING = {"schema-required-many": "20,000 missing keys take minutes to report"}
-
-
 @pytest.fixture(scope="module")
 def levels() -> dict[str, str | None]:
     """Why each level does not work here; None where it does."""
@@ -54,10 +50,8 @@ def test_a_hostile_script_is_contained(
 @pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)
 def test_a_hostile_skill_or_schema_is_contained(case: Case) -> None:
     """It costs its own skill at most: the skill next to it is listed, and no text hides or forges anything."""
-    verdict = run_case(case, own, seconds=5 if case.name in PENDING else _SECONDS)
+    verdict = run_case(case, own, seconds=_SECONDS)
 
-    if case.name in PENDING and verdict.outcome != "contained":
-        pytest.xfail(PENDING[case.name])
     assert verdict.outcome == "contained", verdict.detail
 
 

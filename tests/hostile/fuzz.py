@@ -1,0 +1,346 @@
+"""``python -m tests.hostile.fuzz``: random malformed input for everything that reads a skill.
+
+Documents are made by changing sound ones, so that most pass the first parser (JSON, YAML, Python) and reach what lies
+behind it. A finding is any exception that is not one of this library's own, or an input that takes longer than allowed.
+The same seed gives the same inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from skillruntime.adapters.tool_formats import to_anthropic, to_gemini, to_mcp, to_openai
+from skillruntime.catalog import discover, validate
+from skillruntime.contract import Contract, Schema
+from skillruntime.derive import derive
+from skillruntime.errors import SkillRuntimeError
+from skillruntime.remote import SkillDescriptor
+from skillruntime.runtime import SkillRuntime
+
+__all__ = ["TARGETS", "Finding", "fuzz"]
+
+_SLOW = 20.0  # seconds of CPU for one input, on any machine
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An input that broke something: its target, the seed that makes it again, and what happened."""
+
+    target: str
+    seed: int
+    what: str
+    input: Any = field(repr=False)
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run tried: how many inputs, how many got past the first parser, and what was found."""
+
+    target: str
+    inputs: int = 0
+    parsed: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def fuzz(target: str, *, inputs: int | None = None, seconds: float | None = None, seed: int = 0) -> Report:
+    """Try random inputs on *target*, until *inputs* were tried or *seconds* have passed."""
+    make, attempt = TARGETS[target]
+    report = Report(target)
+    ends = None if seconds is None else time.monotonic() + seconds
+    while (inputs is None or report.inputs < inputs) and (ends is None or time.monotonic() < ends):
+        number = seed + report.inputs
+        made = make(random.Random(f"{target}-{number}"))
+        report.inputs += 1
+        before = time.process_time()
+        try:
+            report.parsed += attempt(made)
+        except SkillRuntimeError:
+            report.parsed += 1  # refused in words: it was understood
+        except Exception as error:
+            report.findings.append(Finding(target, number, f"{type(error).__name__}: {error}"[:200], made))
+        if (took := time.process_time() - before) > _SLOW:
+            report.findings.append(Finding(target, number, f"took {took:.0f} s", made))
+    return report
+
+
+# What is changed, and what it is changed to.
+
+_ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 5, 2**63, 1.5, 1e308, "", "x", "1.0.0", "*", "^1", "\0", "\ud800", "\u202e", "é" * 50),
+    *([], {}, [[]], {"": {}}, {"$ref": "#"}, {"$ref": "#/$defs/a"}, {"type": "object"}, ["a", 1, None], "x" * 5000),
+    *("../../etc/passwd", "/bin/sh", "http://127.0.0.1:1/", "(a+)+$", "[", {"type": ["string", "null"]}, -0.0),
+)
+_WORDS = (
+    *("type", "properties", "required", "items", "$ref", "$defs", "enum", "const", "anyOf", "oneOf", "allOf", "not"),
+    *("pattern", "format", "minimum", "maxLength", "uniqueItems", "additionalProperties", "patternProperties", "if"),
+    *("then", "else", "prefixItems", "contains", "$dynamicRef", "$anchor", "$id", "unevaluatedProperties", "default"),
+    *(
+        "input",
+        "output",
+        "run",
+        "script",
+        "requires",
+        "migrations",
+        "steps",
+        "version",
+        "policy",
+        "annotations",
+        "name",
+    ),
+    *("description", "network", "environment", "command_line", "timeout_seconds", "accepts", "from", "to", "wrap"),
+)
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["topics"],
+    "additionalProperties": False,
+    "properties": {
+        "topics": {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+        "when": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+        "nested": {"$ref": "#/$defs/a"},
+        "mode": {"enum": ["fast", "slow"]},
+        "file": {"type": "string", "format": "path", "pattern": "^[a-z]+$"},
+    },
+    "$defs": {"a": {"type": "object", "properties": {"b": {"$ref": "#/$defs/a"}}}},
+}
+_CONTRACT: dict[str, Any] = {
+    "version": "2.0.0",
+    "description": "Makes a digest.",
+    "input": _SCHEMA,
+    "output": {"type": "object", "properties": {"pages": {"type": "integer"}}},
+    "requires": {"commands": ["git"], "environment": ["KEY"], "network": ["example.com"], "packages": ["pypdf>=5"]},
+    "run": {"script": "scripts/run.py", "timeout_seconds": 3, "environment": ["OTHER"]},
+    "annotations": {"read_only": True, "idempotent": True},
+    "migrations": [
+        {
+            "from": "1.x",
+            "to": "2.0.0",
+            "accepts": {"properties": {"topic": {"type": "string"}}},
+            "steps": [{"wrap": "/topic"}, {"rename": {"from": "/topic", "to": "/topics"}}],
+        }
+    ],
+}
+_ARGUMENTS: dict[str, Any] = {
+    "topics": ["a", "b"],
+    "limit": 3,
+    "when": "2026-01-02",
+    "nested": {"b": {}},
+    "mode": "fast",
+}
+_FRONT = (
+    "name: sample\ndescription: A sample. Use when testing.\nlicense: MIT\nallowed-tools: Read Bash(git:*)\n"
+    'metadata:\n  version: "1.0.0"\n  tags: "a, b"\nrequires:\n  commands: [git]\ncompatibility: any\n'
+)
+_DESCRIPTOR: dict[str, Any] = {
+    "id": "com.example.translate-v1",
+    "name": "Translate",
+    "version": "1.2.0",
+    "description": "Translates.",
+    "provider": {"name": "Example"},
+    "endpoint": {"url": "https://example.com/invoke", "timeout_ms": 1000},
+    "inputs": [{"name": "text", "type": "string", "required": True, "description": "The text"}],
+    "output": {"type": "object", "schema": {"type": "object"}},
+    "authentication": {"type": "api_key"},
+}
+_SCRIPT = (
+    "import argparse, json, os, sys\nMODES = ['a', 'b']\ndef build():\n    p = argparse.ArgumentParser(prog='x')\n"
+    "    p.add_argument('path', nargs='+', type=int, help='The %(prog)s path')\n"
+    "    g = p.add_mutually_exclusive_group()\n"
+    "    g.add_argument('--mode', choices=MODES, default=MODES[0])\n    sub = p.add_subparsers(dest='command')\n"
+    "    one = sub.add_parser('one')\n    one.add_argument('-n', action='store_true')\n    return p\n"
+    "for name in ('a', 'b'):\n    locals()[name] = 1\nif __name__ == '__main__':\n    args = build().parse_args()\n"
+    "    n = int(sys.argv[1]) if len(sys.argv) > 1 else 3\n    print(json.dumps(vars(args)))\n"
+)
+
+
+def _changed(value: Any, rng: random.Random, times: int) -> Any:
+    """Return a copy of a document in which some places hold something odd, moved, missing or added."""
+    document = copy.deepcopy(value)
+    for _ in range(times):
+        places = _places(document)
+        if not places:
+            return rng.choice(_ODD)
+        holder, key = rng.choice(places)
+        action = rng.random()
+        if action < 0.45:
+            holder[key] = copy.deepcopy(rng.choice(_ODD))
+        elif action < 0.6:
+            del holder[key]
+        elif action < 0.8 and isinstance(holder, dict):
+            holder[rng.choice(_WORDS)] = copy.deepcopy(rng.choice(_ODD))
+        else:
+            other, place = rng.choice(places)
+            holder[key] = copy.deepcopy(other.get(place) if isinstance(other, dict) else None)
+    return document
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    found: list[tuple[Any, Any]] = []
+    pending = [value]
+    while pending and len(found) < 2000:
+        holder = pending.pop()
+        keys = holder if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
+        for key in keys:
+            found.append((holder, key))
+            pending.append(holder[key])
+    return found
+
+
+def _damaged(text: str, rng: random.Random) -> str:
+    """Return *text* with a few characters removed, repeated or replaced."""
+    for _ in range(rng.randint(1, 4)):
+        at, length = rng.randrange(len(text) + 1), rng.randint(0, 12)
+        part = rng.choice(
+            ("", text[at : at + length] * 3, "\x00", "{", "}", '"', "\\", "\n", "\t- ", ": ", "\ud800", "é")
+        )
+        text = text[:at] + part + text[at + length :]
+    return text
+
+
+def _json_of(document: dict[str, Any]) -> Callable[[random.Random], str]:
+    def make(rng: random.Random) -> str:
+        text = json.dumps(_changed(document, rng, rng.randint(1, 6)))
+        return _damaged(text, rng) if rng.random() < 0.2 else text
+
+    return make
+
+
+def _text_of(source: str) -> Callable[[random.Random], str]:
+    lines = source.splitlines(keepends=True)
+
+    def make(rng: random.Random) -> str:
+        changed = list(lines)
+        for _ in range(rng.randint(1, 2)):
+            at = rng.randrange(len(changed))
+            changed[at : at + 1] = rng.choice(
+                ([], [changed[at]] * 2, [rng.choice(lines)], [_damaged(changed[at], rng)])
+            )
+            changed = changed or [""]
+        return "".join(changed)
+
+    return make
+
+
+# What reads them; each returns whether the input got past the first parser.
+
+
+def _skill(front: str, contract: str | None, script: str | None) -> bool:
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
+        directory = Path(root, "skills", "sample")
+        (directory / "scripts").mkdir(parents=True)
+        _write(directory / "SKILL.md", f"---\n{front}---\nDo it.\n")
+        if contract is not None:
+            _write(directory / "contract.json", contract)
+        _write(directory / "scripts" / "run.py", script if script is not None else "print(1)")
+        beside = Path(root, "skills", "beside")
+        beside.mkdir()
+        _write(beside / "SKILL.md", "---\nname: beside\ndescription: Beside. Use when testing.\n---\nDo it.\n")
+        catalog = discover(Path(root, "skills"))
+        runtime = SkillRuntime(catalog, approve=lambda request: False)
+        for name in runtime.callable_names():
+            made = runtime.contract(name)
+            for convert in (to_openai, to_anthropic, to_gemini, to_mcp):
+                json.dumps(convert(made))
+            runtime.missing(name)
+            json.dumps(runtime.call_sync(name, {"topics": "a"}).to_dict(), default=repr)
+        for name in catalog:
+            runtime.session().activate(name)
+        validate(Path(root, "skills"))
+        if "beside" not in catalog:
+            raise AssertionError("the skill beside it is gone")
+        if contract is not None:
+            return _is_json(contract)
+        return "sample" in catalog if script is None else "sample/run" in runtime.callable_names()
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def _accept(text: str) -> bool:
+    with suppress(SkillRuntimeError):
+        Contract.from_dict(copy.deepcopy(_CONTRACT), name="sample").accept(text)
+    return _is_json(text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _compile(text: str) -> bool:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return False
+    Schema(document).is_valid(_ARGUMENTS)
+    return True
+
+
+def _describe(text: str) -> bool:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return False
+    SkillDescriptor.from_dict(document).to_contract()
+    return True
+
+
+def _derive(source: str) -> bool:
+    derivation = derive(source.encode("utf-8", "surrogatepass"), path="scripts/run.py")
+    if derivation is None:
+        return False
+    derivation.to_contract("sample/run")
+    return True
+
+
+TARGETS: dict[str, tuple[Callable[[random.Random], str], Callable[[str], bool]]] = {
+    "frontmatter": (_text_of(_FRONT), lambda text: _skill(text, None, None)),
+    "contract": (_json_of(_CONTRACT), lambda text: _skill(_FRONT, text, None)),
+    "arguments": (_json_of(_ARGUMENTS), _accept),
+    "schema": (_json_of(_SCHEMA), _compile),
+    "descriptor": (_json_of(_DESCRIPTOR), _describe),
+    "derive": (_text_of(_SCRIPT), _derive),
+    "tools": (_text_of(_SCRIPT), lambda text: _skill(_FRONT, None, text)),
+}
+"""The targets by name: what makes an input, and what reads it."""
+
+
+def main() -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile.fuzz", description=__doc__)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; default: all")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to try each target (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, help="where to begin (default: 0)")
+    options = parser.parse_args()
+    found = 0
+    for target in options.targets or TARGETS:
+        report = fuzz(target, seconds=options.seconds, seed=options.seed)
+        share = 100 * report.parsed / max(1, report.inputs)
+        sys.stdout.write(
+            f"{target:12} {report.inputs:9,} inputs, {share:3.0f} % past the first parser, "
+            f"{len(report.findings)} findings\n"
+        )
+        for finding in report.findings[:20]:
+            sys.stdout.write(f"  {finding.seed}: {finding.what.encode('unicode_escape').decode('ascii')}\n")
+        sys.stdout.flush()
+        found += len(report.findings)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""Faults of the machine during a call: a full disk, no temporary directory, a killed host, many calls at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import ErrorCode
+from skillruntime.runtime.runtime import SkillRuntime
+from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
+from skillruntime.runtime.sandbox.protocol import SandboxCommand
+from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or all(anyio.run(sandbox_report).values()), reason="no sandbox works here"
+)
+
+WriteSkill = Callable[..., SkillCatalog]
+SHOW = "print('true')"
+
+
+def approved(catalog: SkillCatalog, **options: Any) -> SkillRuntime:
+    """Return a runtime that runs the untrusted sample."""
+    return SkillRuntime(catalog, approve=lambda request: True, **options)
+
+
+def open_descriptors() -> int:
+    """Return how many files this process has open."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB that is full."""
+    directory = tmp_path / "full"
+    directory.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(directory)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        with (directory / "filler").open("wb", buffering=0) as file:
+            try:
+                while file.write(b"x" * 4096):
+                    pass
+            except OSError:
+                pass
+        yield directory
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=False)
+
+
+def test_a_full_disk_fails_the_call_and_leaves_nothing(
+    write_skill: WriteSkill, full_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy of the skill cannot be written: an envelope, and no half of a copy."""
+    catalog = write_skill("x" * 100_000, trusted=False)
+    monkeypatch.setattr("tempfile.tempdir", str(full_disk))
+
+    response = approved(catalog, workspace=full_disk.parent / "workspace").call_blocking("sample", {})
+
+    assert response.errors is not None
+    assert "No space left on device" in response.errors[0].message
+    assert [path.name for path in full_disk.iterdir()] == ["filler"]
+
+
+def test_a_script_that_finds_the_disk_full_fails_as_any_other(write_skill: WriteSkill, full_disk: Path) -> None:
+    """Its workspace is full: the script's own error is quoted."""
+    catalog = write_skill("open('new', 'w').write('x' * 100_000)", trusted=False)
+
+    response = approved(catalog, workspace=full_disk).call_blocking("sample", {})
+
+    assert response.errors is not None
+    assert "No space left on device" in response.errors[0].message
+
+
+def test_without_a_temporary_directory_the_call_fails_in_an_envelope(
+    write_skill: WriteSkill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written elsewhere instead."""
+    catalog = write_skill(SHOW, trusted=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+
+    response = approved(catalog, workspace=tmp_path / "workspace").call_blocking("sample", {})
+
+    assert response.errors is not None
+    assert response.errors[0].code is ErrorCode.TOOL_NOT_AVAILABLE
+    assert "No such file or directory" in response.errors[0].message
+
+
+def test_a_clock_that_jumps_changes_no_deadline(write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deadlines and durations are measured by the monotonic clock."""
+    runtime = approved(write_skill(SHOW, trusted=False))
+    times = iter([1e9, 2e9, 0.0] * 1000)
+    monkeypatch.setattr(time, "time", lambda: next(times))
+
+    response = runtime.call_blocking("sample", {}, timeout=60)
+
+    assert response.data is True
+    assert response.metadata is not None
+    assert 0 <= response.metadata["duration_ms"] < 60_000
+
+
+def test_many_calls_at_once_all_end_and_leave_nothing(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """60 scripts and 10,000 calls of a function: each gets its own answer, no descriptor and no file stays."""
+    runtime = approved(write_skill("import json, sys; print(json.load(sys.stdin)['text'])", trusted=False))
+    runtime.implements("count", contract={"input": {"properties": {"n": {"type": "integer"}}}})(_count)
+    answers: dict[int, SkillResponse] = {}
+    counts: dict[int, SkillResponse] = {}
+
+    async def script(number: int, limit: anyio.CapacityLimiter) -> None:
+        async with limit:
+            answers[number] = await runtime.call("sample", {"text": str(number)}, timeout=300)
+
+    async def count(number: int) -> None:
+        counts[number] = await runtime.call("count", {"n": number})
+
+    async def main() -> tuple[int, int]:
+        await script(-1, anyio.CapacityLimiter(1))  # the launcher and its sockets stay
+        before = open_descriptors()
+        limit = anyio.CapacityLimiter(8)
+        async with anyio.create_task_group() as tasks:
+            for number in range(60):
+                tasks.start_soon(script, number, limit)
+            for number in range(10_000):
+                tasks.start_soon(count, number)
+        return before, open_descriptors()
+
+    before, after = anyio.run(main)
+
+    assert all(answers[number].data == number for number in range(60)), answers
+    assert all(counts[number].data == number + 1 for number in range(10_000))
+    assert after <= before
+
+
+async def _count(arguments: dict[str, Any]) -> int:
+    await anyio.sleep(0)
+    return int(arguments["n"]) + 1
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_cancellation_at_every_await_leaves_nothing(
+    write_skill: WriteSkill, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever the surrounding task is cancelled: no copy, no process and no descriptor stays."""
+    pytest.importorskip(backend)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    catalog = write_skill(SHOW, trusted=False)
+    runtime = approved(catalog, workspace=tmp_path / "workspace")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+
+    async def cancelled_after(steps: int) -> bool:
+        """Cancel the call after the event loop ran *steps* times; return whether it had ended by then."""
+        ended = False
+
+        async def call() -> None:
+            nonlocal ended
+            await runtime.call("sample", {}, timeout=60)
+            ended = True
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            for _ in range(steps):
+                await anyio.sleep(0.001 if steps > 8 else 0)
+            tasks.cancel_scope.cancel()
+        return ended
+
+    async def main() -> tuple[int, int]:
+        await runtime.call("sample", {}, timeout=60)
+        before = open_descriptors()
+        for steps in (0, 1, 2, 3, 4, 5, 6, 8, 12, 20, 40, 80):
+            await cancelled_after(steps)
+        return before, open_descriptors()
+
+    before, after = anyio.run(main, backend=backend)
+
+    assert list(temporary.iterdir()) == []
+    assert after <= before + 1  # a worker thread of the backend may keep one
+
+
+def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    """The supervisor sees the sockets close and ends the command with all that it started."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    source = (
+        "import anyio, sys\nfrom pathlib import Path\n"
+        "from skillruntime.runtime import SandboxCommand, interpreter_paths, open_sandbox\n"
+        f"workspace = Path({str(workspace)!r})\n"
+        "script = \"import fcntl, time, os; held = open('held', 'w'); fcntl.flock(held, 2); \"\n"
+        "script += \"os.fork() or os.setsid(); open('ready', 'w').close(); time.sleep(600)\"\n"
+        "command = SandboxCommand((sys.executable, '-I', '-c', script), workspace,\n"
+        "    readable=interpreter_paths(sys.executable), writable=(workspace,))\n"
+        "async def main():\n    sandbox = await open_sandbox('auto')\n    await sandbox.run(command)\nanyio.run(main)\n"
+    )
+    host = subprocess.Popen([sys.executable, "-c", source], cwd=Path(__file__).parents[2])
+    deadline = time.monotonic() + 120
+    while not (workspace / "ready").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+
+    import fcntl
+
+    with (workspace / "held").open("a") as held:
+        while True:  # the lock lives as long as any process of the command
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                assert time.monotonic() < deadline, "a process of the command is still running"
+                time.sleep(0.01)
+
+
+@pytest.mark.anyio
+async def test_a_launcher_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    """The next command starts another one."""
+    from skillruntime.runtime.sandbox import launcher
+
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    sandbox = await open_sandbox("auto")
+    command = SandboxCommand(
+        (sys.executable, "-I", "-c", "print(1)"),
+        workspace,
+        readable=interpreter_paths(sys.executable),
+        writable=(workspace,),
+    )
+    await sandbox.run(command)
+    process = launcher._launcher._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    os.waitpid(process.pid, 0)
+
+    results = []
+    with anyio.fail_after(120):
+        while not results:
+            try:
+                results.append(await sandbox.run(command))
+            except OSError:
+                await anyio.sleep(0.01)  # a supervisor that waited already may take one more command down with it
+
+    assert results[0].stdout == b"1\n"
