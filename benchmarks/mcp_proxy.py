@@ -12,10 +12,12 @@ next to it, and compared with what the client sent and received.
 from __future__ import annotations
 
 import argparse
+import http.server
 import json
 import os
 import queue
 import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -24,15 +26,20 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import jsonschema
 
 NPM = ["everything", "memory", "filesystem", "sequential-thinking", "sheet-music"]
-PYPI = {"modern": ["mcp-server-time", "mcp-server-git"], "handshake": ["mcp-server-sqlite", "mcp-text-editor", "mcp<2"]}
+PYPI = {
+    "modern": ["mcp-server-time", "mcp-server-git", "mcp-server-fetch"],
+    "handshake": ["mcp-server-sqlite", "mcp-text-editor", "mcp-server-calculator", "mcp<2"],
+}
 PROXY = [sys.executable, "-m", "skillruntime.cli", "mcp-proxy"]
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -76,6 +83,7 @@ class Row:
     damaged: int = 0
     bare: Counter[str] = field(default_factory=Counter)
     proxied: Counter[str] = field(default_factory=Counter)
+    http: Counter[str] = field(default_factory=Counter)
     lost: list[str] = field(default_factory=list)
     changed: int = 0
     unequal: list[str] = field(default_factory=list)
@@ -128,6 +136,55 @@ class Connection:
             client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
             self.ask("initialize", client)
             self.send({"method": "notifications/initialized"})
+
+
+class HttpConnection:
+    """The same client over streamable HTTP."""
+
+    def __init__(self, url: str, *, modern: bool) -> None:
+        self._client, self._url, self._modern = httpx2.Client(timeout=DEADLINE), url, modern
+        self._headers = {"accept": "application/json, text/event-stream"}
+        self._number = 0
+        if not modern:
+            client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
+            version = self.ask("initialize", client)["result"]["protocolVersion"]
+            self._headers["mcp-protocol-version"] = version
+            body = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            self._client.post(self._url, json=body, headers=self._headers)
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its answer."""
+        self._number += 1
+        headers = dict(self._headers)
+        if self._modern:
+            params = {**params, "_meta": ENVELOPE}
+            headers |= {"mcp-protocol-version": "2026-07-28", "mcp-method": method}
+            headers |= {"mcp-name": params["name"]} if "name" in params else {}
+        body = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        response = self._client.post(self._url, json=body, headers=headers)
+        if "mcp-session-id" in response.headers:
+            self._headers["mcp-session-id"] = response.headers["mcp-session-id"]
+        texts = [line[5:] for line in response.text.splitlines() if line.startswith("data:")] or [response.text]
+        answers: list[dict[str, Any]] = [json.loads(each) for each in texts if each.strip()]
+        return next(each for each in answers if each.get("id") == self._number)
+
+
+@contextmanager
+def served(command: list[str], *, modern: bool) -> Iterator[HttpConnection]:
+    """Serve *command* on a local port behind the proxy, and end it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    proxy = [*PROXY, "--http", f"127.0.0.1:{port}", "--no-token", "--", *command]
+    with subprocess.Popen(proxy, stderr=subprocess.DEVNULL) as process:
+        try:
+            for _ in range(600):
+                with suppress(OSError):
+                    socket.create_connection(("127.0.0.1", port), 1).close()
+                    break
+                time.sleep(0.05)
+            yield HttpConnection(f"http://127.0.0.1:{port}/mcp", modern=modern)
+        finally:
+            process.terminate()
 
 
 @contextmanager
@@ -217,7 +274,11 @@ def measure(peer: Peer, directory: Path) -> Row:
     row = Row(peer)
     record = directory / f"{peer.name}.record"
     recorded = [sys.executable, "-c", RECORDER, str(record), *peer.command]
-    with connected(peer.command) as bare, connected([*PROXY, "--", *recorded]) as proxied:
+    with (
+        connected(peer.command) as bare,
+        connected([*PROXY, "--", *recorded]) as proxied,
+        served(peer.command, modern=proxied.modern) as over_port,
+    ):
         row.era = "2026-07-28" if proxied.modern else "handshake"
         for method in OTHER:
             proxied.ask(method)
@@ -239,6 +300,10 @@ def measure(peer: Peer, directory: Path) -> Row:
                 behind = outcome(proxied.ask("tools/call", params), expected)
                 row.bare[alone] += 1
                 row.proxied[behind] += 1
+                over_http = outcome(over_port.ask("tools/call", params), expected)
+                row.http[over_http] += 1
+                if over_http != behind:
+                    row.lost.append(f"{tool}: {how} is {behind} on stdio and {over_http} over HTTP")
                 if how in CURES_NOTHING and behind == "success" and alone != "success":
                     row.lost.append(f"{tool}: {how} was invented")
                 if alone == "success" and behind != "success":
@@ -338,6 +403,10 @@ def install(directory: Path) -> list[Peer]:
             ("git_diff", {"repo_path": repo, "target": "HEAD~1", "context_lines": 1}),
             ("git_branch", {"repo_path": repo, "branch_type": "local"}),
         ]),
+        Peer("fetch", python("modern", "mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"), [
+            ("fetch", {"url": page_url(files), "max_length": 4, "raw": True}),
+        ]),
+        Peer("calculator", python("handshake", "mcp-server-calculator"), [("calculate", {"expression": "6*7"})]),
         Peer("sqlite", python("handshake", "mcp-server-sqlite", "--db-path", str(directory / "x.db")), [
             ("read_query", {"query": "SELECT 7"}),
         ]),
@@ -348,6 +417,21 @@ def install(directory: Path) -> list[Peer]:
     for peer in peers:
         peer.version = version_of(peer, modules)
     return peers
+
+
+def page_url(directory: Path) -> str:
+    """Serve *directory* on this machine, for the server that fetches pages; return the address of a page."""
+    handler = partial(QuietHandler, directory=str(directory))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/a.txt"
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and logs nothing."""
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002  the base names it so
+        return
 
 
 def version_of(peer: Peer, modules: Path) -> str:
@@ -414,11 +498,15 @@ def measure_costs() -> None:
             ours.append((middle - start) * 1e3 / size)
             theirs.append((time.thread_time() - middle) * 1e3 / size)
         print(f"{label:14} in a call {statistics.median(ours):.2f}, in an answer {statistics.median(theirs):.2f}")
-    starts: dict[str, list[float]] = {"contract": [], "proxy": []}
+    starts: dict[str, list[float]] = {"package": [], "contract": [], "proxy": []}
     for _ in range(9):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "from skillruntime.contract import Contract"], check=True)
-        starts["contract"].append(time.perf_counter() - start)
+        for name, statement in (
+            ("package", "import skillruntime.contract"),
+            ("contract", "from skillruntime.contract import Contract"),
+        ):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], check=True)
+            starts[name].append(time.perf_counter() - start)
         start = time.perf_counter()
         with subprocess.Popen([*PROXY, "--", "cat"], stdin=-1, stdout=-1) as process:
             assert process.stdin and process.stdout
@@ -427,9 +515,11 @@ def measure_costs() -> None:
             process.stdout.readline()
             starts["proxy"].append(time.perf_counter() - start)
             process.stdin.close()
-    contract, proxy = (statistics.median(each) * 1e3 for each in starts.values())
-    ratio = f"{proxy / contract:.1f} x importing Contract ({contract:.0f} ms)"
-    print(f"\nfrom the start to the first message through: {proxy:.0f} ms, {ratio}")
+    package, contract, proxy = (statistics.median(each) * 1e3 for each in starts.values())
+    print(
+        f"\nfrom the start to the first message through: {proxy:.0f} ms, {proxy / package:.1f} x "
+        f"`import skillruntime.contract` ({package:.0f} ms), {proxy / contract:.1f} x importing Contract"
+    )
 
 
 def main() -> None:
@@ -443,13 +533,14 @@ def main() -> None:
     os.environ["MEMORY_FILE_PATH"] = str(directory / "memory.jsonl")
     rows = [measure(peer, directory) for peer in install(directory) if options.only in (None, peer.name)]
     print(
-        f"{'server':22}{'version':>12}{'era':>12}{'damaged':>9}{'bare':>12}{'behind':>12}{'wrong':>14}{'refused':>9}\n"
+        f"{'server':22}{'version':>12}{'era':>12}{'damaged':>9}{'bare':>12}{'behind':>12}"
+        f"{'over HTTP':>12}{'wrong':>14}{'refused':>9}\n"
     )
     for row in rows:
         wrong = f"{row.bare['wrong']} -> {row.proxied['wrong']}"
         print(
             f"{row.peer.name:22}{row.peer.version:>12}{row.era:>12}{row.damaged:>9}{row.bare['success']:>12}"
-            f"{row.proxied['success']:>12}{wrong:>14}{row.proxied['refused']:>9}"
+            f"{row.proxied['success']:>12}{row.http['success']:>12}{wrong:>14}{row.proxied['refused']:>9}"
         )
     total = sum(row.damaged for row in rows)
     bare, behind = sum(row.bare["success"] for row in rows), sum(row.proxied["success"] for row in rows)

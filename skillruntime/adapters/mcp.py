@@ -8,21 +8,32 @@ resources. ``python -m skillruntime.adapters.mcp DIRECTORY...`` serves directori
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from skillruntime.adapters.mcp_client import fetch_skills, import_tools, list_skills
-from skillruntime.adapters.mcp_server import serve_stdio, to_server
+from skillruntime.adapters.mcp_server import serve_http, serve_stdio, to_server
 from skillruntime.adapters.skill_manifest import EXTENSION
 from skillruntime.catalog.discovery import discover
-from skillruntime.runtime.runtime import SkillRuntime
 
-__all__ = ["EXTENSION", "fetch_skills", "import_tools", "list_skills", "serve_stdio", "to_server"]
+if TYPE_CHECKING:
+    from skillruntime.adapters.mcp_client import fetch_skills, import_tools, list_skills
+
+__all__ = ["EXTENSION", "fetch_skills", "import_tools", "list_skills", "serve_http", "serve_stdio", "to_server"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the client's side when it is used: a server answers ``initialize`` without it."""
+    if name not in ("fetch_skills", "import_tools", "list_skills"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from skillruntime.adapters import mcp_client
+
+    return getattr(mcp_client, name)
 
 
 def main(arguments: list[str]) -> None:
     """Serve the directories named on the command line, as trusted ones, over standard input and output."""
-    anyio.run(serve_stdio, SkillRuntime(discover(*arguments, trusted=True)))
+    anyio.run(serve_stdio, discover(*arguments, trusted=True))
 
 
 if __name__ == "__main__":

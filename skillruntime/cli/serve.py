@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -120,6 +121,7 @@ __all__ = ["command"]
 @click.option("--authenticator", metavar="MODULE:FUNCTION", help="Identify callers with a coroutine function of yours.")
 @click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), help="What of bad arguments is repaired.")
 @click.option("--mcp", is_flag=True, help="Serve by MCP over standard input and output instead.")
+@click.option("--http", is_flag=True, help="With --mcp: by streamable HTTP at --host and --port.")
 @click.option("--log", is_flag=True, help="Log each request as a line of JSON on stderr.")
 @catalog_options
 def command(
@@ -155,6 +157,7 @@ def command(
     authenticator: str | None,
     policy: str | None,
     mcp: bool,
+    http: bool,
     log: bool,
     directories: tuple[str, ...],
     trust: bool,
@@ -163,8 +166,10 @@ def command(
 
     Accepted executions outlive the process: the next start continues them.
     """
+    if http and not mcp:
+        raise click.UsageError("--http goes with --mcp; without it, HTTP is what is served.")
     if mcp:
-        _serve_mcp(names, directories, trust)
+        _serve_mcp(names, directories, trust, (host, port) if http else None)
         return
     try:
         from skillruntime.server import (
@@ -263,19 +268,24 @@ def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
     return limits
 
 
-def _serve_mcp(names: tuple[str, ...], directories: tuple[str, ...], trust: bool) -> None:
-    """Serve by MCP until the client is gone; standard output belongs to the protocol."""
-    try:
-        from skillruntime.adapters.mcp import serve_stdio
-    except ImportError as error:
-        click.echo(f"{error.name} is not installed: pip install 'skillruntime[mcp]'", err=True)
-        sys.exit(EXIT_FAILED)
+def _serve_mcp(
+    names: tuple[str, ...], directories: tuple[str, ...], trust: bool, address: tuple[str, int] | None
+) -> None:
+    """Serve by MCP: at *address*, else on stdio until the client is gone, where stdout belongs to the protocol."""
     import anyio
 
-    from skillruntime.runtime import SkillRuntime
-
     catalog = open_catalog(directories, trust=trust)
-    anyio.run(serve_stdio, SkillRuntime(catalog.select(include=names) if names else catalog))
+    served = catalog.select(include=names) if names else catalog
+    try:
+        from skillruntime.adapters.mcp import serve_http, serve_stdio
+
+        if address is None:
+            anyio.run(serve_stdio, served)
+        else:
+            anyio.run(partial(serve_http, served, host=address[0], port=address[1]))
+    except ImportError as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_FAILED)
 
 
 def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None:

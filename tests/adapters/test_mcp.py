@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 mcp = pytest.importorskip("mcp", reason="the MCP SDK is not installed")
@@ -67,8 +69,38 @@ async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
     return result
 
 
+async def over_http_command(catalog: SkillCatalog, steps: Steps) -> Any:
+    """Serve as a user does: ``skillruntime serve --mcp --http``; a page on the web that names it is refused."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    arguments = ["serve", "--mcp", "--http", "--port", str(port), "--trust", "--skills", catalog.roots[0].path]
+    with subprocess.Popen([sys.executable, "-m", "skillruntime.cli", *arguments], stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr
+            process.stderr.readline()
+            with anyio.fail_after(60):
+                while True:
+                    try:
+                        await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+                        break
+                    except OSError:
+                        await anyio.sleep(0.05)
+                async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+                    result = await steps(client)
+                async with httpx2.AsyncClient() as other:
+                    refused = await other.post(
+                        f"http://127.0.0.1:{port}/mcp", headers={"Origin": "http://evil.example"}
+                    )
+                assert refused.status_code == 403
+        finally:
+            process.terminate()
+    return result
+
+
 TODAY = pytest.mark.parametrize("way", [in_memory, over_stdio, over_http])
-WAYS = pytest.mark.parametrize("way", [in_memory, in_memory_legacy, over_stdio, over_command, over_http])
+WAYS = pytest.mark.parametrize(
+    "way", [in_memory, in_memory_legacy, over_stdio, over_command, over_http, over_http_command]
+)
 
 
 @WAYS
@@ -152,6 +184,20 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
     assert prompt.messages[0].content.text == text
     assert resource.content[0].text == "Spaces count."
     assert json.loads(called.content[0].text)["data"] == {"letters": 3}
+
+
+def test_initialize_is_answered_without_the_runtime(counting: SkillCatalog) -> None:
+    """Nothing that checks or runs calls is imported for it."""
+    script = (
+        "import sys\n"
+        "from skillruntime.adapters.mcp import to_server\n"
+        "from skillruntime.catalog.discovery import discover\n"
+        "server = to_server(discover(sys.argv[1]))\n"
+        "assert 'counting' in server.create_initialization_options().instructions\n"
+        "assert not [name for name in sys.modules if name.startswith(('skillruntime.runtime.', 'jsonschema'))]\n"
+    )
+
+    subprocess.run([sys.executable, "-c", script, counting.roots[0].path], check=True, timeout=120)
 
 
 def test_no_contract_is_read_before_tools_are_listed(counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch) -> None:

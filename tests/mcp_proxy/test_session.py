@@ -406,3 +406,19 @@ def test_an_answer_with_an_id_of_the_proxy_of_no_request_passes() -> None:
     line = to_bytes({"jsonrpc": "2.0", "id": "a", "result": {}})
 
     assert known().from_server(line) == [(CLIENT, line)]
+
+
+def test_a_request_whose_method_is_not_utf_8_is_not_taken_for_an_answer() -> None:
+    """Its id may be that of a call which the client waits for: nothing is answered in its place."""
+    session = known()
+    batch = (
+        b"["
+        + call('{"topic": 1.5, "limit": "x"}', id="1").strip()
+        + b","
+        + call('{"topic": "a"}', id="2").strip()
+        + b"]"
+    )
+    session.from_client(batch)
+    odd = b'{"jsonrpc":"2.0","id":2,"method":"x\xff"}\n'
+
+    assert session.from_server(odd) == [("client", odd)]

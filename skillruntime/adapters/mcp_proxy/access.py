@@ -22,6 +22,7 @@ def guarded(app: App, *, token: str | None, hosts: Collection[str] = LOCAL_HOSTS
     Warning"). Where there is a *token*, it must come as a bearer token; it is not passed on.
     """
 
+    # 421 for a wrong Host: the request was meant for another server (RFC 9110, 15.5.20).
     async def checked(scope: Scope, receive: Receive, send: SendMessage) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
@@ -45,5 +46,6 @@ def guarded(app: App, *, token: str | None, hosts: Collection[str] = LOCAL_HOSTS
 
 
 def _has_token(authorization: str | None, token: str) -> bool:
+    # The scheme's case does not count (RFC 9110, 11.1); the time of the comparison must not depend on the token.
     scheme, _, given = (authorization or "").partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), token.encode())

@@ -78,12 +78,14 @@ def _upstream(name: str, entry: Mapping[str, Any], variables: Mapping[str, str])
     if isinstance(entry.get("command"), str):
         if COMMAND in arguments and "--config" in arguments:
             raise ValueError("it is this proxy itself")  # and would start itself without end
+        # As clients do: what the file gives is added to what the client itself has.
         environment = {**variables, **{key: str(each) for key, each in (entry.get("env") or {}).items()}}
         command = (entry["command"], *arguments)
         return Upstream(command, path, (), environment if entry.get("env") else None, entry.get("cwd"), name)
     url = entry.get("url", entry.get("serverUrl"))
     if not isinstance(url, str):
         raise ValueError("it has neither a command nor a url")
+    # deprecated since 2025-03-26; a client that has it can keep such a server to itself
     if entry.get("type") == "sse":
         raise ValueError("the HTTP+SSE transport of 2024-11-05 is not spoken")
     headers = {**(entry.get("headers") or {}), **(entry.get("http_headers") or {})}

@@ -57,6 +57,7 @@ def decide_call(message: Message, known: Known) -> Decision:
     if name is None:
         return Decision(message.raw)
     modern = envelope_of(message) is not None
+    # Two parsers may take one key of two: what was checked here could be another call there (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
         fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
         return _refuse(message, name, Verdict(faults=(fault,)), modern)
@@ -64,6 +65,7 @@ def decide_call(message: Message, known: Known) -> Decision:
         return _decide_retry(message, name, known)
     can_list = known.may_list and (known.initialized or modern)
     tool, verdict = _judge(message, name, known)
+    # A call that fits passes by an old list too: at worst the server refuses it itself.
     if can_list and not known.tools.fresh and (verdict is None or verdict.outcome != "passed"):
         return Decision(waits=True)
     verdict = verdict or Verdict(unchecked="the tool is not listed")

@@ -14,6 +14,7 @@ _ENVELOPE = tuple(f"io.modelcontextprotocol/{key}" for key in ("protocolVersion"
 
 def envelope_of(message: Message) -> dict[str, Any] | None:
     """Return what a 2026-07-28 request states about its sender in ``_meta``; ``None`` for one of the handshake era."""
+    # Most messages are of the older era: they are not decoded to find that out.
     text = message.param("_meta")
     if b"protocolVersion" not in text:
         return None
@@ -33,6 +34,7 @@ def envelope_client(message: Message) -> str:
 
 
 def client_name(message: Message) -> str:
+    # A name goes to the log and its report: it is cut, because it is the client's to choose.
     try:
         params = decode(message.part("params"))
     except Malformed:

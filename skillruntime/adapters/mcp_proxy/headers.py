@@ -80,7 +80,7 @@ def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
         value = arguments
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(value, bool):
+        if isinstance(value, bool):  # before int, which it is too
             found[f"Mcp-Param-{token}"] = "true" if value else "false"
         elif isinstance(value, str | int | float):
             found[f"Mcp-Param-{token}"] = encode_value(str(value))

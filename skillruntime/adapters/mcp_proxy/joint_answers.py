@@ -7,8 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, elements, members, replaced, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    Span,
+    decode,
+    elements,
+    members,
+    replaced,
+    text_of,
+    to_bytes,
+)
 from skillruntime.adapters.mcp_proxy.messages import Id, Message
+
+__all__ = [
+    *("ENDED", "INVALID_PARAMS", "JOINT", "LISTS", "METHOD_NOT_FOUND", "NAMED", "Question", "capabilities_of"),
+    *("first_answer", "joined_list", "member", "merged_handshake", "object_at", "prefixes_of", "to_error", "to_result"),
+]
 
 JOINT = "__"
 METHOD_NOT_FOUND, INVALID_PARAMS, ENDED = -32601, -32602, -32000
@@ -53,21 +67,24 @@ def merged_handshake(question: Question, names: Sequence[str], prefixes: Sequenc
     """Return the answer to ``initialize`` or ``server/discover``: what any server can, and all instructions."""
     results = question.results()
     if question.request.method == "initialize":
-        if not results:
+        versions = [
+            each["protocolVersion"] for each in results.values() if isinstance(each.get("protocolVersion"), str)
+        ]
+        if not versions:
             return first_answer(question)
-        # The oldest, which all of them read
-        merged: dict[str, Any] = {"protocolVersion": min(str(each.get("protocolVersion")) for each in results.values())}
+        merged: dict[str, Any] = {"protocolVersion": min(versions)}  # the oldest, which all of them read
         return to_result(question.request, to_bytes(merged | _described(results, names, prefixes)))
     if question.errors or not results:  # the client goes on with the handshake, which more servers know
         text = "Not all of the servers are of revision 2026-07-28"
         return to_error(question.request.part("id"), METHOD_NOT_FOUND, text)
-    first, *others = [each.get("supportedVersions") or [] for each in results.values()]
+    found = [each.get("supportedVersions") for each in results.values()]
+    first, *others = [each if isinstance(each, list) else [] for each in found]
     merged = {
         "resultType": "complete",
         "supportedVersions": [version for version in first if all(version in each for each in others)],
         **_described(results, names, prefixes),
         "ttlMs": min((each["ttlMs"] for each in results.values() if isinstance(each.get("ttlMs"), int)), default=0),
-        "cacheScope": "private",
+        "cacheScope": "private",  # a server of the user's own is among them, perhaps
     }
     return to_result(question.request, to_bytes(merged))
 
@@ -82,12 +99,13 @@ def joined_list(question: Question, key: str, prefixes: Sequence[str]) -> tuple[
     pages = [(server, page) for server, each in sorted(question.pages.items()) for page in each]
     for server, page in pages:
         for raw in _entries(page, key):
-            span = dict(members(raw)).get(_IDENTIFIED_BY.get(key, "name"))
+            span = object_at(raw).get(_IDENTIFIED_BY.get(key, "name"))
             own = text_of(raw, span) if span else None
             if own is None or span is None:
                 entries.append(raw)
                 continue
             shown = f"{prefixes[server]}{JOINT}{own}" if key in NAMED else own
+            # Two servers may list one URI: the first of the file keeps it.
             owners.setdefault(shown, (server, own))
             entries.append(replaced(raw, {span: to_bytes(shown)}) if key in NAMED else raw)
     body = b'"%s":[%s]' % (key.encode(), b",".join(entries))
@@ -98,7 +116,7 @@ def joined_list(question: Question, key: str, prefixes: Sequence[str]) -> tuple[
 
 
 def prefixes_of(names: Sequence[str]) -> list[str]:
-    """Return what stands before the names of each server's tools: its own name, with ``_`` for what no client takes.
+    """Return the prefix of each server's tool names: its own name, with ``_`` for what clients do not take.
 
     >>> prefixes_of(["git", "my files", "my.files"])
     ['git', 'my_files', 'my_files_2']
@@ -120,18 +138,33 @@ def first_answer(question: Question) -> bytes:
     return replaced(answers[0].raw, {answers[0].parts["id"]: given})
 
 
+def capabilities_of(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a server says in its handshake that it can."""
+    found = result.get("capabilities")
+    return found if isinstance(found, dict) else {}
+
+
 def member(message: Message, key: str) -> bytes:
     """Return the bytes of a member of the result of *message*; empty where there is none."""
-    start, _ = message.parts.get("result", (0, 0))
-    if message.raw[start : start + 1] != b"{":
-        return b""
-    span = dict(members(message.raw, start)).get(key)
-    return message.raw[span[0] : span[1]] if span else b""
+    result = message.part("result")
+    start, end = object_at(result).get(key, (0, 0))
+    return result[start:end]
+
+
+def object_at(raw: bytes) -> dict[str, Span]:
+    """Return where the members of the object *raw* are; none where it is something else, or broken inside."""
+    try:
+        return dict(members(raw)) if raw[:1] == b"{" else {}
+    except Malformed:
+        return {}
 
 
 def _entries(page: Message, key: str) -> list[bytes]:
     listed = member(page, key)
-    found = [listed[a:b] for a, b in elements(listed)] if listed[:1] == b"[" else []
+    try:
+        found = [listed[a:b] for a, b in elements(listed)] if listed[:1] == b"[" else []
+    except Malformed:
+        return []
     return [each for each in found if each[:1] == b"{"]
 
 
@@ -156,11 +189,11 @@ def _described(results: dict[int, dict[str, Any]], names: Sequence[str], prefixe
 
     capabilities: dict[str, Any] = {}
     for each in results.values():
-        _merge(capabilities, each.get("capabilities") or {})
+        _merge(capabilities, capabilities_of(each))
     texts = [
         f"{names[server]} (its tools are named {prefixes[server]}{JOINT}...): {each['instructions']}"
         for server, each in results.items()
-        if each.get("instructions")
+        if isinstance(each.get("instructions"), str) and each["instructions"]
     ]
     return {
         "capabilities": capabilities,

@@ -120,6 +120,7 @@ class _Many:
                 if server.waits_since is not None and now - server.waits_since > LISTING_TIMEOUT:
                     self._relay(index, server.session.give_up_listing())
                     self._lock.notify_all()
+        # A handshake or a list waits for all: one server that hangs must not keep the client from the others.
         with self._lock:
             overdue = self.merged.overdue(LISTING_TIMEOUT)
         for index in overdue:
@@ -185,6 +186,7 @@ def _started(upstream: Upstream, prefix: str, options: Options, log: Write) -> _
     def write(entry: Mapping[str, Any]) -> None:
         log({**entry, "tool": f"{prefix}{JOINT}{entry['tool']}"} if "tool" in entry else entry)
 
+    # Options may name a tool as its server does, or as the client sees it.
     own = {name.removeprefix(prefix + JOINT): choices for name, choices in options.tools.items()}
     session = Session(replace(options, tools=own), log=write)
     if upstream.is_url:

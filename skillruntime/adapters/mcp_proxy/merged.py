@@ -6,6 +6,7 @@ pages, and the requests of servers get ids of their own. Each server's traffic p
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
@@ -19,10 +20,12 @@ from skillruntime.adapters.mcp_proxy.joint_answers import (
     METHOD_NOT_FOUND,
     NAMED,
     Question,
+    capabilities_of,
     first_answer,
     joined_list,
     member,
     merged_handshake,
+    object_at,
     prefixes_of,
     to_error,
     to_result,
@@ -31,7 +34,6 @@ from skillruntime.adapters.mcp_proxy.json_text import (
     Malformed,
     Span,
     decode,
-    members,
     replaced,
     text_of,
     to_bytes,
@@ -57,7 +59,8 @@ class Merged:
         self.live = set(range(len(names)))
         self.closing = False
         self._clock = clock
-        self._ids = (f"merged-{os.urandom(4).hex()}-{number}" for number in iter(range(1, 1 << 62)))
+        prefix = os.urandom(6).hex()
+        self._ids = (f"merged-{prefix}-{number}" for number in itertools.count(1))
         self._questions: list[Question] = []
         self._in_flight: dict[Id, tuple[int, bytes]] = {}
         self._asked: dict[Id, tuple[int, bytes]] = {}
@@ -97,6 +100,7 @@ class Merged:
         if message.id is None:
             return self._notification(message)
         match message.method:
+            # Each server is alive or has ended, which the proxy knows without asking.
             case "ping":
                 return self._answer(message, b"{}")
             case "initialize":
@@ -105,6 +109,7 @@ class Merged:
                 return self._ask(message, self._handshake, self.live)
             case "logging/setLevel":
                 return self._ask(message, lambda question: to_result(message, b"{}"), self._able("logging"))
+            # 2026-07-28: one long request for all changes; the id may be the client's own, once at each server.
             case "subscriptions/listen":
                 self._listening[message.id] = set(self.live)
                 return [(each, message.raw) for each in sorted(self.live)]
@@ -119,6 +124,7 @@ class Merged:
                 return self._listed(message, LISTS[method])
             case method if method.startswith("tasks/"):
                 return self._routed(message, self._tasks.get(id_of(message.param("taskId")) or ("", None)), "tasks")
+        # An unknown method says nothing about its server. To ask all could run it more than once.
         if len(self.live) == 1:
             return self._forward(message, next(iter(self.live)))
         return self._fail(message, METHOD_NOT_FOUND, f"{message.method} does not say which of the servers it is for")
@@ -156,13 +162,13 @@ class Merged:
         return (able[0], name) if len(able) == 1 else None
 
     def _completion(self, message: Message) -> Sends:
-        reference = message.params.get("ref")
-        inside = dict(members(message.raw, reference[0])) if reference and message.param("ref")[:1] == b"{" else {}
-        span = inside.get("name")
-        name = text_of(message.raw, span) if span else None
+        reference = message.param("ref")
+        span = object_at(reference).get("name")
+        name = text_of(reference, span) if span else None
         found = self._meant(name, "prompts") if name is not None else None
         if found is not None and span is not None:
-            return self._forward(message, found[0], {span: to_bytes(found[1])})
+            new = replaced(reference, {span: to_bytes(found[1])})
+            return self._forward(message, found[0], {message.params["ref"]: new})
         return self._routed(message, None, "completions")
 
     def _routed(self, message: Message, server: int | None, capability: str) -> Sends:
@@ -258,9 +264,9 @@ class Merged:
         return [(CLIENT, message.raw)]
 
     def _note_token(self, server: int, message: Message) -> None:
-        meta = message.params.get("_meta")
-        span = dict(members(message.raw, meta[0])).get("progressToken") if meta else None
-        token = id_of(message.raw[span[0] : span[1]]) if span else None
+        meta = message.param("_meta")
+        start, end = object_at(meta).get("progressToken", (0, 0))
+        token = id_of(meta[start:end])
         if token is not None:
             _remember(self._tokens, token, server)
 
@@ -271,7 +277,7 @@ class Merged:
             question.errors.append(message)
             return self._settle(question)
         question.pages.setdefault(server, []).append(message)
-        if question.first_wins:
+        if question.first_wins:  # the answers of the others find no question any more, and are dropped
             return self._settle(question)
         cursor = member(message, "nextCursor") if question.request.method in LISTS else b""
         if cursor[:1] == b'"' and not any(member(each, "nextCursor") == cursor for each in question.pages[server][:-1]):
@@ -298,8 +304,8 @@ class Merged:
             return []
         if b'"taskId"' in message.raw:
             task = member(message, "task") or message.part("result")
-            found = dict(members(task)).get("taskId") if task[:1] == b"{" else None
-            if found is not None and (key := id_of(task[found[0] : found[1]])) is not None:
+            start, end = object_at(task).get("taskId", (0, 0))
+            if (key := id_of(task[start:end])) is not None:
                 _remember(self._tasks, key, server)
         return self._to_client(message.id, message.raw)
 
@@ -333,7 +339,7 @@ class Merged:
 
     def _handshake(self, question: Question) -> bytes:
         for server, result in question.results().items():
-            self._capabilities[server] = result.get("capabilities") or {}
+            self._capabilities[server] = capabilities_of(result)
         return merged_handshake(question, self.names, self.prefixes)
 
     def _joined(self, question: Question) -> bytes:

@@ -65,7 +65,7 @@ def read_message(raw: bytes) -> Message:
         repeated = key if key in parts else repeated
         parts[key] = span
         if key == "method":
-            methods.append(text_of(raw, span))
+            methods.append(text_of(raw, span) or "")  # a method that is not text still makes it no answer
     if "params" in parts and raw[parts["params"][0]] == ord("{"):
         for key, span in members(raw, parts["params"][0]):
             repeated = key if key in params else repeated

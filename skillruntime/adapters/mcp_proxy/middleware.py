@@ -78,7 +78,7 @@ class McpProxy:
         }
         caller = caller_of(scope["headers"], (scope.get("client") or ("", 0))[0])
         session_id = header(scope["headers"], SESSION)
-        if scope["method"] == "DELETE":
+        if scope["method"] == "DELETE":  # the session ends with it, whatever the server answers
             self._conversations.pop((session_id or "", caller), None)
             await self._app(scope, receive, send)
             return

@@ -42,7 +42,7 @@ def run_quickly(words: list[str]) -> int | None:
 
     try:
         return run_stdio(command, make_session)
-    except OSError:  # it cannot be started
+    except OSError:  # it cannot be started: the command says why, in its own form
         return None
 
 

@@ -117,6 +117,7 @@ class _Remote:
         scope = self.in_flight.get(id_of(message.param("requestId")) or ("", None))
         if scope is not None:
             scope.cancel()
+        # 2026-07-28 has no cancel message over HTTP: to close the response is to cancel.
         return True
 
     def _headers_for(self, message: Message) -> dict[str, str]:
@@ -187,7 +188,7 @@ class _Remote:
                         data = data_of(block)
                         if data.strip() and await self._write(message, data) and message.id is not None:
                             return
-            if not last_id:
+            if not last_id:  # without an event id there is nothing to resume at (transports, "Resumability")
                 break
             await anyio.sleep(wait)
             headers = self._headers_for(Message(b"", {})) | {"last-event-id": last_id}
@@ -198,6 +199,7 @@ class _Remote:
         if message.id is not None:
             await self._fail(message, UNREACHABLE, "The MCP server ended its response without an answer")
 
+    # The handshake era only: transports, "Listening for Messages from the Server". 405 says that there is none.
     async def _listen(self, client: httpx2.AsyncClient) -> None:
         """Write the messages that the server sends on its own, for as long as it offers a stream for that."""
         last_id, wait = "", RECONNECT_SECONDS

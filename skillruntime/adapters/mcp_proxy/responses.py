@@ -51,8 +51,10 @@ class Rewriter:
         if readable and kind in ("text/event-stream", "application/json"):
             self._kind = kind
         if self._kind == "application/json":
+            # Held back until the body is read: a changed body has another length, and perhaps another status.
             self._start = {**message, "headers": headers}
         elif self._kind:
+            # An event may grow by the report of a repair, so no length that was promised can be kept.
             await self._send({**message, "headers": without(headers, b"content-length")})
         else:
             await self._send(message)

@@ -73,7 +73,8 @@ class _Process:
     ended: anyio.Event = field(default_factory=anyio.Event)
 
     async def write(self, raw: bytes) -> None:
-        """Write one message; whoever else writes waits for it to be whole."""
+        """Write one whole message; other writers wait."""
+        # A body may be laid out on several lines; on stdio a line break would end the message (transports, "stdio").
         line = b" ".join(raw.splitlines()) + b"\n"
         assert self.process.stdin
         async with self.writing:
@@ -127,6 +128,7 @@ class StdioApp:
             case "DELETE" if session_id in self._sessions:
                 await self._end(self._sessions.pop(session_id))
                 await respond(send, 200, b"")
+            # transports, "Session Management": 404 makes a client begin a new session
             case "GET" | "DELETE" if session_id is not None:
                 await respond(send, 404, b"")
             case _:
@@ -232,6 +234,7 @@ class StdioApp:
             await respond(send, 502, _error(request_id, -32000, "The MCP server has ended"), *headers)
             return
         if is_last:
+            # A single answer needs no stream: clients take either, and a body has a length that proxies can see.
             await respond(send, 200, first.strip(), *headers)
             return
         await send({"type": "http.response.start", "status": 200, "headers": [*EVENTS, *headers]})
@@ -245,6 +248,7 @@ class StdioApp:
     async def _listen(self, process: _Process, receive: Receive, send: SendMessage) -> None:
         """Send the messages that the process sends on its own, until the client or the process goes away."""
         if process.listener is not None:
+            # The SDKs answer a second listening stream of a session so; each message is sent on one stream only.
             await respond(send, 409, b"")
             return
         process.listener = exchange = _exchange(set())
@@ -377,6 +381,7 @@ def _addressee(process: _Process, message: Message) -> tuple[_Exchange | None, b
         return exchange, replaced(message.raw, changes)
     if process.shared:
         return _subscriber(process, message)
+    # What says that something changed belongs to no request; anything else may belong to the only one that is open.
     if process.listener is not None and (len(process.exchanges) != 1 or b"changed" in message.part("method")):
         return process.listener, message.raw
     return (process.exchanges[-1] if process.exchanges else None), message.raw

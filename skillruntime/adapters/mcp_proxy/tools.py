@@ -103,6 +103,7 @@ class Tools:
         }
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
+        # A server that gives its own cursor again would be asked forever.
         is_last = not isinstance(cursor, str) or cursor == listing.cursor
         listing.cursor = None if is_last else cursor
         if is_last:

@@ -1,0 +1,203 @@
+"""What the MCP server of skills answers after the handshake: tools, prompts, resources and the Skills extension.
+
+Nothing of this is imported before a client asks for it: the answer to ``initialize`` does not wait for the runtime.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio.to_thread
+import mcp_types as types
+from mcp import MCPError
+from pydantic import Field
+
+from skillruntime.adapters.conversation_tools import (
+    LOAD_SKILL,
+    READ_RESOURCE,
+    RUN_SCRIPT,
+    is_hidden,
+    script_call,
+    visible_callables,
+)
+from skillruntime.adapters.mcp_client import ListSkillsResult
+from skillruntime.adapters.skill_manifest import read_file, split_uri, to_entry, to_uri
+from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
+from skillruntime.adapters.tool_names import mcp_names, to_tool_name
+from skillruntime.catalog.resources import media_type
+from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.visible_text import visible_line
+from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
+from skillruntime.runtime.activation import render_activation
+from skillruntime.runtime.runtime import SkillRuntime
+
+__all__ = ["GetSkillResult", "Served"]
+
+_PAGE = 100
+_OWN = ("load_skill", "read_skill_resource")
+_T = TypeVar("_T")
+
+
+class GetSkillResult(types.CacheableResult):
+    """The answer to ``skills/get``."""
+
+    skill: dict[str, Any]
+    result_type: str = Field(default="complete", alias="resultType")
+
+
+class Served:
+    """The handlers of one server."""
+
+    def __init__(self, runtime: SkillRuntime) -> None:
+        self._runtime = runtime
+        self._known: dict[str, str] = {}
+        self._own = self._own_tools()
+
+    def _own_tools(self) -> SkillRuntime:
+        """Return ``load_skill`` and its like: without a session, because one server may have many clients."""
+        own = SkillRuntime()
+
+        @own.implements("load_skill", contract=LOAD_SKILL)
+        def load_skill(arguments: dict[str, Any]) -> str:
+            self._runtime.catalog.for_model().activate(arguments["name"])  # raises for a hidden or unknown skill
+            return self._rendered(arguments["name"])
+
+        @own.implements("read_skill_resource", contract=READ_RESOURCE)
+        def read_skill_resource(arguments: dict[str, Any]) -> str:
+            return self._runtime.catalog.for_model().activate(arguments["name"]).read_resource(arguments["path"])
+
+        @own.implements("run_skill_script", contract=RUN_SCRIPT)
+        async def run_skill_script(arguments: dict[str, Any]) -> Any:
+            name, given = script_call(arguments)
+            if is_hidden(self._runtime, name):
+                self._runtime.catalog.for_model().activate(name.partition("/")[0])
+            return await self._runtime.call(name, given)
+
+        return own
+
+    async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        tools = await anyio.to_thread.run_sync(self._tools)  # this reads every contract
+        definitions = [to_mcp(self._own.contract(name), name=name) for name in self._own_names()]
+        for shown, name in sorted(tools.items()):
+            definitions.append({**to_mcp(self._runtime.contract(name), name=name, with_notes=True), "name": shown})
+        page, following = _page(definitions, params)
+        return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in page], next_cursor=following)
+
+    async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        arguments = params.arguments or {}
+        if params.name in (*self._own_names(), "run_skill_script"):
+            response = await self._own.call(params.name, arguments)
+            return types.CallToolResult.model_validate(to_mcp_result(response))
+        name = self._named(params.name)
+        if name is None or is_hidden(self._runtime, name):
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
+        response = await self._runtime.call(name, arguments)
+        return types.CallToolResult.model_validate(
+            to_mcp_result(response, notes_for=self._runtime.contract(name) if response.ok else None)
+        )
+
+    async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        shown, following = _page(list(self._visible().values()), params)
+        prompts = [types.Prompt(name=each.name, description=visible_line(each.description)) for each in shown]
+        return types.ListPromptsResult(prompts=prompts, next_cursor=following)
+
+    async def get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        metadata = self._visible().get(params.name)
+        if metadata is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
+        text = await anyio.to_thread.run_sync(self._rendered, params.name)
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(description=visible_line(metadata.description), messages=[message])
+
+    async def list_resources(
+        self, context: Any, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        shown, following = _page(list(self._visible().values()), params)
+        resources = [
+            types.Resource(
+                uri=to_uri(each.name),
+                name=each.name,
+                description=visible_line(each.description),
+                mime_type="text/markdown",
+            )
+            for each in shown
+        ]
+        return types.ListResourcesResult(resources=resources, next_cursor=following)
+
+    async def read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        name, path = split_uri(uri) or ("", "")
+        metadata = self._visible().get(name)
+        if metadata is None:
+            raise _unknown(uri)
+        try:
+            data = await anyio.to_thread.run_sync(partial(read_file, metadata, path))
+        except ResourceNotFoundError:
+            raise _unknown(uri) from None
+        kind = "text/markdown" if path == "SKILL.md" else media_type(path)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            blob = base64.b64encode(data).decode("ascii")
+            return types.ReadResourceResult(contents=[types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)])
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
+
+    async def list_skills(self, context: Any, params: types.PaginatedRequestParams) -> ListSkillsResult:
+        shown, following = _page(list(self._visible().values()), params)
+        entries = await anyio.to_thread.run_sync(lambda: [self._entry(metadata) for metadata in shown])
+        return ListSkillsResult(skills=[entry for entry in entries if entry is not None], nextCursor=following)
+
+    async def get_skill(self, context: Any, params: Any) -> GetSkillResult:
+        name, path = split_uri(params.uri) or ("", "")
+        metadata = self._visible().get(name)
+        if metadata is None or path != "SKILL.md":
+            raise _unknown(params.uri)
+        entry = await anyio.to_thread.run_sync(partial(self._entry, metadata))
+        if entry is None:
+            raise _unknown(params.uri)
+        return GetSkillResult(skill=entry)
+
+    def _tools(self) -> dict[str, str]:
+        """Return the callables by tool name; this reads every contract, so a call looks into the last answer first."""
+        self._known = mcp_names(visible_callables(self._runtime))
+        return self._known
+
+    def _named(self, tool: str) -> str | None:
+        """Return the callable that a client means: by its tool name, or by the name with ``-`` that others show."""
+        known = self._known if tool in self._known else self._tools()
+        return known.get(tool) or next((name for name in known.values() if to_tool_name(name) == tool), None)
+
+    def _own_names(self) -> tuple[str, ...]:
+        """Return the tools that give instructions: none where all skills are functions."""
+        return _OWN if len(self._visible()) else ()
+
+    def _rendered(self, name: str) -> str:
+        active = self._runtime.open_skill(name)
+        shown = {name: tool for tool, name in self._tools().items()}
+        return render_activation(active, lambda each: shown.get(each, each))
+
+    def _visible(self) -> Mapping[str, SkillMetadata]:
+        return self._runtime.catalog.for_model()
+
+    def _entry(self, metadata: SkillMetadata) -> dict[str, Any] | None:
+        """The skill's entry, or None for a skill that cannot be published: it is left out."""
+        try:
+            return to_entry(metadata)
+        except SkillRuntimeError:
+            return None
+
+
+def _page(items: list[_T], params: types.PaginatedRequestParams | None) -> tuple[list[_T], str | None]:
+    cursor = None if params is None else params.cursor
+    if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
+        raise MCPError(types.INVALID_PARAMS, "Unknown cursor")
+    start = int(cursor or 0)
+    end = start + _PAGE
+    return items[start:end], str(end) if end < len(items) else None
+
+
+def _unknown(uri: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"Unknown resource: {uri[:200]}")
