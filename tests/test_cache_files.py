@@ -45,7 +45,7 @@ def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_cached("file", 100) is None
 
 
-def test_a_directory_that_cannot_be_written_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_written_is_not_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The value is computed again each time."""
     (tmp_path / "occupied").write_text("a file")
     monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path / "occupied"))

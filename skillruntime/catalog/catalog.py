@@ -179,7 +179,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def suggest(self, name: str, limit: int = 3) -> list[str]:
         """Return the names closest to *name*, the best first; only of skills that a model may see."""
-        return _closest(
+        from skillruntime.catalog.closest_names import closest_names
+
+        return closest_names(
             name, (own for own, entry in self._entries.items() if not entry.flags & HIDDEN_FROM_MODEL), limit
         )
 
@@ -442,26 +444,3 @@ def _as_reference(metadata: SkillMetadata) -> SkillMetadata:
         if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
             name = written.strip()
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))
-
-
-def _closest(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return the *names* that share the most letter pairs with *name* (Dice coefficient), the best first."""
-    wanted = _pairs(name[:200])
-    scored: list[tuple[float, str]] = []
-    for own in names:
-        # A hostile name of 256 letters would share pairs with every query.
-        if len(own) > 100:
-            continue
-        pairs = _pairs(own)
-        common = len(wanted & pairs)
-        if common:
-            scored.append((-2 * common / (len(wanted) + len(pairs)), own))
-    # By score, then by name: the same suggestions on every machine.
-    scored.sort()
-    # Below 0.3 the names share a few pairs by chance; a wrong suggestion sends a model astray.
-    return [own for score, own in scored[:limit] if score <= -0.3]
-
-
-def _pairs(name: str) -> set[str]:
-    text = f" {name.lower().replace('_', '-').strip()} "
-    return {text[position : position + 2] for position in range(len(text) - 1)}

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from math import log
 from operator import attrgetter
 
@@ -25,7 +24,7 @@ from skillruntime.catalog.skill import SkillMetadata
 __all__ = ["Hit", "Rank", "SearchIndex", "open_search_index"]
 
 BODY_CHARACTERS = 2_500
-"""How much of the instructions is searched; on 30,579 real skills more of it did not find more."""
+"""How much of the instructions is searched: as much as the baseline of `benchmarks/search.py` reads."""
 
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
 _BYTES_READ = 8 * 1024
@@ -49,6 +48,10 @@ Rank = Callable[[str, Sequence[Hit]], Iterable[Hit]]
 """Takes a query and the best hits of the index, and returns them, or some of them, in its own order."""
 
 
+_Part = tuple[Segment, Sequence[SkillMetadata | None]]
+"""An index, and the skill of each of its numbers; ``None`` where that skill is not to be found."""
+
+
 class SearchIndex:
     """An index over some skills; it can be used from any thread."""
 
@@ -68,8 +71,8 @@ class SearchIndex:
         """
         self._skills = sorted(skills, key=attrgetter("name"))
         self._bodies = bodies
-        self._stamps = stamps or {}
-        self._open(load_segment(file) if file and bodies else None, file if save and bodies else None)
+        kept = load_segment(file) if file and bodies else None
+        self._parts = self._open(kept, file if save and bodies else None, stamps or {})
 
     def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
         """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
@@ -83,77 +86,65 @@ class SearchIndex:
         try:
             found = self._found(query, wanted)
         except (ValueError, IndexError):  # the file was damaged after it was opened
-            self._open(None, None)
+            self._parts = self._open(None, None, {})
             found = self._found(query, wanted)
         if rank is None or not found:
             return found[:limit]
         known = {hit.name for hit in found}
         return [hit for hit in rank(query, tuple(found)) if hit.name in known][:limit]
 
-    def _open(self, kept: Segment | None, save_to: str | None) -> None:
+    def _open(self, kept: Segment | None, save_to: str | None, stamps: Mapping[str, bytes]) -> list[_Part]:
         """Use what *kept* has of the skills, and index the others; if those are many, index everything again."""
         rest = self._skills
-        self._segments: list[Segment] = []
-        self._shown: list[SkillMetadata | None] = []
+        parts: list[_Part] = []
         if kept is not None:
-            by_key = {self._key(skill): skill for skill in self._skills}
+            by_key = {_key(skill, stamps): skill for skill in self._skills}
             known = [by_key.pop(key, None) for key in kept.all_keys()]
             if len(by_key) * _FEW <= kept.skills:
-                self._segments, self._shown, rest = [kept], known, list(by_key.values())
-        if rest or not self._segments:
-            data = build_segment(map(self._texts, rest))
-            self._segments.append(Segment(data))
-            if save_to is not None and not self._shown:
+                # Skills of the file that were changed or deleted, or are not in this view of the catalog.
+                kept.hide(number for number, skill in enumerate(known) if skill is None)
+                parts, rest = [(kept, known)], list(by_key.values())
+        if rest or not parts:
+            data = build_segment(self._texts(skill, stamps) for skill in rest)
+            if save_to is not None and not parts:
                 save_segment(save_to, data)
-            self._shown += rest
-        # Skills of the file that were changed or deleted, or are not in this view of the catalog.
-        self._absent = [number for number, skill in enumerate(self._shown) if skill is None]
+            parts.append((Segment(data), rest))
+        return parts
 
-    def _key(self, skill: SkillMetadata) -> bytes:
-        path = skill.path.encode("utf-8", "surrogateescape").replace(b"\0", b"")
-        return path + b"\n" + self._stamps.get(skill.path, b"").hex().encode()
-
-    def _texts(self, skill: SkillMetadata) -> Texts:
+    def _texts(self, skill: SkillMetadata, stamps: Mapping[str, bytes]) -> Texts:
         head, body = _beginning(skill.path) if self._bodies else ("", "")
-        return Texts(self._key(skill), skill.name, f"{skill.description} {_tags(head)}", body)
+        return Texts(_key(skill, stamps), skill.name, f"{skill.description} {_tags(head)}", body)
 
     def _found(self, query: str, wanted: int) -> list[Hit]:
         words = _words(query)
-        skills = len(self._shown)
-        scores: list[float] = []
-        places = [{word: place for word in words if (place := each.find(word)) is not None} for each in self._segments]
-        # A word's rarity is that in all segments together, so the scores of one query compare.
+        parts = [
+            (segment, shown, {word: place for word in words if (place := segment.find(word)) is not None})
+            for segment, shown in self._parts
+        ]
+        skills = sum(segment.skills for segment, _, _ in parts)
+        # A word's rarity is that in all parts together, so the scores of one query compare.
         factors: dict[str, float] = {}
         for word, times in words.items():
-            count = sum(
-                each.frequency(own[word]) for each, own in zip(self._segments, places, strict=True) if word in own
-            )
+            count = sum(segment.frequency(places[word]) for segment, _, places in parts if word in places)
             if count:
                 factors[word] = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5))
         if not factors:
             return []
-        unit = 1.0
-        for segment, own in zip(self._segments, places, strict=True):
-            own_scores, own_unit = segment.scores((place, factors[word]) for word, place in own.items())
-            if not scores:
-                scores, unit = own_scores, own_unit
-            else:  # what changed since the file was written: few
-                scores += [score * unit / own_unit for score in own_scores]
-        for number in self._absent:
-            scores[number] = 0.0
-        # The best of every sixteenth skill: no skill below them can be among the best of all.
-        least = max(nlargest(wanted, scores[::16])[-1] if skills > 16 * wanted else 0.0, 1e-9)
-        best = [(-score, number) for number, score in enumerate(scores) if score >= least]
-        best.sort()
-        hits = [
-            Hit(skill.name, skill.description, float(f"{-score / unit:.4g}"))
-            for score, number in best[:wanted]
-            if (skill := self._shown[number]) is not None
-        ]
+        best: list[tuple[float, SkillMetadata]] = []
+        for segment, shown, places in parts:
+            found = segment.best([(place, factors[word]) for word, place in places.items()], wanted) if places else ()
+            best += ((score, skill) for score, number in found if (skill := shown[number]) is not None)
+        # Four digits, not four decimals: a word that most skills contain adds very little.
+        best.sort(key=lambda each: (-each[0], each[1].name))
+        hits = [Hit(skill.name, skill.description, float(f"{score:.4g}")) for score, skill in best[:wanted]]
         exact = "-".join(words_of(query[:200]))
-        hits.sort(key=lambda hit: (-hit.score, hit.name))
         hits.sort(key=lambda hit: "-".join(words_of(hit.name)) != exact)
         return hits
+
+
+def _key(skill: SkillMetadata, stamps: Mapping[str, bytes]) -> bytes:
+    path = skill.path.encode("utf-8", "surrogatepass").replace(b"\0", b"")
+    return path + b"\n" + stamps.get(skill.path, b"").hex().encode()
 
 
 def open_search_index(

@@ -15,12 +15,13 @@ _CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*\b")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # Words that say nothing about the topic. Half of a request of several sentences consists of them; and because authors
-# of skills rarely write "I would like", they would count as rare words, more than those that matter.
+# of skills rarely write "I would like", they would count as rare words, more than those that matter. "go" is not one
+# of them: it is a language too, and costs nothing, being in a third of all skills.
 _STOP = """
 a about above after again against all almost already also although always am among an and another any anybody anyone
 anything are around as asked at away back be because become been before began begin being below between both bring
 but by came can cannot come could did different do does doing done down during each either else end enough even ever
-every everybody everything few find five for found four from further gave get give given go goes going gone good
+every everybody everything few find five for found four from further gave get give given goes going gone good
 great had hand happen happens has have having he hello help her here hers herself him himself his how however i idea
 if in instead into is it its itself just keep kind know later least less let like little long look looks lot made
 make makes making many may maybe me mean might more most much must my myself near need never new no nobody none nor

@@ -130,6 +130,24 @@ def test_every_word_of_a_long_query_counts() -> None:
     assert index.search(query)[0].name == "wanted"
 
 
+def test_the_names_of_languages_are_words() -> None:
+    """Short ones too, and where other words of the query are more frequent."""
+    names = ("go-pro", "c-pro", "r-pro", "rust-pro")
+    index = SearchIndex([SkillMetadata(name, "Writes services.", "/") for name in names], bodies=False)
+
+    assert [index.search(f"write a {name} service")[0].name for name in ("Go", "C", "R", "Rust")] == [*names]
+
+
+def test_a_query_may_have_thousands_of_words() -> None:
+    """All of the rare ones count."""
+    skills = [SkillMetadata(f"s{n}", f"word{n} common{n % 2}", "/") for n in range(3_000)]
+    index = SearchIndex([*skills, SkillMetadata("both", "kimchi sauerkraut", "/")], bodies=False)
+    query = " ".join(f"word{n}" for n in range(1_400)) + " common0 kimchi sauerkraut"
+
+    assert index.search(query)[0].name == "both"
+    assert len(index.search(query, 5_000)) >= 1_401
+
+
 def test_a_repeated_word_counts_by_its_logarithm() -> None:
     """One word that is repeated ten times does not outweigh four others."""
     skills = [SkillMetadata(f"other-{n}", f"filler{n}", "/") for n in range(40)]

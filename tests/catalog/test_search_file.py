@@ -143,6 +143,19 @@ def test_a_damaged_file_is_not_used(skills: Path, own_cache: Path) -> None:
         assert discover(skills).search("feeds the badger") == expected, position
 
 
+def test_a_file_that_is_damaged_while_it_is_in_use_is_not_used(skills: Path, own_cache: Path) -> None:
+    """The words of a query are checked when they are read; the answer is that of a new index."""
+    expected = discover(skills).search("feeds the badger")
+    catalog = discover(skills)
+    catalog.search("zebra")
+    file = index_of(own_cache)
+    with file.open("r+b") as opened:
+        opened.seek(-2000, os.SEEK_END)
+        opened.write(b"\xff" * 2000)
+
+    assert catalog.search("feeds the badger") == expected
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
 def test_a_fifo_in_its_place_is_not_waited_for(skills: Path, own_cache: Path) -> None:
     """Nothing is read from it."""
