@@ -8,7 +8,7 @@ import logging
 from skillruntime.contract.response import handle_skill_error
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
 
-__all__ = ["to_errors", "unwrapped", "with_next_step"]
+__all__ = ["repeated", "to_errors", "unwrapped", "with_next_step"]
 
 _log = logging.getLogger("skillruntime.runtime")
 
@@ -55,3 +55,10 @@ def with_next_step(error: SkillError) -> SkillError:
         return error
     otherwise = "Change what the message names, and call again" if error.recoverable else "Tell the user what it says"
     return dataclasses.replace(error, suggested_action=_NEXT_STEPS.get(error.code, otherwise))
+
+
+def repeated(error: SkillError, times: int) -> SkillError:
+    """Return *error* of a call that was refused *times* times, with a word on that: models resend it unchanged."""
+    again = f"This same call has been refused {times} times: change it, or ask the user."
+    action = f"{again} {error.suggested_action}" if error.suggested_action else again
+    return dataclasses.replace(error, suggested_action=action)

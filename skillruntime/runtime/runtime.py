@@ -14,32 +14,29 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
-import anyio
-import anyio.to_thread
-
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.coercion.coercion import policy_named
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import InvalidSkillError, SkillError, ToolTimeoutError
+from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.activation import ActiveSkill
-from skillruntime.runtime.approval import Approval, Approve, ask, not_trusted
+from skillruntime.runtime.approval import Approval, Approve, not_trusted
+from skillruntime.runtime.approved_run import run_approved
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
-from skillruntime.runtime.error_responses import to_errors, unwrapped
+from skillruntime.runtime.error_responses import repeated, to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
-from skillruntime.runtime.grants import Grants, granted_to, requirements_of
+from skillruntime.runtime.grants import Grants, granted_to
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.reported_status import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import Sandbox
 from skillruntime.runtime.session import RuntimeHooks, SkillSession
-from skillruntime.runtime.skill_copy import copy_skill
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import TokenLimits
 from skillruntime.tokens.counter import Model
@@ -230,7 +227,7 @@ class SkillRuntime:
             counts_tokens=counts_tokens,
         )
 
-    # The path of one call. `prepare`, `finish` and `_failed` decide; only `_run_within_deadline` waits for a skill.
+    # The path of one call. `prepare`, `finish` and `_failed` decide; only `run_within_deadline` waits for a skill.
 
     @overload
     async def call(
@@ -277,7 +274,7 @@ class SkillRuntime:
         with around(self._observers, name):  # outside `try`: a span must cover the failure too
             try:
                 prepared = self.prepare(request)
-                output = await self._run(prepared)
+                output = await run_approved(prepared, self._approve)
                 response = self.finish(prepared, output)
             except Exception as error:
                 response = self._failed(request, prepared, error)
@@ -333,7 +330,7 @@ class SkillRuntime:
                     output = runner.run_here(prepared.arguments, prepared.context(None))
                     output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
                 else:
-                    output = run_to_end(self._run, prepared)
+                    output = run_to_end(run_approved, prepared, self._approve)
                 response = self.finish(prepared, output)
             except Exception as error:
                 response = self._failed(request, prepared, error)
@@ -415,7 +412,7 @@ class SkillRuntime:
         if prepared is None and request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))
             if times > 1:  # models resend a refused call unchanged: the second answer says so
-                errors[0] = _repeated(errors[0], times)
+                errors[0] = repeated(errors[0], times)
         return SkillResponse.failed(*errors, metadata=metadata)
 
     def _recorded(self, request: CallRequest, prepared: Prepared | None, response: SkillResponse) -> SkillResponse:
@@ -441,65 +438,6 @@ class SkillRuntime:
             )
         return response
 
-    async def _run(self, prepared: Prepared) -> Any:
-        """Run the call; an untrusted script from a copy of its skill's files, once the host has approved just these."""
-        target = prepared.target
-        if not target.needs_approval:
-            return await _run_within_deadline(prepared)
-        from skillruntime.runtime.scripts import ScriptRunner  # loaded already: a script is about to run
-
-        if target.skill is None or self._approve is None or not isinstance(target.runner, ScriptRunner):
-            raise not_trusted(target.name, str(target.contract.run["script"]))
-        with await anyio.to_thread.run_sync(copy_skill, target.skill, target.contract) as code:
-            asked = requirements_of(target.contract)
-            request = Approval(
-                prepared.request.name,
-                target.skill,
-                str(target.contract.run["script"]),
-                prepared.arguments,
-                (*asked.environment, *asked.optional),
-                code.digest,
-                prepared.grants | target.runner.grants,
-                asked.to_dict(),
-                target.runner.missing(prepared.grants, code),
-                target.contract.to_dict().get("derived", {}).get("confidence"),
-            )
-            # The deadline starts afterwards, because a person may be asked.
-            granted = prepared.grants | await ask(self._approve, request)
-            return await _run_within_deadline(dataclasses.replace(prepared, grants=granted, code=code))
-
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
-
-
-async def _run_within_deadline(prepared: Prepared) -> Any:
-    """Run the call; the only place that waits for a skill."""
-    deadline = None if prepared.timeout is None else time.monotonic() + prepared.timeout
-    with anyio.move_on_after(prepared.timeout):
-        return await prepared.target.runner(prepared.arguments, prepared.context(deadline))
-    raise _timed_out(prepared)
-
-
-def _timed_out(prepared: Prepared) -> ToolTimeoutError:
-    annotations = prepared.target.contract.annotations
-    is_repeatable = bool(annotations.get("idempotent") or annotations.get("read_only"))
-    # A plain function runs on in its thread (Python cannot kill a thread), so the model must not repeat it blindly.
-    promised = getattr(prepared.target.runner, "stops_when_cancelled", False)
-    has_stopped = bool(prepared.execution.get("stopped", promised))
-    if has_stopped or is_repeatable:
-        action = "Try again, or ask for less at once"
-    else:
-        action = "It may still be running and take effect: check before calling again, or ask the user"
-    return ToolTimeoutError(
-        f"The skill did not finish within {prepared.timeout:g} s" + (" and was stopped" if has_stopped else ""),
-        details={"timeout_seconds": prepared.timeout, "stopped": has_stopped},
-        suggested_action=action,
-        recoverable=has_stopped or is_repeatable,
-    )
-
-
-def _repeated(error: SkillError, times: int) -> SkillError:
-    repeated = f"This same call has been refused {times} times: change it, or ask the user."
-    action = f"{repeated} {error.suggested_action}" if error.suggested_action else repeated
-    return dataclasses.replace(error, suggested_action=action)
