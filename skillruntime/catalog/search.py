@@ -100,13 +100,15 @@ class SearchIndex:
         if kept is not None:
             by_key = {_key(skill, stamps): skill for skill in self._skills}
             known = [by_key.pop(key, None) for key in kept.all_keys()]
-            if len(by_key) * _FEW <= kept.skills:
-                # Skills of the file that were changed or deleted, or are not in this view of the catalog.
-                kept.hide(number for number, skill in enumerate(known) if skill is None)
+            # Skills of the file that were changed or deleted, or are not in this view of the catalog. Their words still
+            # count for how rare a word is.
+            hidden = [number for number, skill in enumerate(known) if skill is None]
+            if max(len(by_key), len(hidden) if save_to else 0) * _FEW <= kept.skills:
+                kept.hide(hidden)
                 parts, rest = [(kept, known)], list(by_key.values())
         if rest or not parts:
             data = build_segment(self._texts(skill, stamps) for skill in rest)
-            if save_to is not None and not parts:
+            if save_to and not parts:
                 save_segment(save_to, data)
             parts.append((Segment(data), rest))
         return parts

@@ -60,6 +60,8 @@ def test_metadata_are_read_at_once_and_other_fields_on_request(tmp_path: Path, w
         ('---\nname: "pdf \\n"\ndescription: Reads\n---\n', "pdf", None),
         ("---\nname: true\ndescription: Reads\n---\n", "true", "name-mismatch"),
         ("---\ndescription: Reads\n---\n", "pdf", "name-missing"),
+        ("---\nname: null\ndescription: Reads\n---\n", "pdf", "name-missing"),
+        ("---\nname: ~\ndescription: Reads\n---\n", "pdf", "name-missing"),
         ("---\nname: \uff50\uff44\uff46\ndescription: Reads\n---\n", "pdf", None),
         (f"---\nname: pdf\ndescription: {'x ' * 600}\n---\n", "pdf", "description-length"),
         ("---\nname: pdf\ndescription: [Reads, Writes]\n---\n", "pdf", "description-not-text"),
@@ -78,7 +80,15 @@ def test_a_skill_that_deviates_from_the_format_is_loaded_with_a_warning(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "# no frontmatter", "---\nname: a\n---\n", "---\nname: a\ndescription: ''\n---\n", b"\x00\xff"]
+    "text",
+    [
+        "",
+        "# no frontmatter",
+        "---\nname: a\n---\n",
+        "---\nname: a\ndescription: ''\n---\n",
+        "---\nname: a\ndescription: null\n---\n",
+        b"\x00\xff",
+    ],
 )
 def test_a_skill_without_description_is_skipped_with_an_error(
     tmp_path: Path, write_skill: WriteSkill, text: str | bytes
