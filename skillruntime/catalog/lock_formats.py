@@ -88,12 +88,12 @@ def files_of(directory: str, *, known: Mapping[str, bytes] | None = None) -> dic
     found = dict(known or {})
     for path, kind in _paths(directory, ""):
         if kind == "link":
-            raise OSError(f"{path} is a symbolic link")
+            raise OSError(f"{directory}/{path} is a symbolic link")
         if path not in found:
             try:
                 found[path] = read_inside(directory, path, MAX_FILE)
             except FileTooLargeError:
-                raise OSError(f"{path} is larger than {MAX_FILE // 1024**2} MiB") from None
+                raise OSError(f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB") from None
     return found
 
 

@@ -223,3 +223,13 @@ def test_damaged_entries_refuse_their_skill(skills: Path) -> None:
     entries: list[object] = [None, 3, "x", [], {}, {"computedHash": 7}, {"computedHash": None}]
     for entry in entries:
         assert list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}}))) == []
+
+
+def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path) -> None:
+    """It holds the skills of every project, and would only grow."""
+    path, state = lock(skills), own_cache / "catalog.index.frozen"
+    state.write_text(json.dumps({"/no/such/skill": ["", []], str(skills): ["", []], str(skills / "pdf"): ["", []]}))
+    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
+
+    assert list(frozen(skills, path)) == ["news"]
+    assert list(json.loads(state.read_text())) == [str(skills)]
