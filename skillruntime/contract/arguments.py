@@ -19,7 +19,7 @@ from skillruntime.contract.lenient_json import LenientParser, UnreadableError, l
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = ["FINISHED", "Parsed", "cut_off", "parse_arguments", "parse_container", "split_calls"]
+__all__ = ["CALL_MARK", "FINISHED", "Parsed", "cut_off", "fail", "parse_arguments", "parse_container"]
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
@@ -90,13 +90,13 @@ def parse_arguments(
         SkillInputError: the text is not one JSON object, and cannot be read as one in only one way.
     """
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
-        _fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
+        fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
     try:
         parsed = _parse(text, _Options(literals, str(finish_reason) in FINISHED, names))
         if "\\u" in text or not text.isascii():
             _check_unicode(parsed.value)
     except UnreadableError as error:
-        _fail(error, quoting)
+        fail(error, quoting)
     return parsed
 
 
@@ -114,7 +114,7 @@ def parse_container(text: str) -> Parsed | None:
             break
         text = inner
     found: list[Parsed] = []
-    for inside in _without_fence(text.strip()):
+    for inside in _without_fence(text.strip(), (*_FENCES, "'")):
         inside = inside.strip()
         if len(inside) >= 2 and inside[0] + inside[-1] in ("[]", "{}", "()"):
             parsed = _parse_container(inside)
@@ -123,42 +123,11 @@ def parse_container(text: str) -> Parsed | None:
     return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
 
 
-def split_calls(text: str) -> list[dict[str, Any]]:
-    """Return the objects that *text* writes one after the other, for a host that takes several calls apart.
-
-    `Contract.accept` refuses such a text, because one of the calls would be lost; each object that is returned here can
-    be given to it. What separates them may be commas, the brackets of an array, line ends and marks of tool calls.
-
-    >>> split_calls('[TOOL_CALLS] [{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"n": 1}}]')
-    [{'name': 'a', 'arguments': {}}, {'name': 'b', 'arguments': {'n': 1}}]
-    >>> split_calls('{"city": "Paris"}\\n{"city": "Rome"}')
-    [{'city': 'Paris'}, {'city': 'Rome'}]
-
-    Raises:
-        TruncatedInputError: the last object is cut off.
-        SkillInputError: there is no object, or there is other text between two of them.
-    """
-    calls: list[dict[str, Any]] = []
-    position = 0
-    try:
-        while (start := text.find("{", position)) >= 0:
-            between = _CALL_MARK.sub("", text[position:start]).strip(" \t\r\n,;[`")
-            if calls and between:
-                raise UnreadableError("between two objects there is {}", between)
-            parser = LenientParser(text, start)
-            calls.append(parser.object(0))
-            position = parser.position
-        if not calls:
-            raise UnreadableError("it is {}", text[:200])
-    except UnreadableError as error:
-        _fail(error, True)
-    return calls
-
-
 _MARK = re.compile(r"\[/?[^\W\d][\w -]*\]")
 """A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so."""
-_CALL_MARK = re.compile(rf"{_MARK.pattern}|</?[\w:.-]+>|```\w*")
-"""What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, a fence."""
+CALL_MARK = re.compile(rf"{_MARK.pattern}|</?[\w:.-]+>|<[|\uff5c][^<>|\uff5c]{{1,40}}[|\uff5c]>|```\w*|functools(?=\[)")
+"""What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, ``</s>``, ``<|python_tag|>``, a fence."""
+_MARKED_LIST = re.compile(rf"(?:(?:{CALL_MARK.pattern})\s*)+(?=\[\s*\{{)")
 
 
 def _parse_container(text: str) -> Parsed | None:
@@ -176,13 +145,16 @@ def _parse_container(text: str) -> Parsed | None:
     return Parsed(value, tuple(parser.rules)) if parser.position == len(text) else None
 
 
-def _without_fence(text: str) -> list[str]:
+_FENCES = ("```", "~~~", '"""', "'''", "`")
+
+
+def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> list[str]:
     """Return what *text* writes inside a Markdown fence or inside quotes that JSON does not have, else *text* itself.
 
     A fence holds its text as it is. Whether a backslash inside Python's triple quotes or inside backticks escapes the
     next character cannot be known, so there the text is returned both ways if it holds one.
     """
-    for mark in ("```", "~~~", '"""', "'''", "`"):
+    for mark in marks:
         if text.startswith(mark) and text.endswith(mark) and len(text) >= 2 * len(mark):
             inside = text[len(mark) : -len(mark)]
             if mark in ("```", "~~~"):
@@ -206,7 +178,7 @@ def _encoded(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_ESCAPED = re.compile(r'[\[{]\s*\\"')
+_ESCAPED = re.compile(r'[\[{](?:\s|\\[nrt])*\\"')
 _LENIENT = json.JSONDecoder(strict=False)
 
 
@@ -218,7 +190,8 @@ def cut_off(where: str) -> TruncatedInputError:
     )
 
 
-def _fail(error: UnreadableError, quoting: bool) -> NoReturn:
+def fail(error: UnreadableError, quoting: bool) -> NoReturn:
+    """Raise what the caller is told about *error*; with *quoting*, in words of the text."""
     message = str(error) if quoting else error.unquoted
     if error.cut:
         raise cut_off(message) from None
@@ -303,6 +276,9 @@ def _repaired(text: str, options: _Options) -> tuple[Any, tuple[str, ...]]:
     if escaped is not None:
         inner = _parse(escaped, options.deeper())
         return inner.value, ("double-encoding", *inner.rules)
+    marks = _MARKED_LIST.match(text)
+    if marks:
+        return _one_of_list(text[marks.end() :])
     mark = _MARK.match(text)
     if text[0] in "[\"'" and not text.startswith("'''") and not mark:
         parser = LenientParser(text, may_close=options.may_close)
@@ -369,7 +345,7 @@ def _one_of_list(text: str) -> tuple[Any, tuple[str, ...]]:
     parser = LenientParser(text)
     value = parser.value(0)
     parser.space()
-    if _MARK.sub("", text[parser.position :]).strip():
+    if CALL_MARK.sub("", text[parser.position :]).strip():
         raise UnreadableError("after it comes {}", parser.rest())
     if len(value) > 1:
         raise _several(len(value))
@@ -396,6 +372,9 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
     end = parser.position
     parser.space()
     before, after = text[:start].strip(), text[parser.position :].strip()
+    if not before and after in (",", ";", ",;"):
+        parser.note("trailing-comma" if "," in after else "text-around")
+        return value, tuple(parser.rules)
     if after and not after.strip("}] \t\r\n") and not before:
         careful = LenientParser(text, start)
         careful.value(0)

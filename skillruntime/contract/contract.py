@@ -20,6 +20,7 @@ from skillruntime.contract.coercion.subschemas import declared_properties, subsc
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
+from skillruntime.contract.envelopes import Call, calls_in, is_name_of
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import find_fault, is_plain_json
@@ -65,7 +66,7 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes"),
+        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes", "_tool"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
@@ -74,6 +75,8 @@ class Contract:
             raise InvalidSkillError(f"contract {name or '?'}: {faults[0]}", details={"faults": faults})
         self._document = document
         self.name = name or str(document.get("name") or document.get("title") or "")
+        tool = str(name or document.get("name") or "")
+        self._tool = "" if tool == "contract" else tool  # what the command line calls a contract.json
         self.description = str(document.get("description") or "")
         self.version: str | None = document.get("version")
         self.input = self._schema(document.get("input", {"type": "object"}), "input")
@@ -274,10 +277,43 @@ class Contract:
                 f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
-        attempt = self._attempt(parsed.value, version, policy)
+        value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
+        attempt = self._attempt(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
-        repairs = _syntax_repairs(raw, parsed, self.input.may_hold_secrets) + attempt.coerced.repairs
+        syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
+        repairs = syntax + unwrapped + attempt.coerced.repairs
         return self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+
+    def _unwrapped(self, value: Any) -> tuple[Any, tuple[Repair, ...]]:
+        """Return the arguments of the call that *value* is a provider's form of, with the repair; else *value*.
+
+        Raises:
+            SkillInputError: there are several calls, or the call is one of another tool.
+        """
+        if isinstance(value, dict) and (self._fits(value) or not self._names.isdisjoint(value)):
+            return value, ()
+        calls = calls_in(value)
+        if not calls and isinstance(value, dict) and len(value) == 1 and self._tool:
+            [(name, inside)] = value.items()  # {"get_weather": {...}}
+            calls = (
+                [Call(name, (name,), inside, value)]
+                if isinstance(inside, dict) and is_name_of(name, self._tool)
+                else []
+            )
+        if not calls or not self._names.isdisjoint(calls[0].keys):
+            return value, ()
+        if len(calls) > 1:
+            raise SkillInputError(
+                f"The arguments are not one JSON object: there are {len(calls)} calls in one text",
+                suggested_action="Send one call at a time, each as exactly one JSON object",
+            )
+        if self._tool and not is_name_of(calls[0].name, self._tool):
+            raise SkillInputError(
+                f"The arguments are those of a call of {calls[0].name!r}, and this is {self._tool!r}",
+                suggested_action=f"Call {calls[0].name!r}, or send the arguments of {self._tool!r}",
+            )
+        is_secret = self.input.may_hold_secrets
+        return calls[0].arguments, (Repair("", "wrapper-object", calls[0].sent, None, is_secret),)
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         match raw:

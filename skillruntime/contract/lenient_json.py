@@ -17,6 +17,7 @@ from skillruntime.contract.plain_json import MAX_DEPTH
 __all__ = ["LenientParser", "UnreadableError", "literal", "quote", "unescaped", "unique_members"]
 
 _SPACE = re.compile(r"\s+")
+_ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
@@ -37,7 +38,7 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
-_SEPARATORS = frozenset(" \t\r\n,:]})/#") | _WIDE.keys()
+_SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
 
 
 class UnreadableError(Exception):
@@ -75,6 +76,11 @@ class LenientParser:
         while self.text[self.position : self.position + 1] not in _SOLID:
             if match := _SPACE.match(self.text, self.position):
                 self.position = match.end()
+            elif match := _ESCAPED_SPACE.match(
+                self.text, self.position
+            ):  # `{"a": 1,\\n "b": 2}`: encoded half of a time
+                self.position = match.end()
+                self.note("escaped-space")
             elif match := _COMMENT.match(self.text, self.position):
                 self.position = match.end()
                 self.note("comment")

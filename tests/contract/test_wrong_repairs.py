@@ -400,7 +400,9 @@ FOUND_BY_EXAMINATION: list[tuple[Any, Any, Any]] = [
     # "null" where null itself fits
     (closed("", t={"oneOf": [{"type": ["string", "null"]}, TEXT]}), {"t": "null"}, REFUSED),
     # arrays and nothing at all, in quotes of their own
-    (closed("", v=LISTED), {"v": "'[\"a\"]'"}, REFUSED),
+    (closed("", v=LISTED), {"v": "'[\"a\"]'"}, {"v": ["a"]}),
+    (closed("", v=LISTED), {"v": "'[\"C:\\\\temp\"]'"}, REFUSED),
+    (closed("", v=TEXT), {"v": "'[\"a\"]'"}, {"v": "'[\"a\"]'"}),
     (closed("", v=LISTED), {"v": '\uff3b"a"\uff3d'}, REFUSED),
     (closed("", v=LISTED), {"v": "\u201c\u201d"}, REFUSED),
     (closed("", v=LISTED), {"v": '" "'}, REFUSED),

@@ -42,7 +42,9 @@ _SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", stric
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_PLAIN_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
+_GROUPED = re.compile(r"-?[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}")
+"""Thousands as they are written in the West (1,234,567) and in India (12,34,567)."""
 _CODE = re.compile(r"[+-]?0[0-9].+")
 _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
 _SIGN = re.compile(r"\s+-(?=\d)")
@@ -176,10 +178,35 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
             members = [[each for each in allowed if not isinstance(each, bool) and str(each) == part] for part in parts]
             if all(len(each) == 1 for each in members) and not matches(text, allowed):
                 found.append([each[0] for each in members])
-        elif schema.get("type") == "integer" and len(parts) > 2 and all(map(_PLAIN_INTEGER.fullmatch, parts)):
-            found.append([int(part) for part in parts])
+        elif (
+            schema.get("type") in ("integer", "number")
+            and len(parts) > 2
+            and _lists_numbers(text, whole=schema["type"] == "integer")
+        ):
+            numbers = [number_in(part, whole=schema["type"] == "integer") for part in parts]
+            if None not in numbers:
+                found.append(numbers)
     is_number = number_in(text, whole=True) is not None
     return found[0] if found and not is_number and all(is_same(each, found[0]) for each in found) else None
+
+
+def _lists_numbers(text: str, *, whole: bool) -> bool:
+    """Whether the commas of *text* can only separate numbers: they mark neither thousands nor decimals.
+
+    >>> [_lists_numbers(text, whole=True) for text in ("1, 2, 3", "1,2,3", "1,234,567", "12,34,567", "48,856, 2, 3")]
+    [True, True, False, False, False]
+    >>> [_lists_numbers(text, whole=False) for text in ("1, 2, 3", "0.5,1.5,2", "1,5,2,5")]
+    [True, True, False]
+    """
+    pieces = text.split(",")
+    if not all(_PLAIN_NUMBER.fullmatch(piece.strip()) for piece in pieces):
+        return False
+    spaced = [piece[:1].isspace() for piece in pieces[1:]]
+    if any(spaced):
+        return all(spaced)
+    if any("." in piece for piece in pieces):
+        return True
+    return whole and not _GROUPED.fullmatch(text.strip())  # "1,5,2,5" may be 1.5 and 2.5 where a comma marks decimals
 
 
 @lru_cache(maxsize=4096)
