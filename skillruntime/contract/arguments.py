@@ -145,7 +145,7 @@ def _parse_container(text: str) -> Parsed | None:
     return Parsed(value, tuple(parser.rules)) if parser.position == len(text) else None
 
 
-_FENCES = ("```", "~~~", '"""', "'''", "`")
+_FENCES = ("```", "~~~", "**", '"""', "'''", "`")
 
 
 def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> list[str]:

@@ -674,13 +674,23 @@ def is_close(name: str, other: str) -> bool:
 
     >>> is_close("limt", "limit"), is_close("Limit", "limit"), is_close("note", "limit")
     (True, True, False)
+    >>> is_close("retry", "retries"), is_close("tags", "tag")
+    (True, True)
     """
-    if fold_name(name) == fold_name(other):
+    one, two = fold_name(name), fold_name(other)
+    if one == two or _singular(one) == _singular(two):
         return True
     if abs(len(name) - len(other)) > max(len(name), len(other)) // 2:
         return False  # a ratio of 0.75 needs the shorter to be three fifths of the longer
     pair = difflib.SequenceMatcher(None, name[:MAX_COMPARED].casefold(), other[:MAX_COMPARED].casefold())
     return pair.quick_ratio() >= MISSPELT and pair.ratio() >= MISSPELT
+
+
+def _singular(name: str) -> str:
+    for ending, singular in (("ies", "y"), ("es", ""), ("s", "")):
+        if len(name) > len(ending) + 2 and name.endswith(ending):
+            return name.removesuffix(ending) + singular
+    return name
 
 
 def _holds(value: Any, name: str) -> bool:
