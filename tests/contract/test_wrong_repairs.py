@@ -72,6 +72,11 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (closed("", f=WITH_LIMIT), {"f": {"Limit": 5}}, REFUSED),
     (closed("", f=WITH_LIMIT), {"f": {"Limit": [5, 6]}}, REFUSED),
     (WITH_LIMIT, {"Limit": 5}, REFUSED),
+    # the form of a schema around a value, beside a branch that takes any members
+    (either(NUMBER, MAP), {"type": "integer", "value": 5}, REFUSED),
+    (either(MAP, NUMBER), {"value": 5}, REFUSED),
+    (either(NULL, MAP), {"value": 5}, {"value": "5"}),
+    # a key that may be a misspelt name of a pattern
     (PATTERNED, {"limit": "5", "x_a": "6"}, {"limit": 5, "x_a": 6}),
     (PATTERNED, {"note": 5}, {"note": "5"}),
     (PATTERNED, {"Limit": 5}, REFUSED),

@@ -534,11 +534,15 @@ class Coercer:
                 self.around[path].setdefault("value", {})  # {"value": 5} may be an object of another branch
         results: list[Repaired] = []
         is_doubtful = False
-        for branch in self.possible_branches((*union.location, union.keyword), len(union.expected), value):
+        possible = self.possible_branches((*union.location, union.keyword), len(union.expected), value)
+        for branch in possible:
             doubts = self.doubts
             found = self.coerce(value, branch, path, depth + 1)
             results += [result for result in found if result.repairs]
             is_doubtful = is_doubtful or (not found and self.doubts > doubts)
+        if results and isinstance(value, dict) and is_schema_echo(value, {}):
+            # {"type": "integer", "value": 5} may be a map of strings, "5" for 5, and may be the 5 of another branch
+            is_doubtful = is_doubtful or any(self.coerce(value["value"], each, path, depth + 1) for each in possible)
         if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
             yield from results
         if before is None:
