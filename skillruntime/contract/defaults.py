@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.coercion.coercer import is_close
+from skillruntime.contract.coercion.keys import is_close
 from skillruntime.contract.coercion.subschemas import ABSENT, default_at, in_place, property_locations
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema

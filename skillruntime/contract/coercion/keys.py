@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
@@ -22,6 +23,8 @@ __all__ = [
     "wrapped",
 ]
 
+MAX_COMPARED = 40
+MISSPELT = 0.75
 _CALL = frozenset(
     {
         *("arguments", "argument", "args", "arg", "kwargs", "kwarg", "parameters", "parameter", "params", "param"),
@@ -100,6 +103,30 @@ _LISTED = re.compile(r"\^(\w+|\((?:\?:)?\w[\w|-]*\))\$")
 
 def _snake(text: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).casefold()
+
+
+def is_close(name: str, other: str) -> bool:
+    """Whether one name may be a misspelling of the other.
+
+    >>> is_close("limt", "limit"), is_close("Limit", "limit"), is_close("note", "limit")
+    (True, True, False)
+    >>> is_close("retry", "retries"), is_close("tags", "tag")
+    (True, True)
+    """
+    one, two = fold_name(name), fold_name(other)
+    if one == two or _singular(one) == _singular(two):
+        return True
+    if abs(len(name) - len(other)) > max(len(name), len(other)) // 2:
+        return False  # a ratio of 0.75 needs the shorter to be three fifths of the longer
+    pair = difflib.SequenceMatcher(None, name[:MAX_COMPARED].casefold(), other[:MAX_COMPARED].casefold())
+    return pair.quick_ratio() >= MISSPELT and pair.ratio() >= MISSPELT
+
+
+def _singular(name: str) -> str:
+    for ending, singular in (("ies", "y"), ("es", ""), ("s", "")):
+        if len(name) > len(ending) + 2 and name.endswith(ending):
+            return name.removesuffix(ending) + singular
+    return name
 
 
 def may_wrap(name: str) -> bool:
