@@ -23,6 +23,7 @@ __all__ = ["CALL_MARK", "FINISHED", "Parsed", "cut_off", "fail", "parse_argument
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
+# The finish reasons by which a provider says that the model stopped by itself, as each writes it.
 FINISHED = frozenset(
     {
         *("stop", "tool_calls", "function_call"),  # OpenAI, and the many servers that speak its protocol
@@ -32,14 +33,13 @@ FINISHED = frozenset(
         "eos",  # Hugging Face's text generation server: `eos_token` is left out, for it also ends what was cut
     }
 )
-"""The finish reasons by which a provider says that the model stopped by itself, as each writes it."""
+# The finish reasons, in small letters, by which a provider says that the model was interrupted.
 CUT_OFF_REASONS = frozenset(
     {
         *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
         *("content_filter", "safety"),
     }
 )
-"""The finish reasons, in small letters, by which a provider says that the model was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,10 @@ def parse_container(text: str) -> Parsed | None:
     return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
 
 
+# A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so.
 _MARK = re.compile(r"\[/?[^\W\d][\w -]*\]")
-"""A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so."""
+# What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, ``</s>``, ``<|python_tag|>``, a fence.
 CALL_MARK = re.compile(rf"{_MARK.pattern}|</?[\w:.-]+>|<[|\uff5c][^<>|\uff5c]{{1,40}}[|\uff5c]>|```\w*|functools(?=\[)")
-"""What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, ``</s>``, ``<|python_tag|>``, a fence."""
 _MARKED_LIST = re.compile(rf"(?:(?:{CALL_MARK.pattern})\s*)+(?=\[\s*\{{)")
 
 
@@ -395,6 +395,7 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
     return value, tuple(parser.rules)
 
 
+# Words that may say that the object is not to be used; in the last sentence before it, the call is refused.
 _NEGATION = re.compile(
     r"\b(?:not|never|cannot|dont|doesnt|wont|cant|without|avoid|refuse|no need|instead\s+of|rather\s+than)\b"
     r"|n['\u2019]t\b|\b(?:nicht|kein\w*|niet|geen|inte|ikke|nie|jamais|pas|nunca|jam\u00e1s|n\u00e3o|non|no(?!\s+problem)(?=\s+\w+\s*:?\s*$))\b"
@@ -403,7 +404,6 @@ _NEGATION = re.compile(
     "|\uc9c0 ?\ub9c8|\uc548 ?\ub3fc|\u0644\u0627 ",  # Korean, Arabic
     re.IGNORECASE,
 )
-"""Words that may say that the object is not to be used; in the last sentence before it, the call is refused."""
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f]")
 _VALUE = r"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\n,;<]*)"""
 _COLON = "[:=\uff1a\uff1d]"

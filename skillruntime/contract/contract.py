@@ -476,8 +476,8 @@ class _Attempt:
     sent: frozenset[str] = frozenset()
 
 
+# Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
 _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
-"""Rules of repair that leave out or make up something: a reading that needs them says nothing about its version."""
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:

@@ -15,13 +15,13 @@ __all__ = ["Defaults"]
 
 MAX_DEPTH = 8
 MAX_COMPARED = 50
+# Keywords of an object schema by which one property never decides what another may be.
 _EACH_ALONE = frozenset(
     {
         *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
         *("title", "description", "$comment", "default", "examples"),
     }
 )
-"""Keywords of an object schema by which one property never decides what another may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from skillruntime.contract.references import Document
 
 __all__ = ["BASE", "DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError"]
 
+# How ``$schema`` is written (the contract document leaves out ``/schema``) -> the dialect's own URI.
 DIALECTS = {
     "https://json-schema.org/draft/2020-12": "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2020-12/schema": "https://json-schema.org/draft/2020-12/schema",
@@ -24,10 +25,9 @@ DIALECTS = {
     "http://json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
     "http://json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
 }
-"""How ``$schema`` is written (the contract document leaves out ``/schema``) -> the dialect's own URI."""
 
+# The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761).
 BASE = "http://skillruntime.invalid/"
-"""The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761)."""
 
 _DRAFTS = {
     "draft/2020-12": "Draft202012",

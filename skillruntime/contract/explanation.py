@@ -22,8 +22,8 @@ from skillruntime.errors import ErrorCode, SkillError
 
 __all__ = ["AMBIGUOUS", "explain"]
 
+# A keyword of our own: the value could mean several things, which the schema of the violation lists under it.
 AMBIGUOUS = "ambiguous"
-"""A keyword of our own: the value could mean several things, which the schema of the violation lists under it."""
 
 MAX_ERRORS = 12
 MAX_TOKENS = 74
@@ -207,8 +207,8 @@ def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: A
     return SkillError(code, message, True, kept, action)
 
 
+# The tokens of an error about nothing: the names of its members, its code and its signs.
 _FRAME = 28
-"""The tokens of an error about nothing: the names of its members, its code and its signs."""
 _TOKENS = re.compile(r" ?[A-Za-z]{1,9}|[^\W\d_A-Za-z]|\d{1,3}|_|[^\w\s]{1,3}|\s{2,}")
 
 

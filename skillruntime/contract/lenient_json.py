@@ -25,13 +25,13 @@ _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _CLOSING = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
+# The plain characters of a string, by its opening quote; typographic quotes hold no other quotes or escapes.
 _PLAIN = {
     '"': re.compile(r'[^"\\\x00-\x1f]+'),
     "'": re.compile(r"[^'\\\x00-\x1f]+"),
     "\u201c": re.compile(r'[^"\u201c\u201d\\]+'),
     "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
 }
-"""The plain characters of a string, by its opening quote; typographic quotes hold no other quotes or escapes."""
 _WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 
-__all__ = ["Child", "Document", "Location", "References", "children", "resolve"]
+__all__ = ["Child", "Document", "Location", "References", "children", "referenced", "resolve"]
 
 Location: TypeAlias = Path
 
@@ -260,6 +260,24 @@ def resolve(document: Any, reference: Any) -> Location | None:
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         return None
     return _walk(document, unquote(reference[1:]))
+
+
+def referenced(document: Any, reference: str) -> Any:
+    """Return the part of the schema *document* that *reference* names, of whatever kind; ``None`` if there is none.
+
+    >>> referenced({"$defs": {"a/b": {"$anchor": "x", "type": "null"}}}, "#x")
+    {'$anchor': 'x', 'type': 'null'}
+    >>> referenced({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b"), referenced({}, "http://example.org/x")
+    ({'type': 'null'}, None)
+    """
+    location = resolve(document, reference)
+    if location is None:  # an anchor or an identifier, for which the whole document is read
+        location = References(document).resolve(reference)
+    if location is None:
+        return None
+    for step in location:
+        document = document[step]
+    return document
 
 
 def _walk(document: Any, pointer: str) -> Location | None:

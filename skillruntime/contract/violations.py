@@ -22,8 +22,8 @@ from skillruntime.errors import InvalidSkillError
 __all__ = ["Fits", "Lister", "Violation"]
 
 Fits: TypeAlias = Callable[[Any, Location], bool]
+# A part of the value that does not fit, the subschema that refuses it, and the path of the part.
 Part: TypeAlias = tuple[Any, Location, Path]
-"""A part of the value that does not fit, the subschema that refuses it, and the path of the part."""
 
 _STRINGS = frozenset({"minLength", "maxLength", "pattern"})
 _NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})

@@ -31,8 +31,8 @@ __all__ = ["begin"]
 
 MAX_NESTED_REPAIRS = 12
 MAX_ROUNDS = 6
+# What one round costs beside its validator calls; a round over an object costs more, for its keys are compared.
 ROUND_WORK = 3
-"""What one round costs beside its validator calls; a round over an object costs more, for its keys are compared."""
 
 
 def begin(schema: Schema, policy: Policy, parts: int, reserved: frozenset[str] = frozenset()) -> Coercion:

@@ -16,8 +16,8 @@ from skillruntime.contract.coercion.scalars import booleans, fold_name, is_nothi
 
 __all__ = ["NUMBERS", "read_as", "taken_out"]
 
+# The rules by which a text is read as a number.
 NUMBERS = ("number-text", "thousands")
-"""The rules by which a text is read as a number."""
 
 
 def read_as(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[tuple[str, Any]]:

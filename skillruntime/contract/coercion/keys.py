@@ -32,8 +32,8 @@ _CALL = frozenset(
     }
 )
 _SCHEMA = frozenset({"properties", "property", "parameters"})
+# The names that wrap all arguments, folded: of a call, of a schema, of a message.
 _WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
-"""The names that wrap all arguments, folded: of a call, of a schema, of a message."""
 _NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "action", "id", "call_id"})
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")

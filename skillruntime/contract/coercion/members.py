@@ -32,8 +32,8 @@ from skillruntime.contract.schema import Violation
 
 __all__ = ["members"]
 
+# The value of a member that is left out.
 LEFT_OUT = object()
-"""The value of a member that is left out."""
 
 
 def members(

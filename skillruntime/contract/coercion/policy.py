@@ -30,8 +30,8 @@ class Policy:
 STRICT = Policy(repair=False)
 SAFE = Policy()
 LENIENT = Policy(on_unknown="drop", more_words=True)
+# Names of switches in older contract files -> as they are called now.
 _OLD_SWITCHES = {"mend": "repair"}
-"""Names of switches in older contract files -> as they are called now."""
 _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 

@@ -35,28 +35,28 @@ _NOTHING = frozenset({"", "null", "none"})
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MORE_WORDS = {"on": True, "y": True, "t": True, "off": False, "n": False, "f": False}
+# What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of Chinese, Japanese and Arabic.
 _LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
-"""What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of Chinese, Japanese and Arabic."""
+# The minus sign, the signs of full width, and the Arabic separators of decimals and thousands.
 _SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", strict=True))
-"""The minus sign, the signs of full width, and the Arabic separators of decimals and thousands."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
+# Thousands as they are written in the West (1,234,567) and in India (12,34,567).
 _GROUPED = re.compile(r"-?[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}")
-"""Thousands as they are written in the West (1,234,567) and in India (12,34,567)."""
 _CODE = re.compile(r"[+-]?0[0-9].+")
 _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
+# White space, hyphen, digit: the hyphen is a sign, as in ``day -1``, and no separator.
 _SIGN = re.compile(r"\s+-(?=\d)")
-"""White space, hyphen, digit: the hyphen is a sign, as in ``day -1``, and no separator."""
 _BEFORE_DIGIT = re.compile(r"(?<=[^\W_])[ _-](?=\d)")
 _DROPPED_BEFORE_DIGIT = re.compile(r"(?<=[^\W\d_])[ _](?=\d)")
+# Separators between words, and beside punctuation between words; before a digit other rules apply.
 _BETWEEN_WORDS = re.compile(
     r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])"
     r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
-"""Separators between words, and beside punctuation between words; before a digit other rules apply."""
 _SEPARATORS = re.compile(r"[\s_\-\u2212]+")
 _BETWEEN_NAME_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")

@@ -16,8 +16,8 @@ __all__ = [
     *("is_hidden", "item_locations", "places_of", "properties_of", "property_locations", "subschemas"),
 ]
 
+# The absence of a declared default; ``None`` is a default that is null.
 ABSENT = object()
-"""The absence of a declared default; ``None`` is a default that is null."""
 
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
 _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
