@@ -89,6 +89,7 @@ def parse_arguments(
         TruncatedInputError: the text was cut off.
         SkillInputError: the text is not one JSON object, and cannot be read as one in only one way.
     """
+    # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
         fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
     try:
@@ -154,6 +155,7 @@ def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> list[str]:
     A fence holds its text as it is. Whether a backslash inside Python's triple quotes or inside backticks escapes the
     next character cannot be known, so there the text is returned both ways if it holds one.
     """
+    # Longest first: a fence of three backticks begins with one.
     for mark in marks:
         if text.startswith(mark) and text.endswith(mark) and len(text) >= 2 * len(mark):
             inside = text[len(mark) : -len(mark)]
@@ -191,7 +193,7 @@ def cut_off(where: str) -> TruncatedInputError:
 
 
 def fail(error: UnreadableError, quoting: bool) -> NoReturn:
-    """Raise what the caller is told about *error*; with *quoting*, in words of the text."""
+    """Raise *error* as one of the library's own; with *quoting*, the message quotes the text."""
     message = str(error) if quoting else error.unquoted
     if error.cut:
         raise cut_off(message) from None
@@ -204,7 +206,9 @@ def fail(error: UnreadableError, quoting: bool) -> NoReturn:
 def _parse(text: str, options: _Options) -> Parsed:
     if len(text) > MAX_CHARACTERS:
         raise UnreadableError(f"the text has {len(text)} characters, more than {MAX_CHARACTERS}")
+    # RFC 8259, section 8.1: a parser may ignore a byte order mark; editors on Windows write it.
     text = text.removeprefix("\ufeff").strip()
+    # What OpenAI-compatible servers send for a call without arguments; the schema decides whether that is enough.
     if text in ("", "null", "None"):
         return Parsed({}, ("empty-text",))
     rules: tuple[str, ...] = ()
@@ -213,9 +217,11 @@ def _parse(text: str, options: _Options) -> Parsed:
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
     except ValueError as error:
+        # CPython's int() has a limit of 4,300 digits and says so in a ValueError.
         if "digits" in str(error):
             raise UnreadableError("a number has thousands of digits") from None
         value, rules = _repaired(text, options)
+    # Models that write JSON inside JSON sometimes encode the whole once more.
     if isinstance(value, str) and options.encoded < MAX_ENCODED:
         inner = _parse(value, options.deeper())
         return Parsed(inner.value, (*rules, "double-encoding", *inner.rules))
@@ -228,6 +234,7 @@ def _parse(text: str, options: _Options) -> Parsed:
 def _exact(text: str) -> float:
     """Return the number *text* writes, if a float does not lose it: neither to zero, nor to an integer."""
     number = float(text)
+    # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
     if number == 0 or (number.is_integer() and abs(number) >= 2**53):
         exact = Decimal(text)
         if (number == 0) != (exact == 0) or exact != exact.to_integral_value():
@@ -375,14 +382,17 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
     if not before and after in (",", ";", ",;"):
         parser.note("trailing-comma" if "," in after else "text-around")
         return value, tuple(parser.rules)
+    # A bracket too many at the very end says nothing, unless an object closed before its parent went on.
     if after and not after.strip("}] \t\r\n") and not before:
         careful = LenientParser(text, start)
         careful.value(0)
         if not careful.left_object:
             return value, (*parser.rules, "stray-bracket")
+    # A second object may be a second call, and running one of the two would lose the other.
     if "{" in after:
         raise _several()
     left, right = _MARK.sub("", before), _MARK.sub("", after).lstrip()
+    # The object that was found may be a member of a larger one whose brace was lost.
     is_fragment = _FRAGMENT.search(left) or "[" in left or right[:1] in (",", ":") or set(right) & set("[]}")
     is_apart = text[end : end + 1].isspace()  # what follows at once in brackets is an index, not a mark
     if is_fragment or ("\n" not in text[end : parser.position] and _OPERATOR.match(right if is_apart else after)):
@@ -413,12 +423,15 @@ _KEY = re.compile(
 _NAMED = re.compile(
     rf"""(?=(?<![\w.-])(?P<name>[^\W\d][\w.-]{{0,80}})["'`*\]\u201d\u2019]{{0,3}}\s*{_COLON}\s*{_VALUE})"""
 )
+# The numbers bound each part, so that a text of a thousand open tags takes linear time.
 _TAG = re.compile(
     r"""(?=<[^<>]{0,200}?(?P<name>[^\W\d][\w.-]{0,80})["']?\s{0,9}/?>\s{0,99}(?:<[^<>]{0,200}>\s{0,99}){0,4}(?P<value>[^<]*))"""
 )
+# The XML in which some models were trained to call: `<parameter name="city" value="Rome"/>`.
 _ATTRIBUTE = re.compile(
     r"""<(?P<tag>[\w:.-]+)(?:\s+name=["']?(?P<name>[\w.-]+)["']?)?\s+value=["']?(?P<value>[^"'<>/]*)["']?\s*/?>"""
 )
+# GLM's template writes keys and values as elements of their own.
 _ARGUMENT = re.compile(r"<arg_key>\s{0,99}(?P<name>[^<]{0,99}?)\s{0,99}</arg_key>\s*<arg_value>\s*(?P<value>[^<]*)")
 
 
@@ -427,6 +440,7 @@ def _check_beside(before: str, after: str, value: Any, names: Container[str]) ->
 
     ``query: {...}`` introduces the object; ``"days": 5`` behind it is a member that would be lost.
     """
+    # `I will not call {...}` is not a call. Only the last sentence counts: `No problem. {...}` is a call.
     if _NEGATION.search(_SENTENCE_END.split(before)[-1]):
         raise UnreadableError("the text before the object says not to use it")
     for name, said in _members_beside(before, after, names):

@@ -133,6 +133,7 @@ class Contract:
         >>> contract.accept({"topics": "AI"}, version="1.2.0").arguments
         {'topics': ['AI']}
         """
+        # Schemas and defaults are shared: compiling them is what costs.
         extended = copy.copy(self)
         extended.migrations = link((*self.migrations, migration), Version.parse(self.version) if self.version else None)
         extended._link_shapes()
@@ -161,6 +162,7 @@ class Contract:
             TruncatedInputError: the text was cut off.
             UnsupportedVersionError: no migration covers *version*.
         """
+        # The way of every valid call: no copy, no coercion, one question to the engine.
         if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
             parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
             arguments = parsed.value if parsed else raw
@@ -326,6 +328,7 @@ class Contract:
                     return self._parse(bytes(raw).decode(), finish_reason, literals=True)
                 except UnicodeDecodeError as error:
                     raise SkillInputError(f"The arguments are not UTF-8: {error.reason}") from None
+        # A mapping may come from a host that closed the brace itself.
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
 
@@ -342,6 +345,7 @@ class Contract:
                 return self._of_old_caller(arguments, index, policy)
         attempts: list[_Attempt] = []
         refusal: SkillInputError | None = None
+        # The current shape first: most callers are current, and among old ones the newest are the likeliest.
         for start in (None, *newest_first) if policy.repair else (None,):
             if start is not None and self._shapes[start] is None:
                 continue
@@ -509,6 +513,7 @@ def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
 
 def _same_line(current: Version, stated: Version) -> bool:
     """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
+    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
     if current.major != stated.major:
         return False
     return current.major > 0 or current.minor == stated.minor

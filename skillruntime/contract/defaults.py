@@ -75,6 +75,7 @@ class Defaults:
         ({'m': 1, 'limit': 5}, {'limt': 1})
         """
         root = self._root
+        # The usual case, on every valid call: two set comparisons and one merge.
         if self._simple and (root.names is None or arguments.keys() <= root.names):
             if root.plain.keys() <= arguments.keys():
                 return arguments
@@ -120,7 +121,9 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
     properties = property_locations(references, [location], choices=False)
     for name, places in properties.items():
         default = default_at(references, places)
+        # `default: null` of a parameter that is not nullable means that there is none.
         if default is not ABSENT and all(schema.fits(default, place) for place in places):
+            # A caller may change its arguments: a default that is a container is never shared.
             (copied if isinstance(default, dict | list) else plain)[name] = default
         if depth < MAX_DEPTH:
             below = _level(schema, places[0], depth + 1)

@@ -36,6 +36,7 @@ _DRAFTS = {
     "draft-06": "Draft6",
     "draft-04": "Draft4",
 }
+# One megabyte of compiled pattern: enough for any that a person writes, and a bound for `(a{1000}){1000}`.
 _PATTERN_BYTES = 1 << 20
 
 
@@ -80,11 +81,13 @@ class RustEngine:
         self._options: dict[str, Any] = {
             "validate_formats": assert_formats,
             "pattern_options": jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES),
+            # Nothing is fetched, whatever the schema says: it may be untrusted.
             "offline": True,
             "base_uri": BASE,
         }
         self._compile = jsonschema_rs.validator_for
         self._new_registry = jsonschema_rs.Registry
+        # A dialect of the host's own is built on the newest draft.
         draft = next((name for part, name in _DRAFTS.items() if part in dialect), "Draft202012")
         self._draft = getattr(jsonschema_rs, draft)
         self._resources = dict(resources)

@@ -17,7 +17,11 @@ from skillruntime.contract.lenient_json import LenientParser, UnreadableError
 
 __all__ = ["Call", "calls_in", "is_name_of", "split_calls"]
 
+# The key of the tool's name: OpenAI, Anthropic and Gemini write `name`, ReAct `action`, parallel calls
+# `recipient_name`.
 _NAMES = frozenset({"name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name"})
+# The key of the arguments: `arguments` (OpenAI), `input` (Anthropic), `args` (Gemini, LangChain), `action_input`
+# (ReAct).
 _ARGUMENTS = frozenset(
     {
         *("arguments", "parameters", "args", "input", "params", "kwargs"),
@@ -99,6 +103,7 @@ def split_calls(text: str) -> list[dict[str, Any]]:
 
 
 def _plain_call(value: dict[str, Any]) -> Call | None:
+    # Exactly one of each: with two names or two inputs the form is another one.
     names = [key for key in value if key in _NAMES and isinstance(value[key], str)]
     inputs = [key for key in value if key in _ARGUMENTS]
     if len(names) != 1 or len(inputs) != 1 or not _says_nothing(value, names[0], inputs[0]):
@@ -124,6 +129,7 @@ def _is_mark(key: str, said: Any) -> bool:
             return isinstance(said, str) and said in _KINDS
         case "role":
             return said in ("assistant", "model")
+        # OpenAI's message has both beside its calls; words in them would be lost, so they must be empty.
         case "content" | "refusal":
             return said in (None, "", [])
     return False
@@ -137,6 +143,7 @@ def is_name_of(name: str, tool: str) -> bool:
     >>> is_name_of("pdf_processing_extract", "pdf-processing/extract"), is_name_of("extract", "pdf-processing/extract")
     (True, True)
     """
+    # Kimi numbers its calls: `functions.get_weather:0`.
     name = re.sub(r":\d+$", "", name)
     return _letters(name) == _letters(tool) or _letters(_PARTS.split(name)[-1]) == _letters(_PARTS.split(tool)[-1])
 

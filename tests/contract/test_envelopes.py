@@ -65,7 +65,11 @@ def test_what_is_inside_is_repaired_as_ever() -> None:
         {"functionCall": {"name": "get_weather", "args": CITY, "city": "Rome"}},
         {"tool_calls": [], "city": "Rome"},
         {"tool_calls": [{"name": "get_weather"}]},
-        {"name": "get_weather", "description": "Tells the weather", "parameters": {"type": "object", "properties": {}}},
+        {
+            "name": "get_weather",
+            "description": "Returns the weather",
+            "parameters": {"type": "object", "properties": {}},
+        },
         {"name": "get weather now", "args": CITY, "kwargs": CITY},
         {"role": "assistant", "content": "I will look.", "tool_calls": [{"name": "get_weather", "arguments": CITY}]},
         {"get_weather": CITY, "days": 3},
@@ -103,7 +107,7 @@ def test_a_call_of_another_tool_is_refused_by_name() -> None:
     ],
     ids=str,
 )
-def test_a_declared_key_is_a_parameter_and_no_form_of_a_call(schema: Any, sent: Any, expected: Any) -> None:
+def test_a_declared_key_is_a_parameter_and_not_the_form_of_a_call(schema: Any, sent: Any, expected: Any) -> None:
     """A schema that declares one of the keys, or takes any, means them."""
     assert_outcome(schema, sent, expected)
 

@@ -29,6 +29,7 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
     ``[1, 2]`` for an array of arrays is ``[[1], [2]]`` or ``[[1, 2]]``; only bounds of the schema can decide.
     """
     around: list[Repaired] = []
+    # Each level is tried once: a level inside a level would be tried without end.
     if (path, location) not in state.wrapping:
         state.wrapping.add((path, location))
         repair = Repair(format_pointer(path), "scalar-for-array", value, [value])
@@ -38,6 +39,7 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
             if not any(inner.rule == "array-of-one" for inner in each.repairs)  # a level more, a level less
         ]
         state.wrapping.discard((path, location))
+    # A long list of scalars is read by its first items: the rest would repeat the same question.
     if around and len(value) > MAX_LEVELS_TRIED:
         first = state.parts_or_whole(value[:MAX_LEVELS_TRIED], location, path, depth)
         if any(_changes_level(each, path, value, _ADDING) for each in first):
@@ -56,6 +58,7 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
 
 def array_chain(state: Coercion, location: Path, where: Path) -> tuple[Path, Path] | None:
     """Return the outermost array of arrays on the way to *where*, inside a member, and the subschema of it."""
+    # Items behind the prefix are all described by one subschema, so one answer does for all of them.
     key = (location, tuple(min(token, MAX_PLACES) if isinstance(token, int) else token for token in where))
     if key not in state.chains:
         state.chains[key] = None

@@ -44,6 +44,7 @@ def _coerce(state: Coercion, value: Any, location: Path, path: Path, depth: int)
     """Return *value*, which is at *path*, coerced to the subschema at *location*, in each way that is possible."""
     if state.fits(value, location):
         return [Repaired(value)]
+    # Each step inside a step needs a repair of its own; a chain of a dozen is a coincidence, not a reading.
     if depth > MAX_NESTED_REPAIRS:
         return []
     if not isinstance(value, list) or not value or not holds_arrays(state, location):
@@ -62,6 +63,7 @@ def _parts_or_whole(state: Coercion, value: Any, location: Path, path: Path, dep
         violations = state.violations(current.value, location)
         options = members(state, current.value, violations, location, path, depth)
         if len(options) > 1:
+            # Which of the options is right may show only when the rest of the value fits.
             return state.decided(_followed(state, current, options, location, path, depth), path)
         if not options:
             break

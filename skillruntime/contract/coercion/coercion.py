@@ -21,7 +21,9 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
+# Above it, even one question about each part takes longer than a caller should wait for a refusal.
 MAX_PARTS = 20_000
+# Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
 
 
@@ -116,6 +118,7 @@ def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
 
 def _unclear(violation: Violation, value: Any, state: Coercion) -> Violation:
     """Return *violation*, or that its value, or the array around it, could mean several things."""
+    # A limit or a format is wrong by itself, whatever else the value could mean.
     if violation.keyword not in ("type", "enum", "anyOf", "oneOf", "minItems", "maxItems"):
         return violation
     path: Path = violation.path

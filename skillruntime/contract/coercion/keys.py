@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 MAX_COMPARED = 40
+# As difflib's ratio: `limt` to `limit` is 0.89, `note` to `limit` 0.22; at 0.6 `count` would be close to `amount`.
 MISSPELT = 0.75
 _CALL = frozenset(
     {
@@ -34,7 +35,9 @@ _CALL = frozenset(
 _SCHEMA = frozenset({"properties", "property", "parameters"})
 # The names that wrap all arguments, folded: of a call, of a schema, of a message.
 _WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
+# The keys under which providers and frameworks write the name of the tool beside its arguments.
 _NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "action", "id", "call_id"})
+# The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")
 _TYPES = frozenset(
@@ -116,6 +119,7 @@ def is_close(name: str, other: str) -> bool:
     one, two = fold_name(name), fold_name(other)
     if one == two or _singular(one) == _singular(two):
         return True
+    # The ratio is twice the common letters over all letters, so lengths alone can rule it out, at no cost.
     if abs(len(name) - len(other)) > max(len(name), len(other)) // 2:
         return False  # a ratio of 0.75 needs the shorter to be three fifths of the longer
     pair = difflib.SequenceMatcher(None, name[:MAX_COMPARED].casefold(), other[:MAX_COMPARED].casefold())
@@ -123,6 +127,7 @@ def is_close(name: str, other: str) -> bool:
 
 
 def _singular(name: str) -> str:
+    # English plurals alone: the names of parameters are English nearly everywhere.
     for ending, singular in (("ies", "y"), ("es", ""), ("s", "")):
         if len(name) > len(ending) + 2 and name.endswith(ending):
             return name.removesuffix(ending) + singular
@@ -145,6 +150,7 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bo
     False
     """
     folded = _plain(name)
+    # Only names that wrap arguments somewhere: a word such as `options` may be the model's own parameter.
     if folded not in _WRAPPERS:
         return False
     if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
@@ -230,5 +236,6 @@ def is_entry(value: Any) -> bool:
     return bool(keys & _ENTRY_KEYS) and bool(keys & _ENTRY_VALUES)
 
 
+# How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a map of one, or its entry.
 _ENTRY_KEYS = frozenset({"key", "k", "name", "field", "id", "property"})
 _ENTRY_VALUES = frozenset({"value", "v", "val"})

@@ -46,6 +46,7 @@ def members(
     """
     if not isinstance(value, dict | list):
         return []
+    # A copy, made where something changes: the caller's value is never touched.
     edit = Edit(value)
     repairs: list[Repair] = []
     refusals: dict[tuple[Path, Path], list[Violation]] = {}
@@ -69,6 +70,7 @@ def members(
             is_impossible = True
             state.doubts += 1
             continue
+        # The array was coerced as one already, with all that is wrong in it.
         if any(where[: len(chain)] == chain for chain in chains):
             continue
         chain = array_chain(state, location, where)
@@ -91,6 +93,7 @@ def members(
             ambiguous.append((where, found))
         else:
             is_impossible = True
+    # After all other repairs: a renamed key may be the one that is missing.
     if not repairs and not ambiguous and isinstance(value, dict):
         repairs += filled_defaults(state, edit, here, location, path)
     if repairs:

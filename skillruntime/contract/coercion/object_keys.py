@@ -58,6 +58,7 @@ def repaired_keys(
     for name in sorted(unknown - meant.keys()):
         rule = None
         state.doubts += bool(alike([name], declared))
+        # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
         may_stay = path or not stays or is_wrapper(value, name, declared)
         if name == "" and not path and value[name] in ("", None, {}, []):
             rule = "empty-key"
@@ -119,6 +120,7 @@ def filled_defaults(state: Coercion, edit: Edit, here: list[Violation], location
     if not absent or any(is_wrapper(value, name, declared) for name in value):
         return  # what is wrapped may hold what is absent
     others = [key for key in value if key not in declared]
+    # `days` of version 1 must not be answered with the default of `hours` in version 2.
     if not path and any(key in state.reserved or _is_reserved(state, key) for key in others):
         return  # the caller may mean a parameter of an older version
     places = property_locations(state.references, locations, choices=False)
@@ -128,6 +130,7 @@ def filled_defaults(state: Coercion, edit: Edit, here: list[Violation], location
         if default is ABSENT:
             continue
         state.spend(1 + len(others))  # each comparison of two names costs about as much as a validator call
+        # `{"options": {"limit": 5}}`: the 5 that the model sent must not be replaced by the default.
         if any(_holds(value[key], name) for key in (*others, *wrapping)):
             continue  # the default's parameter may be in there
         if not any(is_close(key, name) for key in others):

@@ -73,11 +73,13 @@ class Coercion:
 
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location*; each question counts, by the size of the value."""
+        # An engine reads the whole value each time: 32 parts take it about as long as the call itself.
         self.spend(1 + self.size(value) // 32)
         return self.schema.fits(value, location)
 
     def violations(self, value: Any, location: Path) -> list[Violation]:
         """Return what is wrong with *value*; each question that takes counts."""
+        # By identity: equal values at two places may have different repairs, and hashing a dict is not possible.
         key = (id(value), location)
         if key in self.listings and self.listings[key][0] is value:
             return self.listings[key][1]

@@ -41,9 +41,11 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
     ):
         found = state.coerce(candidate.value, location, path, depth + 1)
         rule = candidate.repairs[-1].rule
+        # A list of numbers in a string may be a text about them, where strings are wanted.
         if rule == "container-text":
             found = [each for each in found if not _converts_items(each, path)]
         results += [candidate.then(each) for each in found]
+        # `"11"` where 10 is the most: the error speaks of the limit then, and not of the type.
         if not found and rule in NUMBERS:
             state.nearly[path] = candidate.value
     return state.decided(results, path)
@@ -90,6 +92,7 @@ def _branches(state: Coercion, value: Any, union: Violation, path: Path, depth: 
         is_doubtful = is_doubtful or any(state.coerce(value["value"], each, path, depth + 1) for each in possible)
     if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
         yield from results
+    # The names around a union are known to its branches alone; a sibling must not see them.
     if before is None:
         state.around.pop(path, None)
     else:
@@ -145,6 +148,7 @@ def _reshaped(
     arrays = [each for each in here if each.keyword == "type" and "array" in types_of(each)]
     wanted = {name for each in here if each.keyword == "type" for name in types_of(each)}
     narrowed = any(violation.keyword in ("enum", "const") for violation in here)
+    # PHP and some chat templates encode an empty map as `[]`.
     if value == [] and not path and "object" in wanted:
         yield Repaired({}, (Repair(pointer, "empty-arguments", value, {}),))
     elif isinstance(value, dict | list):
@@ -207,6 +211,7 @@ def _is_item(state: Coercion, value: Any, violation: Violation, path: Path, dept
         return False
     match value:
         case dict():
+            # A map of arrays around the wanted array says more than the array does.
             is_array = any(isinstance(each, list) and state.fits(each, violation.location) for each in value.values())
             return bool(value) and not is_array and _is_object_of(value, _item_schemas(state, violation))
         case str() if is_container_text(value):
