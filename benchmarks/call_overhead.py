@@ -1,7 +1,8 @@
-"""What a call costs above the function itself: LangChain's own StructuredTool, our SkillTool, and the bare runtime.
+"""What a call costs above the function itself: LangChain's own tools, our SkillTool, and the bare runtime.
 
 One process, one run, the same arguments: the contenders take turns round by round, so that a slow moment of the
-machine falls on all of them alike. Prints a table on stderr and one JSON document on stdout.
+machine falls on all of them alike. Microseconds of CPU; a ratio is that of the same round, its median and its worst.
+Prints a table on stderr and one JSON document on stdout.
 
     python benchmarks/call_overhead.py [--rounds 40] [--calls 250]
 """
@@ -18,7 +19,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from langchain_core.tools import StructuredTool
+import jsonschema_rs
+from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field
 
 from skillruntime.adapters.langchain import SkillTool
@@ -28,7 +30,16 @@ from skillruntime.runtime import SkillRuntime
 ARGUMENTS = {"topics": ["AI regulation", "quantum computing"], "max_articles_per_topic": 3, "save_to_file": False}
 TOOL_CALL = {"name": "digest", "args": ARGUMENTS, "id": "call_1", "type": "tool_call"}
 RESULT = {"status": "success", "generated_at": "2026-01-01T00:00:00Z", "topics_covered": []}
-TARGET = 0.6
+REFUSED = {**ARGUMENTS, "max_articles_per_topic": 11}
+REFUSED_CALL = {**TOOL_CALL, "args": REFUSED}
+REPAIRED = {**ARGUMENTS, "max_articles_per_topic": "3"}
+
+TARGETS = {
+    "SkillTool.invoke": {"StructuredTool.invoke (pydantic)": 0.6, "bare BaseTool.invoke": 1.2},
+    "SkillTool.invoke, refused": {"StructuredTool.invoke, refused and handled": 1.2},
+    "contract.accept, one repair": {"jsonschema_rs iter_errors": 3.0},
+}
+"""How many times the other contender each may take."""
 
 INPUT = {
     "type": "object",
@@ -76,6 +87,17 @@ class DigestInput(BaseModel):
     save_to_file: bool = False
 
 
+class BareTool(BaseTool):
+    """The least that a tool of LangChain is: it checks nothing and makes no envelope."""
+
+    name: str = "digest"
+    description: str = "Digest"
+    args_schema: Any = INPUT
+
+    def _run(self, **arguments):  # type: ignore[no-untyped-def]  # annotations would be evaluated at each call
+        return RESULT
+
+
 def digest(**arguments: Any) -> dict[str, Any]:
     """Return at once: a skill that takes no time."""
     return RESULT
@@ -100,14 +122,24 @@ def main() -> None:
 
     structured = StructuredTool.from_function(digest, name="digest", description="Digest", args_schema=DigestInput)
     skill_tool = SkillTool(runtime, "digest", description="Digest")
+    bare = BareTool()
+    handled = StructuredTool.from_function(
+        digest, name="digest", description="Digest", args_schema=DigestInput, handle_validation_error=True
+    )
+    engine = jsonschema_rs.Draft202012Validator(INPUT)
     loop = asyncio.new_event_loop()
     contenders: dict[str, Callable[[int], None]] = {
         "direct function call": _repeat(lambda: digest(**ARGUMENTS)),
         "runtime.call_sync": _repeat(lambda: runtime.call_sync("digest", ARGUMENTS)),
         "runtime.call (async function)": _repeat_async(loop, lambda: async_runtime.call("digest", ARGUMENTS)),
         "runtime.call (worker thread)": _repeat_async(loop, lambda: runtime.call("digest", ARGUMENTS)),
+        "bare BaseTool.invoke": _repeat(lambda: bare.invoke(TOOL_CALL)),
         "StructuredTool.invoke (pydantic)": _repeat(lambda: structured.invoke(TOOL_CALL)),
         "SkillTool.invoke": _repeat(lambda: skill_tool.invoke(TOOL_CALL)),
+        "StructuredTool.invoke, refused and handled": _repeat(lambda: handled.invoke(REFUSED_CALL)),
+        "SkillTool.invoke, refused": _repeat(lambda: skill_tool.invoke(REFUSED_CALL)),
+        "jsonschema_rs iter_errors": _repeat(lambda: list(engine.iter_errors(REPAIRED))),
+        "contract.accept, one repair": _repeat(lambda: contract.accept(REPAIRED)),
     }
     try:
         seconds = _measure(contenders, options.rounds, options.calls)
@@ -133,48 +165,46 @@ def _repeat_async(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> C
 
 
 def _measure(contenders: dict[str, Callable[[int], None]], rounds: int, calls: int) -> dict[str, list[float]]:
-    """Seconds a call, for every round of every contender."""
+    """Return the CPU seconds of a call, for every round of every contender."""
     for run in contenders.values():
         run(calls)  # warm
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, run in contenders.items():
-            started = time.perf_counter()
+            started = time.process_time()
             run(calls)
-            seconds[name].append((time.perf_counter() - started) / calls)
+            seconds[name].append((time.process_time() - started) / calls)
     return seconds
 
 
 def _report(seconds: dict[str, list[float]], options: argparse.Namespace) -> None:
-    base = seconds["StructuredTool.invoke (pydantic)"]
     rows = {
         name: {
             "median_us": round(statistics.median(values) * 1e6, 2),
-            "best_us": round(min(values) * 1e6, 2),
-            "ratio_to_structured_tool": round(
-                statistics.median(mine / theirs for mine, theirs in zip(values, base, strict=True)), 3
-            ),
+            "worst_us": round(max(values) * 1e6, 2),
+            "ratios": {other: _ratio(values, seconds[other], limit) for other, limit in TARGETS.get(name, {}).items()},
         }
         for name, values in seconds.items()
     }
-    reached = rows["SkillTool.invoke"]["ratio_to_structured_tool"]
-    print(f"{'':34}{'median us':>12}{'best us':>12}{'x StructuredTool':>19}", file=sys.stderr)
+    print(f"{'':44}{'median us':>11}{'worst us':>11}", file=sys.stderr)
     for name, row in rows.items():
-        print(
-            f"{name:34}{row['median_us']:12.2f}{row['best_us']:12.2f}{row['ratio_to_structured_tool']:19.3f}",
-            file=sys.stderr,
-        )
-    print(f"target: SkillTool.invoke at most {TARGET} x StructuredTool; reached: {reached} x", file=sys.stderr)
+        print(f"{name:44}{row['median_us']:11.2f}{row['worst_us']:11.2f}", file=sys.stderr)
+        for other, ratio in row["ratios"].items():
+            line = f"    {ratio['median']} x {other} (worst {ratio['worst']}); target {ratio['target']}"
+            print(line, file=sys.stderr)
     document = {
         "benchmark": "call_overhead",
         "python": platform.python_version(),
         "rounds": options.rounds,
         "calls_a_round": options.calls,
         "rows": rows,
-        "target_ratio": TARGET,
-        "target_met": reached <= TARGET,
     }
     print(json.dumps(document, indent=2))
+
+
+def _ratio(mine: list[float], theirs: list[float], limit: float) -> dict[str, float]:
+    ratios = [one / other for one, other in zip(mine, theirs, strict=True)]
+    return {"median": round(statistics.median(ratios), 3), "worst": round(max(ratios), 3), "target": limit}
 
 
 if __name__ == "__main__":

@@ -1,214 +1,301 @@
-"""Kill servers while clients submit, and check afterwards that nothing was lost, repeated or altered.
+"""Break what servers stand on while clients submit, and check afterwards that no promise was broken.
 
-    python benchmarks/chaos.py [--executions 1000] [--kills 20] [--servers 2] [--database postgresql://...]
+    python benchmarks/chaos.py SCENARIO... [--executions 1000] [--times 10] [--servers 3] [--sqlite]
 
-Half of the executions may run twice, half must not. Every run of a skill appends a line to a file outside the
-database, synced: the effects. Without --database, one server on SQLite is killed and restarted; with it, any of
-several. A model reads the history: what was accepted, what the effects say, and every end, read twice.
+A model reads the history: what was accepted, what a file outside the database says of the effects, and every end, read
+twice. Scenarios: kill (kill -9, restarted at once), lost (a server killed for good), freeze (SIGSTOP for longer than a
+lease, then SIGCONT), stops (the database is stopped and started), partition (a relay before the database drops every
+byte for 30 s), clock (servers and the database an hour apart, by faketime), disk (a small tmpfs is full for a while),
+duplicates (one key, many times at once), deploys (SIGTERM to one server after another). PostgreSQL is that of the
+tests (SKILLRUNTIME_POSTGRES names another); with --sqlite, kill, deploys, duplicates, clock and disk use one server.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import random
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx2
 
-from skillruntime import SkillRuntime
-from skillruntime.contract import Contract
-from skillruntime.server import (
-    Limits,
-    PublishedSkill,
-    Server,
-    SkillService,
-    SkillWork,
-    bind,
-    create_app,
-    describe,
-    durable_executions,
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
+
+from benchmarks.chaos_cluster import (
+    LEASE,
+    Clients,
+    Cluster,
+    History,
+    judge,
+    report,
+    until_all_answer,
 )
+from tests.server.postgres import Postgres, running_postgres
+from tests.server.relay import Relay
 
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-LEASE = 6.0  # seconds
+
+@dataclass
+class World:
+    """What a scenario may break."""
+
+    cluster: Cluster
+    clients: Clients
+    history: History
+    postgres: Postgres | None
+    relay: Relay | None
+    directory: Path
+    times: int
+
+    async def after(self, share: float) -> None:
+        """Wait until this share of the executions was accepted."""
+        while len(self.history.accepted) < self.history.wanted * share:
+            await anyio.sleep(0.02)
+
+    async def each(self, act: Callable[[int], Awaitable[None]]) -> None:
+        """Do *act* several times, spread over the work."""
+        for number in range(self.times):
+            await self.after((number + 1) / (self.times + 1))
+            await act(number)
 
 
-async def serve(port: int, database: str, effects: Path) -> None:
-    """Serve ``twice``, which may run twice, and ``once``, which must not, until the process is killed."""
-    runtime = SkillRuntime()
+async def kill(world: World) -> None:
+    """Kill -9, one server after the other."""
 
-    async def run(arguments: dict[str, Any]) -> dict[str, Any]:
-        descriptor = os.open(effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(descriptor, (arguments["text"] + "\n").encode())
-        os.close(descriptor)
+    async def act(number: int) -> None:
+        await anyio.to_thread.run_sync(world.cluster.restart, number % len(world.cluster.ports))
+
+    await world.each(act)
+
+
+async def deploys(world: World) -> None:
+    """SIGTERM: each server drains, ends and is started again, then the next one."""
+
+    async def act(number: int) -> None:
+        which = number % len(world.cluster.ports)
+        await anyio.to_thread.run_sync(world.cluster.restart, which, signal.SIGTERM)
+        if len(world.cluster.ports) > 1:
+            await until_all_answer(world.cluster)
+
+    await world.each(act)
+
+
+async def lost(world: World) -> None:
+    """One of several servers is killed and never comes back."""
+    await world.after(0.3)
+    await anyio.to_thread.run_sync(world.cluster.end, 0, signal.SIGKILL)
+    port, died = world.cluster.ports.pop(0), time.monotonic()
+    assert world.postgres is not None
+    left = await anyio.to_thread.run_sync(_reclaimed_after, world.cluster.database)
+    print(f"  the server at {port} had {left} running; reclaimed {time.monotonic() - died:.1f} s after its death")
+
+
+def _reclaimed_after(url: str) -> int:
+    """Wait until no execution belongs to a server that is not there; return how many did at first."""
+    import psycopg
+
+    counted = "SELECT server, count(*) FROM skillruntime_executions WHERE state = 'running' GROUP BY server"
+    with psycopg.connect(url, autocommit=True) as connection:
+        servers = "SELECT name FROM skillruntime_servers ORDER BY expires_at LIMIT 1"
+        [(dead,)] = connection.execute(servers).fetchall()
+        time.sleep(LEASE / 3 + 0.5)  # now the living ones have prolonged their leases
+        [(dead,)] = connection.execute(servers).fetchall()
+        first = dict(connection.execute(counted).fetchall()).get(dead, 0)
+        while connection.execute("SELECT 1 FROM skillruntime_servers WHERE name = %s", (dead,)).fetchall():
+            time.sleep(0.05)
+    return int(first)
+
+
+async def freeze(world: World) -> None:
+    """SIGSTOP for two and a half leases; the others take up its work; then it thaws and goes on where it was."""
+
+    async def act(number: int) -> None:
+        which = number % len(world.cluster.ports)
+        world.cluster.send(which, signal.SIGSTOP)
+        await anyio.sleep(2.5 * LEASE)
+        world.cluster.send(which, signal.SIGCONT)
+
+    await world.each(act)
+
+
+async def stops(world: World) -> None:
+    """The database is stopped as by a crash, and started again two seconds later."""
+    postgres = world.postgres
+    assert postgres is not None
+
+    async def act(number: int) -> None:
+        await anyio.to_thread.run_sync(postgres.stop)
+        await anyio.sleep(2)
+        await anyio.to_thread.run_sync(postgres.start)
+
+    await world.each(act)
+
+
+async def partition(world: World, seconds: float = 30.0) -> None:
+    """Every byte between all servers and the database is lost."""
+    assert world.relay is not None
+    await world.after(0.3)
+    world.relay.drops.set()
+    before = len(world.history.accepted)
+    await anyio.sleep(seconds)
+    during = len(world.history.accepted) - before
+    world.relay.drops.clear()
+    ended, count = time.monotonic(), len(world.history.accepted)
+    while len(world.history.accepted) == count:
         await anyio.sleep(0.02)
-        return {"said": arguments["text"]}
-
-    published = []
-    for name, promised in (("twice", {"idempotent": True}), ("once", {})):
-        contract = Contract.from_dict({"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name)
-        runtime.implements(name, contract=contract)(run)
-        descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}")
-        published.append(PublishedSkill(descriptor, name, contract))
-    async with durable_executions(
-        SkillWork(runtime, published), database, wait="://" not in database, lease=LEASE, max_wait=3600
-    ) as executions:
-        limits = Limits(invocations_per_minute=1e9, requests_per_minute=1e9, unfinished_per_caller=10**9)
-        service = SkillService(published, executions, limits=limits, secret=b"chaos")
-        await Server(create_app(service), service, grace=1, drain=5).serve([bind("127.0.0.1", port)])
+    print(f"  {during} accepted during the partition; the next one {time.monotonic() - ended:.1f} s after its end")
 
 
-class Cluster:
-    """The servers, of which one is killed now and then and started again."""
+async def clock(world: World) -> None:
+    """The clock of each process is set an hour ahead and back while it works."""
 
-    def __init__(self, number: int, database: str, effects: Path) -> None:
-        self.database, self.effects = database, effects
-        self.ports = [free_port() for _ in range(number)]
-        self.processes = [self.start(port) for port in self.ports]
+    async def act(number: int) -> None:
+        for each, file in enumerate(sorted(world.directory.glob("clock-*"))):
+            file.write_text(("+1h", "-1h", "+0")[(number + each) % 3])
 
-    def start(self, port: int) -> subprocess.Popen[bytes]:
-        """Start one server."""
-        return subprocess.Popen([sys.executable, __file__, "--serve", str(port), self.database, str(self.effects)])
-
-    def kill(self, number: int) -> None:
-        """Kill one server, and start it again."""
-        self.processes[number].send_signal(signal.SIGKILL)
-        self.processes[number].wait()
-        self.processes[number] = self.start(self.ports[number])
-
-    def close(self) -> None:
-        """Kill them all."""
-        for process in self.processes:
-            process.kill()
-            process.wait()
+    await world.each(act)
 
 
-async def ask(client: httpx2.AsyncClient, ports: list[int], method: str, path: str, **options: Any) -> httpx2.Response:
-    """Ask one server after the other until one answers for good."""
-    while True:
-        port = random.choice(ports)
-        try:
-            response = await client.request(method, f"http://127.0.0.1:{port}{path}", **options)
-        except httpx2.TransportError:
-            await anyio.sleep(0.05)
-            continue
-        if response.status_code not in (429, 503):
-            return response
-        await anyio.sleep(0.1)
+async def disk(world: World) -> None:
+    """A ballast fills what is left of the disk, and is removed after five seconds."""
+
+    async def act(number: int) -> None:
+        ballast = world.directory / "disk" / "ballast"
+        with ballast.open("wb") as file:
+            try:
+                while True:
+                    file.write(b"x" * 65536)
+            except OSError:
+                pass
+        before = len(world.history.accepted)
+        await anyio.sleep(5)
+        print(f"  {len(world.history.accepted) - before} accepted while the disk was full")
+        ballast.unlink()
+
+    await world.each(act)
 
 
-async def main(executions: int, kills: int, servers: int, database: str | None) -> int:
-    """Run it, and print what the model found; return how many promises were broken."""
-    with tempfile.TemporaryDirectory() as directory:
-        effects = Path(directory) / "effects"
-        cluster = Cluster(servers if database else 1, database or str(Path(directory) / "e.db"), effects)
-        try:
-            return await attack(cluster, executions, kills)
-        finally:
-            cluster.close()
+async def duplicates(world: World) -> None:
+    """Every request is the same one."""
 
 
-async def attack(cluster: Cluster, executions: int, kills: int) -> int:
-    """Submit, kill, follow to the end, and compare."""
-    accepted: dict[str, str] = {}
-    ends: dict[str, list[dict[str, Any]]] = {}
-    started = time.monotonic()
-    limiter = anyio.CapacityLimiter(64)
-    async with httpx2.AsyncClient(timeout=30, trust_env=False) as client:
+SCENARIOS: dict[str, Callable[[World], Awaitable[None]]] = {
+    each.__name__: each for each in (kill, deploys, lost, freeze, stops, partition, clock, disk, duplicates)
+}
+_OF_MANY = ("lost", "freeze", "stops", "partition")
 
-        async def one(number: int) -> None:
-            skill = ("twice", "once")[number % 2]
-            text = f"{skill}-{number}"
-            document = {"caller": {"id": "c", "type": "service"}, "skill_id": skill, "inputs": {"text": text}}
-            async with limiter:
-                path, headers = f"/skills/{skill}/invoke", {"idempotency-key": text}
-                response = await ask(client, cluster.ports, "POST", path, json=document, headers=headers)
-                accepted[text] = response.json()["execution_id"]
 
-        async def kill_some() -> None:
-            for number in range(kills):
-                # Spread over the work: a kill for every so many that were accepted.
-                while len(accepted) < executions * (number + 1) / (kills + 1):
-                    await anyio.sleep(0.02)
-                await anyio.to_thread.run_sync(cluster.kill, number % len(cluster.processes))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kill_some)
-            for number in range(executions):
-                tasks.start_soon(one, number)
-
-        async def follow(text: str) -> None:
-            async with limiter:
-                for _ in range(2):
-                    document: dict[str, Any] = {"status": "accepted"}
-                    while document["status"] in ("accepted", "running"):
-                        path = f"/executions/{accepted[text]}"
-                        document = (await ask(client, cluster.ports, "GET", path, headers={"prefer": "wait=5"})).json()
-                        if "status" not in document:
-                            break
-                    ends.setdefault(text, []).append(document)
-
-        stuck = True
-        with anyio.move_on_after(600):
+async def attack(name: str, *, executions: int, times: int, servers: int, sqlite: bool, seconds: float = 0.02) -> int:
+    """Run one scenario; print what the model found, and return how many promises were broken."""
+    if sqlite and name in _OF_MANY:
+        return 0
+    async with opened(name, executions, times, servers, sqlite, seconds) as world:
+        await until_all_answer(world.cluster)
+        started = time.monotonic()
+        if name == "duplicates":
+            await _same_key(world)
+        else:
             async with anyio.create_task_group() as tasks:
-                for text in accepted:
-                    tasks.start_soon(follow, text)
-            stuck = False
-    return report(accepted, ends, Counter(cluster.effects.read_text().split()), stuck, time.monotonic() - started)
+                tasks.start_soon(SCENARIOS[name], world)
+                await world.clients.submit_all()
+        stuck = await world.clients.follow_all(600)
+        broken = judge(world.history, world.cluster.effects.read_text(), stuck=stuck)
+        where = "SQLite, 1 server" if sqlite else f"PostgreSQL, {servers} servers"
+        report(f"{name} x {times} ({where})", world.history, broken, time.monotonic() - started)
+        return sum(broken.values())
 
 
-def report(
-    accepted: dict[str, str], ends: dict[str, list[dict[str, Any]]], runs: Counter[str], stuck: bool, seconds: float
-) -> int:
-    """Print what happened against what was promised."""
-    last = {text: seen[-1] for text, seen in ends.items()}
-    statuses = Counter(document.get("status", "lost") for document in last.values())
-    interrupted = [text for text, d in last.items() if (d.get("error") or {}).get("code") == "EXECUTION_INTERRUPTED"]
-    completed = [text for text, document in last.items() if document.get("status") == "completed"]
-    broken = {
-        "accepted and lost": len(accepted) - len(ends) + statuses["lost"],
-        "ended rows altered": sum(1 for seen in ends.values() if len(seen) == 2 and seen[0] != seen[1]),
-        "non-idempotent effects twice": sum(1 for text, n in runs.items() if text.startswith("once") and n > 1),
-        "completed without an effect": sum(1 for text in completed if runs[text] == 0),
-        "wrong outputs": sum(1 for text in completed if last[text]["output"] != {"said": text}),
-        "false failures": len(last) - len(completed) - sum(1 for text in interrupted if text.startswith("once")),
-        "stuck": int(stuck),
-    }
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    print(f"{len(accepted)} accepted in {seconds:.0f} s (load {load:.1f}): {dict(statuses)}")
-    print(
-        f"interrupted, which is true: {len(interrupted)}; runs repeated, which may be: {sum(runs.values()) - len(runs)}"
-    )
-    for name, number in broken.items():
-        print(f"{name:30} {number}")
-    return sum(broken.values())
+async def _same_key(world: World) -> None:
+    async def one() -> None:
+        async with world.clients.limiter:
+            await world.clients.submit("once-0")
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(world.history.wanted):
+            tasks.start_soon(one)
+    world.history.wanted = 1  # they are one execution
 
 
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@asynccontextmanager
+async def opened(
+    name: str, executions: int, times: int, servers: int, sqlite: bool, seconds: float
+) -> AsyncIterator[World]:
+    """Start the database and the servers of a scenario, and end them."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as text:
+        directory = Path(text)
+        directory.chmod(0o755)
+        stack = []
+        if name == "disk":
+            (directory / "disk").mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", directory / "disk"], check=True)
+        postgres = relay = None
+        try:
+            if sqlite:
+                database, servers = str(directory / ("disk/e.db" if name == "disk" else "e.db")), 1
+            else:
+                context = running_postgres()
+                postgres = context.__enter__()
+                stack.append(context)
+                database = postgres.create()
+                if name == "partition":
+                    relay = Relay(postgres.port)
+                    database = postgres.url(database.rpartition("/")[2], relay.port)
+            clocks = [directory / f"clock-{each}" for each in range(servers)] if name == "clock" else []
+            prefixes = [_with_clock(each) for each in clocks] or None
+            cluster = Cluster(servers, database, directory / "effects", seconds=seconds, prefixes=prefixes)
+            try:
+                async with httpx2.AsyncClient(timeout=30, trust_env=False) as http:
+                    history = History(executions)
+                    yield World(cluster, Clients(cluster, http, history), history, postgres, relay, directory, times)
+            finally:
+                cluster.close()
+        finally:
+            for context in stack:
+                context.__exit__(None, None, None)
+            if name == "disk":
+                subprocess.run(["umount", "-l", directory / "disk"], check=True)
+
+
+def _with_clock(file: Path) -> list[str]:
+    """Return the command under which a process reads the difference of its clock from *file*, again and again."""
+    library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
+    if library is None or shutil.which("faketime") is None:
+        raise SystemExit("clock needs faketime (Debian: apt-get install faketime)")
+    file.write_text("+0")
+    # A clock that is set does not move the monotonic one.
+    settings = (f"LD_PRELOAD={library}", f"FAKETIME_TIMESTAMP_FILE={file}", "FAKETIME_NO_CACHE=1")
+    return ["env", *settings, "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"]
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        anyio.run(serve, int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
-        sys.exit(0)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenarios", nargs="+", choices=[*SCENARIOS, "all"])
     parser.add_argument("--executions", type=int, default=1000)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--servers", type=int, default=2)
-    parser.add_argument("--database", help="a PostgreSQL database; without it, one server on SQLite")
+    parser.add_argument("--times", type=int, default=10, help="how often the fault happens")
+    parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.02, help="how long a run of the skill takes")
+    parser.add_argument("--sqlite", action="store_true", help="one server on a SQLite file")
     options = parser.parse_args()
-    sys.exit(min(1, anyio.run(main, options.executions, options.kills, options.servers, options.database)))
+    total = 0
+    for scenario in SCENARIOS if "all" in options.scenarios else options.scenarios:
+
+        async def run(name: str = scenario) -> int:
+            """Run one scenario with the options."""
+            return await attack(
+                name,
+                executions=options.executions,
+                times=options.times,
+                servers=options.servers,
+                sqlite=options.sqlite,
+                seconds=options.seconds,
+            )
+
+        total += anyio.run(run)
+    sys.exit(min(1, total))

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "skillruntime"
 LAYERS = [
-    {"errors", "diagnostic", "lazy_exports", "_version"},
+    {"errors", "diagnostic", "lazy_exports", "cache_files", "_version"},
     {"contract"},
     {"compatibility", "derive"},
     {"catalog", "tokens"},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from typing import Any, Literal
+from typing import Any
 
+from skillruntime.adapters.conversation_tools import ToolStyle
 from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.runtime.runtime import SkillRuntime
@@ -33,13 +34,13 @@ class SkillToolset(BaseToolset):
         self,
         runtime: SkillRuntime,
         *,
-        style: Literal["typed", "generic"] = "typed",
+        style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self._runtime = runtime
-        self._style: Literal["typed", "generic"] = style
+        self._style = style
         self._catalog_tokens = catalog_tokens
         self._template = self._made()
         self._kept: OrderedDict[str, SkillTools] = OrderedDict()

@@ -6,13 +6,16 @@ budget) and ``read_on`` (a token limit may cut a text).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
+from skillruntime.catalog.visible_text import visible_json, visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
@@ -25,18 +28,23 @@ from skillruntime.runtime.session import SkillSession
 __all__ = [
     "FIXED",
     "LOAD_SKILL",
+    "MOST_TOOLS",
     "OWN_TOOLS",
     "READ_RESOURCE",
     "RUN_SCRIPT",
     "TYPED",
     "ToolList",
     "ToolListName",
+    "ToolStyle",
+    "chosen_style",
     "conversation_runtime",
     "fits",
     "is_hidden",
+    "own_tool_names",
     "script_call",
     "skills_prompt",
     "to_text",
+    "tool_list_of",
     "unknown_tool",
     "visible_callables",
 ]
@@ -47,7 +55,11 @@ OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills",
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
 
+MOST_TOOLS = 128
+"""The most tools that OpenAI takes in one request; the other providers' limits are higher or not stated."""
+
 ToolListName = Literal["fixed", "typed"]
+ToolStyle = Literal["typed", "generic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,7 @@ def to_text(response: SkillResponse) -> str:
     is_page = "read_on" in (response.metadata or {})
     if isinstance(response.data, str) and response.status == "success" and (is_page or _is_own(response)):
         return response.data
-    return response.to_json()
+    return visible_json(response.to_json())
 
 
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
@@ -108,6 +120,43 @@ def is_hidden(runtime: SkillRuntime, name: str) -> bool:
 def visible_callables(runtime: SkillRuntime) -> list[str]:
     """Return what a model may call: scripts, functions, remote skills and tools of MCP servers alike."""
     return [name for name in runtime.callable_names() if not is_hidden(runtime, name)]
+
+
+def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
+    """Return *style*, or without one ``"typed"``, and above `MOST_TOOLS` callables ``"generic"``, with a warning.
+
+    Contracts are read until the number is exceeded, not all of them.
+
+    Raises:
+        ValueError: there is no such style.
+    """
+    if style in ("typed", "generic"):
+        return style
+    if style is not None:
+        raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
+    visible = (name for name in runtime.iter_callable_names() if not is_hidden(runtime, name))
+    if len(list(islice(visible, MOST_TOOLS + 1))) <= MOST_TOOLS:
+        return "typed"
+    warnings.warn(
+        f"there are more than {MOST_TOOLS} callable skills, more than providers accept as tools: the tools are "
+        "load_skill, call_skill and read_skill_resource (style='generic'). Give style='generic' to choose this, "
+        "style='typed' to have a tool for each, or a smaller catalog: catalog.select(include=[...])",
+        stacklevel=3,
+    )
+    return "generic"
+
+
+def tool_list_of(style: ToolStyle) -> ToolList:
+    """Return how a model calls skills in this style."""
+    return TYPED if style == "typed" else FIXED
+
+
+def own_tool_names(style: ToolStyle, rendered: Rendered, session: SkillSession) -> list[str]:
+    """Return which of `OWN_TOOLS` a conversation needs."""
+    names = ["load_skill", "read_skill_resource"]
+    names += [] if fits(rendered) else ["search_skills"]
+    names += [] if session.limits is None else ["read_on"]
+    return [*names, "call_skill"] if style == "generic" else names
 
 
 def skills_prompt(runtime: SkillRuntime, rendered: Rendered, tool_list: ToolList) -> str:
@@ -172,7 +221,7 @@ def conversation_runtime(
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
         query, limit = arguments["query"], arguments.get("limit", 10)
-        found = [f"- {hit.name}: {hit.description}" for hit in runtime.catalog.search(query, limit)]
+        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in runtime.catalog.search(query, limit)]
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
         return "\n".join(found[:limit]) or "No skill matches these words; try other words, or continue without a skill."
 
@@ -215,7 +264,7 @@ def _description(runtime: SkillRuntime, name: str) -> str:
     """Return one line about a skill of functions: its own description, or the names of its tools."""
     active = runtime.open_skill(name)
     text = active.body or "Tools: " + ", ".join(active.contracts)
-    line = " ".join(text.split())
+    line = visible_line(text)
     return line if len(line) <= 200 else line[:199] + "…"
 
 

@@ -7,8 +7,10 @@ interrupt of LangGraph and a cancellation are raised as usual.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Literal
 
 import anyio
@@ -20,14 +22,14 @@ from pydantic import PrivateAttr
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
 from skillruntime.adapters.conversation_tools import (
-    FIXED,
     OWN_TOOLS,
-    TYPED,
-    ToolList,
+    ToolStyle,
+    chosen_style,
     conversation_runtime,
-    fits,
+    own_tool_names,
     skills_prompt,
     to_text,
+    tool_list_of,
     unknown_tool,
     visible_callables,
 )
@@ -55,10 +57,7 @@ class SkillTool(BaseTool):
     """
 
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-    _runtime: SkillRuntime = PrivateAttr()
-    _skill: str = PrivateAttr()
-    _session: SkillSession | None = PrivateAttr(default=None)
-    _to_content: Callable[[SkillResponse], str] = PrivateAttr()
+    _called: tuple[SkillRuntime, str, SkillSession | None, Callable[[SkillResponse], str]] = PrivateAttr()
 
     def __init__(
         self,
@@ -83,10 +82,7 @@ class SkillTool(BaseTool):
         fields.setdefault("args_schema", to_tool_schema(contract))
         super().__init__(**fields)
         register_checkpoint_types()
-        self._runtime = runtime
-        self._skill = skill
-        self._session = session
-        self._to_content = to_content or to_text
+        self._called = (runtime, skill, session, to_content or to_text)
 
     # A model can malform the call's shape too, and LangChain's own parsing would raise on it.
 
@@ -104,36 +100,49 @@ class SkillTool(BaseTool):
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (tool_input, tool_call_id), {}  # by position, so that no argument's name can clash
 
-    def _run(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # LangChain evaluates hints at each call
-        config = var_child_runnable_config.get()
-        response = self._runtime.call_sync(
-            self._skill,
-            tool_input,
-            session=self._session,
-            config=config,
-            call_id=tool_call_id,
-            let_through=is_control_flow,
-        )
-        return to_tool_result(response, self._to_content, self.name, tool_call_id)
+    # Cached in the instance, and with a ready signature and no annotations: LangChain looks these up, builds a
+    # signature and evaluates annotations at each call, which takes twice as long as `call_sync`.
 
-    async def _arun(self, tool_input, tool_call_id):  # type: ignore[no-untyped-def]  # as above
-        config = var_child_runnable_config.get()
-        response = await self._runtime.call(
-            self._skill,
-            tool_input,
-            session=self._session,
-            config=config,
-            call_id=tool_call_id,
-            let_through=is_control_flow,
-        )
-        return to_tool_result(response, self._to_content, self.name, tool_call_id)
+    @cached_property
+    def _run(self) -> Callable[..., Any]:
+        runtime, skill, session, to_content, name = *self._called, self.name
+
+        def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
+            config = var_child_runnable_config.get()
+            response = runtime.call_sync(
+                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
+            )
+            return to_tool_result(response, to_content, name, tool_call_id)
+
+        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # what `inspect.signature` returns
+        return call
+
+    @cached_property
+    def _arun(self) -> Callable[..., Any]:
+        runtime, skill, session, to_content, name = *self._called, self.name
+
+        async def call(tool_input, tool_call_id):  # type: ignore[no-untyped-def]
+            config = var_child_runnable_config.get()
+            response = await runtime.call(
+                skill, tool_input, session=session, config=config, call_id=tool_call_id, let_through=is_control_flow
+            )
+            return to_tool_result(response, to_content, name, tool_call_id)
+
+        call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
+        return call
+
+
+_SIGNATURE = inspect.Signature(
+    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("tool_input", "tool_call_id")]
+)
 
 
 class SkillToolkit(BaseToolkit):
     """The tools for an agent: ``load_skill``, ``read_skill_resource``, and the callable skills.
 
     With ``style="typed"`` each callable skill is a tool of its own with its own schema, so every contract is read now;
-    with ``style="generic"`` one ``call_skill`` calls any of them, and a contract is read at its first call.
+    with ``style="generic"`` one ``call_skill`` calls any of them, and a contract is read at its first call. By default
+    it is typed up to 128 callables, as many as every provider takes, and generic above, with a warning.
 
     The catalog is rendered within *catalog_tokens*. If all of it fits, ``load_skill`` lists the names it takes, up to a
     hundred; if not, ``search_skills`` finds the others. With *limits* on the session, ``read_on`` returns the rest of
@@ -142,25 +151,25 @@ class SkillToolkit(BaseToolkit):
 
     _runtime: SkillRuntime = PrivateAttr()
     _session: SkillSession = PrivateAttr()
-    _style: str = PrivateAttr()
-    _tool_list: ToolList = PrivateAttr()
+    _asked_style: ToolStyle | None = PrivateAttr()
     _catalog_tokens: int | None = PrivateAttr()
+    _style: tuple[int, ToolStyle] | None = PrivateAttr(default=None)
+    _tools: tuple[int, dict[str, BaseTool]] | None = PrivateAttr(default=None)
 
     def __init__(
         self,
         runtime: SkillRuntime,
         *,
         session: SkillSession | None = None,
-        style: Literal["typed", "generic"] = "typed",
+        style: ToolStyle | None = None,
         catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
     ) -> None:
         super().__init__()
+        if style not in ("typed", "generic", None):
+            raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
         self._runtime = runtime
         self._session = session or runtime.session()
-        if style not in ("typed", "generic"):
-            raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
-        self._style = style
-        self._tool_list = TYPED if style == "typed" else FIXED
+        self._asked_style = style
         self._catalog_tokens = catalog_tokens
 
     @property
@@ -169,30 +178,16 @@ class SkillToolkit(BaseToolkit):
         return self._session
 
     def get_tools(self) -> list[BaseTool]:
-        """Return the tools; skills with a faulty contract are left out, and the catalog's `diagnostics` say why."""
-        runtime = self._runtime
-        rendered = self._session.fit_catalog(self._catalog_tokens)
-        own = conversation_runtime(
-            runtime,
-            self._session,
-            tool_list=self._tool_list,
-            rendered=rendered,
-            options=call_options,
-        )
-        names = ["load_skill", "read_skill_resource"]
-        names += [] if fits(rendered) else ["search_skills"]
-        names += [] if self._session.limits is None else ["read_on"]
-        names += ["call_skill"] if self._style == "generic" else []
-        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
-        if self._style == "generic":
-            return tools
-        callable_skills = visible_callables(runtime)
-        tool_names([*callable_skills, *OWN_TOOLS])
-        return [*tools, *(self._typed_tool(name) for name in callable_skills)]
+        """Return the tools; skills with a faulty contract are left out, and the catalog's `diagnostics` say why.
+
+        They are the same objects until the runtime has another catalog or other functions.
+        """
+        return list(self._tools_by_name().values())
 
     def system_prompt(self) -> str:
         """Return the text for an agent's system message: the catalog within its budget, and how to use it."""
-        return skills_prompt(self._runtime, self._session.render_catalog(self._catalog_tokens), self._tool_list)
+        rendered = self._session.render_catalog(self._catalog_tokens)
+        return skills_prompt(self._runtime, rendered, tool_list_of(self._style_now()))
 
     def answer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, for your own loop around ``bind_tools``.
@@ -200,13 +195,13 @@ class SkillToolkit(BaseToolkit):
         Calls with broken JSON are repaired or answered; a call of an unknown tool is answered.
         """
         settled, pending = self._pending(message)
-        tools = {tool.name: tool for tool in self.get_tools()} if pending else {}
+        tools = self._tools_by_name() if pending else {}
         return [*settled, *(_invoked(tools, call, config) for call in pending)]
 
     async def aanswer(self, message: AIMessage, config: RunnableConfig | None = None) -> list[BaseMessage]:
         """Return *message* and the answers to its tool calls, which run concurrently, as `answer` does."""
         settled, pending = self._pending(message)
-        tools = {tool.name: tool for tool in self.get_tools()} if pending else {}
+        tools = self._tools_by_name() if pending else {}
         answers: dict[int, BaseMessage] = {}
 
         async def invoke(number: int, call: ToolCall) -> None:
@@ -217,6 +212,32 @@ class SkillToolkit(BaseToolkit):
             for number, call in enumerate(pending):
                 tasks.start_soon(invoke, number, call)
         return [*settled, *(answers[number] for number in sorted(answers))]
+
+    def _style_now(self) -> ToolStyle:
+        # Of one catalog: a conversation must not change its style because a contract was read.
+        if self._style is None or self._style[0] != self._runtime.revision:
+            self._style = (self._runtime.revision, chosen_style(self._runtime, self._asked_style))
+        return self._style[1]
+
+    def _tools_by_name(self) -> dict[str, BaseTool]:
+        if self._tools is None or self._tools[0] != self._runtime.revision:
+            revision = self._runtime.revision  # before the work: a catalog that is set meanwhile counts as newer
+            self._tools = (revision, {tool.name: tool for tool in self._built()})
+        return self._tools[1]
+
+    def _built(self) -> list[BaseTool]:
+        runtime, style = self._runtime, self._style_now()
+        rendered = self._session.fit_catalog(self._catalog_tokens)
+        own = conversation_runtime(
+            runtime, self._session, tool_list=tool_list_of(style), rendered=rendered, options=call_options
+        )
+        names = own_tool_names(style, rendered, self._session)
+        tools: list[BaseTool] = [SkillTool(own, name, to_content=to_text) for name in names]
+        if style == "generic":
+            return tools
+        callable_skills = visible_callables(runtime)
+        tool_names([*callable_skills, *OWN_TOOLS])
+        return [*tools, *(self._typed_tool(name) for name in callable_skills)]
 
     def _pending(self, message: AIMessage) -> tuple[list[BaseMessage], list[ToolCall]]:
         settled = with_calls_settled(message)

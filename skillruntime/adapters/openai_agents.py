@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from skillruntime.adapters.conversation_tools import to_text
+from skillruntime.adapters.conversation_tools import ToolStyle, to_text
 from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.runtime.runtime import SkillRuntime
@@ -30,7 +30,7 @@ class SkillToolset:
         runtime: SkillRuntime,
         *,
         session: SkillSession | None = None,
-        style: Literal["typed", "generic"] = "typed",
+        style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
         self._skills = SkillTools(runtime, session=session, style=style, catalog_tokens=catalog_tokens)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any
 
-from skillruntime.adapters.conversation_tools import to_text
+from skillruntime.adapters.conversation_tools import ToolStyle, to_text
 from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.runtime.runtime import SkillRuntime
@@ -34,7 +34,7 @@ class SkillToolset(AbstractToolset[Any]):
         runtime: SkillRuntime,
         *,
         session: SkillSession | None = None,
-        style: Literal["typed", "generic"] = "typed",
+        style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
         id: str | None = None,  # noqa: A002  pydantic-ai's own name
     ) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from skillruntime.adapters.conversation_tools import (
-    FIXED,
     OWN_TOOLS,
-    TYPED,
+    ToolStyle,
+    chosen_style,
     conversation_runtime,
-    fits,
+    own_tool_names,
     skills_prompt,
     to_text,
+    tool_list_of,
     unknown_tool,
     visible_callables,
 )
@@ -135,7 +136,8 @@ def to_mcp_result(
 class SkillTools:
     """The tools of one conversation without a framework: definitions to send, and one way to call them.
 
-    With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` calls any of them.
+    With ``style="typed"`` each callable skill is a tool; with ``"generic"`` one ``call_skill`` calls any of them. By
+    default it is typed up to 128 callables, as many as every provider takes, and generic above, with a warning.
     """
 
     def __init__(
@@ -143,19 +145,17 @@ class SkillTools:
         runtime: SkillRuntime,
         *,
         session: SkillSession | None = None,
-        style: Literal["typed", "generic"] = "typed",
+        style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
         self.session = session or runtime.session()
+        style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
-        tool_list = TYPED if style == "typed" else FIXED
+        tool_list = tool_list_of(style)
         self.system_prompt = skills_prompt(runtime, rendered, tool_list)
         self._runtime = runtime
         self._own = conversation_runtime(runtime, self.session, tool_list=tool_list, rendered=rendered)
-        own = ["load_skill", "read_skill_resource"]
-        own += [] if fits(rendered) else ["search_skills"]
-        own += [] if self.session.limits is None else ["read_on"]
-        own += ["call_skill"] if style == "generic" else []
+        own = own_tool_names(style, rendered, self.session)
         skills = [] if style == "generic" else visible_callables(runtime)
         tool_names([*skills, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
         self._contracts = {name: self._own.contract(name) for name in own}

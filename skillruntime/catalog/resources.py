@@ -17,9 +17,11 @@ __all__ = [
     "CONTRACT_FILES",
     "MAX_RESOURCES",
     "MAX_RESOURCE_BYTES",
+    "SCRIPT_SUFFIXES",
     "Resource",
     "list_files",
     "list_resources",
+    "may_have_callables",
     "media_type",
     "read_bytes",
     "read_text",
@@ -33,6 +35,9 @@ MAX_RESOURCE_BYTES = 10 * 1024 * 1024
 
 CONTRACT_FILES = frozenset({"contract.json", "contract.yaml", "contract.yml", "contracts", "descriptor.json"})
 """The files and the directory that say how a skill is called; read by `contract_files`, not listed as resources."""
+
+SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
+"""The files whose command line can be derived."""
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
 _MAX_DEPTH = 8
@@ -194,6 +199,17 @@ def _relative(directory: str, path: str) -> str:
     if ".." in asked.split("/"):
         raise _not_found(directory, path, "it is outside the skill's directory")
     return asked
+
+
+def may_have_callables(directory: str) -> bool:
+    """Whether the skill in *directory* has a contract or something that looks like a script; none of it is read."""
+    try:
+        # scandir, because most of ten thousand skills are a SKILL.md alone: this is what is asked of each of them.
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries]
+    except OSError:
+        return False
+    return any(name in CONTRACT_FILES or name == "scripts" or name.endswith(SCRIPT_SUFFIXES) for name in names)
 
 
 def media_type(path: str) -> str:

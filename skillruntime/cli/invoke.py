@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,6 +14,7 @@ import click
 from skillruntime.cli.call_arguments import read_arguments
 from skillruntime.cli.login import log_in
 from skillruntime.cli.output import console, draw_response, exit_code, fail, json_option, print_result
+from skillruntime.cli.remote_source import read_descriptor
 from skillruntime.contract import SkillResponse
 from skillruntime.errors import InvalidSkillError, SkillRuntimeError
 
@@ -49,9 +50,11 @@ def command(
     """
     sent = read_arguments(arguments)
     try:
-        execution, response = anyio.run(
-            _invoke, descriptor, sent, timeout, resume, key, login, api_key_env, _progress_line(as_json)
-        )
+        if api_key_env is not None and not os.environ.get(api_key_env):
+            raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
+        described = read_descriptor(descriptor, api_key_env=api_key_env)
+        shown = _progress_line(as_json)
+        execution, response = anyio.run(_invoke, described, sent, timeout, resume, key, login, api_key_env, shown)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     if not as_json:
@@ -68,7 +71,7 @@ def command(
 
 
 async def _invoke(
-    source: str,
+    descriptor: SkillDescriptor,
     sent: Any,
     timeout: float | None,
     resume: str | None,
@@ -77,15 +80,10 @@ async def _invoke(
     api_key_env: str | None,
     on_change: Callable[[Execution], None],
 ) -> tuple[Execution | None, SkillResponse]:
-    import os
-
     from skillruntime.remote import AddressGuard, ApiKey, Caller, RemoteClient, from_environment, to_output
 
     # Whoever types an address means it, inside addresses too.
     guard = AddressGuard(allow_all=True)
-    if api_key_env is not None and not os.environ.get(api_key_env):
-        raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
-    descriptor = await _descriptor(source, api_key_env, guard)
     if login is not None and descriptor.auth.oauth2 is not None:
         credentials: Credentials = ApiKey((await log_in(descriptor.auth.oauth2, login, guard)).access)
     else:
@@ -106,24 +104,6 @@ async def _invoke(
         return execution, SkillResponse("success", data=to_output(execution), metadata=metadata)
     except SkillRuntimeError as error:
         return execution, SkillResponse.failed(*error.to_errors(), metadata=metadata)
-
-
-async def _descriptor(source: str, api_key_env: str | None, guard: Any) -> SkillDescriptor:
-    import os
-
-    from skillruntime.remote import ApiKey, SkillDescriptor, fetch_descriptor, variable_for
-
-    if source.startswith(("http://", "https://")):
-        # A private skill is shown to who may call it alone: the key for its host goes along.
-        key = os.environ.get(api_key_env or variable_for(source))
-        return await fetch_descriptor(source, credentials=ApiKey(key) if key else None, guard=guard)
-    try:
-        document = json.loads(await anyio.Path(source).read_text("utf-8"))
-    except OSError as error:
-        raise InvalidSkillError(f"{Path(source)} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InvalidSkillError(f"{Path(source)} is not JSON: {error}") from None
-    return SkillDescriptor.from_dict(document)
 
 
 def _progress_line(as_json: bool) -> Callable[[Execution], None]:

@@ -108,6 +108,12 @@ __all__ = ["command"]
 )
 @click.option("--new-key", metavar="CALLER", help="Print a new API key for CALLER, keep its hash, and end.")
 @click.option("--operator", is_flag=True, help="With --new-key: may see, cancel and complete what others began.")
+@click.option(
+    "--scope",
+    multiple=True,
+    type=click.Choice(["skill:invoke", "skill:read"]),
+    help="With --new-key: what the key may do; without it, everything.",
+)
 @click.option("--jwks", metavar="URL|FILE", help="Know callers by bearer tokens signed with these keys too.")
 @click.option("--issuer", help="With --jwks: the issuer that tokens must name.")
 @click.option("--audience", help="With --jwks: the audience that tokens must name.")
@@ -142,6 +148,7 @@ def command(
     revoke_key: str | None,
     new_key: str | None,
     operator: bool,
+    scope: tuple[str, ...],
     jwks: str | None,
     issuer: str | None,
     audience: str | None,
@@ -181,7 +188,7 @@ def command(
     try:
         keys = database or data / "keys.json"
         if new_key is not None:
-            click.echo(add_key(keys, new_key, skills=names, operator=operator))
+            click.echo(add_key(keys, new_key, skills=names, operator=operator, scopes=scope))
             return
         if revoke_key is not None:
             click.echo(f"revoked {revoke_keys(keys, revoke_key)} keys of {revoke_key}")

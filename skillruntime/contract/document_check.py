@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -95,6 +94,8 @@ def _unknown(name: str, violation: Violation, document: dict[str, Any], path: st
     place = _place_of(name, where, document)
     if place is not None:
         return Diagnostic("contract-misplaced", Severity.ERROR, path, f"{shown} {place}")
+    import difflib  # only for names that do not fit
+
     close = difflib.get_close_matches(name, known, 1, cutoff=0.75)
     if close:
         message = f"{shown} is not a field of a contract"
@@ -149,20 +150,19 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
             hint = "look for a required property that is not declared, or bounds that exclude each other"
             yield Diagnostic("contract-impossible", Severity.ERROR, path, message, hint=hint)
         elif compiled is not None and key == "input":
-            yield from _defaults(compiled.document, around, path)
+            yield from _defaults(compiled, path)
     migrations = document.get("migrations")
     if isinstance(migrations, list):
         yield from _migrations(migrations, document, around, path)
 
 
-def _defaults(schema: Any, around: dict[str, Any], path: str) -> Iterator[Diagnostic]:
+def _defaults(schema: Schema, path: str) -> Iterator[Diagnostic]:
     """Yield the defaults that do not fit their own parameter: filled in, they would make a valid call fail."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    properties = schema.document.get("properties") if isinstance(schema.document, Mapping) else None
     for name, declared in (properties if isinstance(properties, dict) else {}).items():
         if not isinstance(declared, dict) or "default" not in declared:
             continue
-        own = Schema({**around, **declared})
-        for error in explain(own.violations(declared["default"]), own)[:1]:
+        for error in explain(schema.violations(declared["default"], ("properties", name)))[:1]:
             message = f"/input/properties/{name}/default: {error.message}"
             yield Diagnostic("contract-default", Severity.ERROR, path, message)
 

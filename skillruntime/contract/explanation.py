@@ -5,7 +5,6 @@ The law: an error costs a model 80 tokens at most, and never shows what may be a
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -230,6 +229,8 @@ _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=s
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the one of *names* that is most like *name*, whatever its case."""
+    import difflib  # only for names that do not fit
+
     folded = {known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]}
     near = difflib.get_close_matches(name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=0.6)
     return folded[near[0]] if near else None

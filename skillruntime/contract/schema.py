@@ -23,6 +23,7 @@ from skillruntime.contract.engines import (
 )
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
 from skillruntime.contract.pointer import Path
+from skillruntime.contract.secret_names import names_a_secret
 from skillruntime.contract.violations import Fits, Lister, Violation
 from skillruntime.errors import InvalidSkillError
 
@@ -74,7 +75,7 @@ class Schema:
             self.guarded = bounds.guarded
             # The text is also the key under which an engine is kept, so that the same schema is compiled once.
             text = json.dumps(document, ensure_ascii=False)
-            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text
+            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             if resources:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:

@@ -49,8 +49,9 @@ MAX_PAUSE: Final = 30.0
 _FIRST_POLL, _LAST_POLL = 0.1, 5.0  # seconds: our own polling, where the server says nothing
 _MOST_ATTEMPTS: Final = 10  # for a call that timed out, even if the server suggests more
 _NEVER: Final = 1e9  # seconds: as good as never
-_RETRIED: Final = frozenset({429, 502, 503, 504})
-_NOT_TAKEN: Final = frozenset({429, 503})  # the server says that it did not take the request
+_RETRIED: Final = frozenset({408, 429, 502, 503, 504})
+# The server says that it did not take the request; of 408, RFC 9110, 15.5.9, says that it may be repeated.
+_NOT_TAKEN: Final = frozenset({408, 429, 503})
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ class InvocationRequest:
             Caller(
                 caller.text("id"),
                 caller.choice("type", ("ifay", "service", "user"), default=None),
-                caller.mapping("credentials", required=False),
+                caller.credentials(),
             ),
             reading.text("skill_id"),
             reading.mapping("inputs") or {},
@@ -292,15 +292,18 @@ def from_timestamp(text: str) -> float:
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the JSON value of *data*: UTF-8, no NaN or infinity, and no depth that would break the reader.
+    """Return the JSON value of *data*: UTF-8, no NaN or infinity, no name twice, no depth that would break the reader.
 
-        A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
+    A byte order mark is ignored (RFC 8259, section 8.1). Half a surrogate pair is refused: UTF-8 cannot write it.
 
-        Raises:
-    MessageError: it is not one.
+    Raises:
+        MessageError: it is not one.
     """
     try:
-        value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
+        text = data.decode("utf-8-sig")
+        value = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_refuse_repeated
+        )
         if b"\\u" in data and not is_unicode(value):
             raise ValueError("a string holds half of a surrogate pair, which is not a Unicode character")
         return value
@@ -311,6 +314,16 @@ def parse_json(data: bytes) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's names must be unique (RFC 7493, 2.3): which of two values a proxy or a log took is not known here."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"an object has the name {repeated[:40]!r} twice")
+    return found
 
 
 def _finite(text: str) -> float:
@@ -381,6 +394,14 @@ class _FieldReader:
         if value is not None or required:
             self._wrong(name, "an object")
         return None
+
+    def credentials(self) -> Mapping[str, Any] | None:
+        """6.3: an ``api_key`` is a string; a violation quotes no credential."""
+        value = self.mapping("credentials", required=False)
+        if value is not None and not isinstance(value.get("api_key", ""), str):
+            violation = {"field": f"{self._at}/credentials/api_key", "expected": "a string", "actual": "something else"}
+            self.violations.append(violation)
+        return value
 
     def number(self, name: str) -> float | None:
         value = self._document.get(name)

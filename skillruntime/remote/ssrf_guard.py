@@ -79,7 +79,7 @@ class AddressGuard:
             host, stated = ascii_host(url), parts.port
         except ValueError:  # unbalanced brackets, or a port that is not a number
             raise UnreachableError("The address is not a URL", was_sent=False, is_refused=True) from None
-        if parts.scheme not in ("http", "https") or not host:
+        if parts.scheme not in ("http", "https") or not host or stated == 0:
             raise UnreachableError("The address is not an http or https URL", was_sent=False, is_refused=True)
         port = stated or (443 if parts.scheme == "https" else 80)
         try:

@@ -5,12 +5,16 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from threading import Lock
 from typing import Any
 
 from skillruntime._version import __version__
 from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.catalog.resources import may_have_callables
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.versions import check_skill_compatibility
@@ -23,11 +27,34 @@ from skillruntime.errors import (
 )
 from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
+from skillruntime.runtime.grants import Grants
+from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
+from skillruntime.runtime.scripts import ScriptRunner
 
 __all__ = ["Callables"]
 
+_NO_GRANTS = Grants()
 _MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
+
+
+class _Listed:
+    """The names that an iterator gave so far: several threads, each at its own position, draw from it once."""
+
+    def __init__(self, source: Iterator[str]) -> None:
+        self.names: list[str] = []
+        self._source = source
+        self._lock = Lock()
+
+    def reach(self, position: int) -> bool:
+        """Read until there is a name at *position*; return whether there is one."""
+        with self._lock:
+            while len(self.names) <= position:
+                name = next(self._source, None)
+                if name is None:
+                    return False
+                self.names.append(name)
+            return True
 
 
 class Callables:
@@ -41,6 +68,8 @@ class Callables:
         self._functions: dict[str, tuple[FunctionRunner, Contract | None]] = {}
         self._found: dict[str, tuple[Skill | None, Contract]] = {}
         self._targets: dict[str, Target] = {}
+        self.revision = 0
+        """A number that changes with the catalog and with the functions."""
         self.catalog = catalog
 
     @property
@@ -54,13 +83,13 @@ class Callables:
             raise TypeError(f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}")
         self._catalog = catalog
         self._found.clear()
-        self._targets.clear()
+        self._changed()
 
     def register(self, name: str, runner: FunctionRunner, contract: Contract | None) -> None:
         """Let *runner* run *name*, under *contract* or, without one, under that of the catalog's skill."""
         self._functions[name] = (runner, contract)
         self._found.pop(name, None)
-        self._targets.clear()  # a name with a range ("digest@^1") may resolve to this function
+        self._changed()  # a name with a range ("digest@^1") may resolve to this function
 
     def contract(self, name: str) -> Contract:
         """Return the contract of the callable *name*.
@@ -98,7 +127,8 @@ class Callables:
         if (functions := self._functions_of(name)) and name not in self.catalog:
             return ActiveSkill.of_functions(name, functions)
         skill = self.catalog.activate(name)
-        return ActiveSkill(skill.name, skill.body, {**skill.contracts, **self._functions_of(skill.name)}, skill)
+        contracts = {**skill.contracts, **self._functions_of(skill.name)}
+        return ActiveSkill(skill.name, skill.body, contracts, skill, partial(self._not_ready, tuple(contracts)))
 
     def without_catalog(self) -> list[str]:
         """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
@@ -114,13 +144,32 @@ class Callables:
             scores[name] = sum(word in text.lower() for word in words for text in texts)
         return sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
 
-    def names(self) -> list[str]:
-        """Return what can be called, functions first; a skill whose contract is faulty is left out."""
-        names = [name for name, (_, contract) in self._functions.items() if contract is not None]
-        for skill_name in self.catalog:
+    def names(self) -> Iterator[str]:
+        """Yield what can be called, functions first; a skill whose contract is faulty is left out.
+
+        A skill's contracts are read when its names are asked for the first time, and kept.
+        """
+        listed = self._listed
+        position = 0
+        while listed.reach(position):
+            yield listed.names[position]
+            position += 1
+
+    def _read_names(self) -> Iterator[str]:
+        functions = [name for name, (_, contract) in self._functions.items() if contract is not None]
+        yield from functions
+        for skill_name, metadata in self.catalog.items():
+            if not may_have_callables(os.path.dirname(metadata.path)):  # noqa: PTH120 - for every skill at a start
+                continue
+            contracts: Mapping[str, Contract] = {}
             with suppress(SkillRuntimeError):  # one broken skill must not hide the others
-                names += self.catalog.activate(skill_name).contracts
-        return list(dict.fromkeys(names))
+                skill = self.catalog.activate(skill_name)
+                contracts = skill.contracts
+            for name in contracts:
+                if name not in functions:
+                    if len(self._found) < _MOST_KEPT:
+                        self._found.setdefault(name, (skill, contracts[name]))
+                    yield name
 
     def known_target(self, name: Any) -> Target | None:
         """Return what *name* resolves to, if a call has asked for it before."""
@@ -140,6 +189,28 @@ class Callables:
         own = contract.name if skill is not None and name not in self._functions and "@" in name else name
         function, _ = self._functions.get(own, (None, None))
         found = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
+        return found
+
+    def _changed(self) -> None:
+        self._targets.clear()
+        self._listed = _Listed(self._read_names())
+        self.revision += 1
+
+    def missing(self, name: str, grants: Grants) -> tuple[Missing, ...]:
+        """Return what the script of *name* lacks; empty for anything else.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        runner = self.target(name).runner
+        return runner.missing(grants) if isinstance(runner, ScriptRunner) else ()
+
+    def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for name in names:
+            with suppress(SkillRuntimeError):  # a call of it will say why
+                if missing := self.missing(name, _NO_GRANTS):
+                    found[name] = tuple(each.message for each in missing)
         return found
 
     def _functions_of(self, name: str) -> dict[str, Contract]:

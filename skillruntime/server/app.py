@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import anyio
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -24,6 +24,7 @@ from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import WireCode
 from skillruntime.server.console import Pages
 from skillruntime.server.events import EVENT_STREAM, event_id, to_event
+from skillruntime.server.http_protocol import HEAD_BYTES, head_too_large
 from skillruntime.server.http_responses import RefusedError, refuse, without_content
 from skillruntime.server.request_parsing import knows_cancelled
 from skillruntime.server.service import SkillService
@@ -37,6 +38,7 @@ _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)
 _DISCARD_SECONDS: Final = 10.0
 _DISCARD_PAUSE: Final = 1.0
 _DISCARD_BYTES: Final = 100 * 1024 * 1024
+_THAW: Final = 0.5  # seconds
 _ORIGIN: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -121,9 +123,15 @@ def _check_head(request: Request, hosts: frozenset[str] | None) -> None:
     """Check what a server must refuse before it reads on.
 
     Raises:
-        MessageError: the request can be read in two ways.
+        MessageError: the request can be read in two ways, or is for another host.
+        RefusedError: its head is too large.
     """
-    host = request.headers.get("host", "")
+    raw: bytes = request.scope.get("raw_path") or b""
+    if len(raw) + sum(len(name) + len(value) + 4 for name, value in request.headers.raw) > HEAD_BYTES:
+        raise RefusedError(head_too_large(), {"connection": "close"})
+    absolute = _ORIGIN.match(raw.decode("latin-1"))
+    # RFC 9112, 3.2.2: the host of an absolute address counts, and the header is ignored.
+    host = absolute[0].partition("://")[2] if absolute is not None else request.headers.get("host", "")
     if not _HOST.fullmatch(host):
         raise MessageError([{"field": "Host", "expected": "a host and a port", "actual": host[:80]}])
     name = host.rpartition(":")[0] if re.search(r":[0-9]*$", host) else host
@@ -149,19 +157,19 @@ async def _read_body(request: Request, service: SkillService) -> bytes:
     if not declared.isdecimal() or int(declared[:18]) > limits.body_bytes:
         await _discard(request)
         raise too_large
-    with anyio.move_on_after(limits.body_seconds):
-        try:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limits.body_bytes:
-                    break
-        except ClientDisconnect:
-            raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely") from None
-        if len(body) <= limits.body_bytes:
-            return bytes(body)
-    if len(body) > limits.body_bytes:
-        await _discard(request)
-        raise too_large
+    # The second look is for a process that was stopped (SIGSTOP, a sleeping laptop): the body came in time, and waits.
+    for seconds in (limits.body_seconds, _THAW):
+        with anyio.move_on_after(seconds):
+            while len(body) <= limits.body_bytes:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise refuse(WireCode.REQUEST_TIMEOUT, "The body was not sent completely")
+                body += message.get("body", b"")
+                if not message.get("more_body", False) and len(body) <= limits.body_bytes:
+                    return bytes(body)
+        if len(body) > limits.body_bytes:
+            await _discard(request)
+            raise too_large
     raise refuse(WireCode.REQUEST_TIMEOUT, f"The body was not sent within {limits.body_seconds:g} s")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from skillruntime.server.database import Database, DatabaseAwayError, Operation
 __all__ = ["Batches"]
 
 _log = logging.getLogger("skillruntime.server")
+_RETRIES: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to write; the last one repeats
 _MOST: Final = 100  # operations in one transaction: what comes later waits for the next commit
 
 
@@ -74,6 +76,15 @@ class Batches:
         if isinstance(write.result, Exception):
             raise write.result
         return write.result
+
+    async def insist(self, operation: Operation) -> Any:
+        """Write until the database takes it: what a run ended with is known nowhere else."""
+        for attempt in itertools.count():
+            try:
+                return await self.write(operation)
+            except DatabaseAwayError:
+                await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
+        raise AssertionError("unreachable")
 
     async def read(self, operation: Operation, *, within: float | None = None) -> Any:
         """Return what *operation* gives, which changes nothing.

@@ -8,109 +8,39 @@ Times are the database's, in seconds since the epoch, so that servers whose cloc
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from skillruntime.errors import SkillRuntimeError
-from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, to_timestamp
+from skillruntime.remote.protocol import Execution, Progress
 from skillruntime.server.database import Execute
+from skillruntime.server.database_schema import prepare_tables
+from skillruntime.server.execution_rows import HEAD, Row, to_json, to_row
 from skillruntime.server.executions import (
     CANCELLED,
     KeyReusedError,
     NotATaskError,
     Outcome,
+    Quota,
+    Terms,
     Ticket,
+    TooFastError,
     TooManyError,
     held,
     interrupted,
     waited_too_long,
 )
+from skillruntime.server.server_table import ServerTable
 
-__all__ = ["ExecutionTable", "Row", "Terms"]
+__all__ = ["CLOCK_JUMP", "ExecutionTable"]
 
-_VERSION: Final = 1
-"""Of the tables. A server refuses a database that a newer release has changed."""
-
-_SCHEMA: Final = (
-    "CREATE TABLE IF NOT EXISTS skillruntime_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    """CREATE TABLE IF NOT EXISTS skillruntime_servers (
-        name TEXT PRIMARY KEY, number BIGINT NOT NULL, expires_at DOUBLE PRECISION NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS skillruntime_executions (
-        id TEXT PRIMARY KEY,
-        caller TEXT NOT NULL,
-        skill_id TEXT NOT NULL,
-        is_task INTEGER NOT NULL,
-        state TEXT NOT NULL,
-        created_at DOUBLE PRECISION NOT NULL,
-        waiting_since DOUBLE PRECISION NOT NULL,
-        turn DOUBLE PRECISION NOT NULL,
-        began_at DOUBLE PRECISION,
-        updated_at DOUBLE PRECISION NOT NULL,
-        ended_at DOUBLE PRECISION,
-        server TEXT,
-        fence BIGINT NOT NULL DEFAULT 0,
-        losses INTEGER NOT NULL DEFAULT 0,
-        is_cancelled INTEGER NOT NULL DEFAULT 0,
-        change BIGINT NOT NULL DEFAULT 0,
-        webhook_server TEXT,
-        ticket TEXT NOT NULL,
-        progress TEXT,
-        document TEXT,
-        output TEXT)""",
-    "CREATE INDEX IF NOT EXISTS skillruntime_by_caller ON skillruntime_executions (caller, created_at)",
-    "CREATE INDEX IF NOT EXISTS skillruntime_by_time ON skillruntime_executions (created_at)",
-    "CREATE INDEX IF NOT EXISTS skillruntime_queue ON skillruntime_executions (turn) WHERE state = 'waiting'",
-    "CREATE INDEX IF NOT EXISTS skillruntime_running ON skillruntime_executions (server) WHERE state = 'running'",
-    "CREATE INDEX IF NOT EXISTS skillruntime_unfinished ON skillruntime_executions (caller) WHERE state <> 'ended'",
-    "CREATE INDEX IF NOT EXISTS skillruntime_ended ON skillruntime_executions (ended_at) WHERE state = 'ended'",
-    """CREATE INDEX IF NOT EXISTS skillruntime_webhooks ON skillruntime_executions (webhook_server)
-        WHERE webhook_server IS NOT NULL""",
-)
 # Seconds by which a priority shifts the time of arrival: nothing waits forever behind higher priorities.
 _AHEAD: Final = {"high": 60.0, "low": -60.0}
-_HEAD: Final = """id, ticket, state, began_at, updated_at, ended_at, server, fence, losses, is_cancelled, change,
-    progress, document, created_at"""
+CLOCK_JUMP: Final = 10.0
+"""Seconds by which the database's clock and our monotonic one may disagree before one of them was set."""
 _CANDIDATES: Final = 500  # rows that one look at the queue, or at a dead server's work, takes in
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One execution as the table stores it."""
-
-    ticket: Ticket
-    execution: Execution
-    server: str | None
-    fence: int
-    change: int
-    is_cancelled: bool
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether its skill was ever started."""
-        return self.execution.status is not ExecutionStatus.ACCEPTED
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How executions are run and kept; all in seconds but the numbers.
-
-    ``most_losses`` is how many servers may die while an execution runs before it is held. ``per_skill`` limits how many
-    of a skill run at once, ``per_caller`` how many of each caller's, over all servers.
-    """
-
-    max_wait: float = 300.0
-    task_wait: float = 7 * 86_400.0
-    kept_for: float = 86_400.0
-    most_losses: int = 20
-    per_skill: Mapping[str, int] = field(default_factory=dict)
-    per_caller: int | None = None
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether an execution may have to wait although a server is free."""
-        return bool(self.per_skill) or self.per_caller is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +52,14 @@ class ExecutionTable:
     is_shared: bool
     sql: Any
 
-    def prepare(self, execute: Execute) -> None:
-        """Create the tables, once: of many servers that start together, one does it.
+    @property
+    def servers(self) -> ServerTable:
+        """The leases in the same database."""
+        return ServerTable(self.server, self.is_shared, self.sql)
 
-        Raises:
-            SkillRuntimeError: a newer release has changed them.
-        """
-        if self.is_shared:
-            execute("SELECT pg_advisory_xact_lock(7305001)")
-        for statement in _SCHEMA:
-            execute(statement)
-        execute(
-            "INSERT INTO skillruntime_meta (name, value) VALUES ('version', '1') ON CONFLICT (name) DO NOTHING",
-        )
-        [(version,)] = execute("SELECT value FROM skillruntime_meta WHERE name = 'version'")
-        if int(version) > _VERSION:
-            raise SkillRuntimeError(f"The database has version {version} of the tables; this release knows {_VERSION}")
+    def prepare(self, execute: Execute) -> None:
+        """Create the tables, or bring them up to date; see `prepare_tables`."""
+        prepare_tables(execute, is_shared=self.is_shared)
 
     def now(self, execute: Execute) -> float:
         """Return the database's time."""
@@ -145,31 +67,27 @@ class ExecutionTable:
 
     # Taking
 
-    def insert(
-        self, execute: Execute, ticket: Ticket, *, starts: bool, most_unfinished: int | None
-    ) -> tuple[Row, bool]:
+    def insert(self, execute: Execute, ticket: Ticket, *, starts: bool, quota: Quota | None = None) -> tuple[Row, bool]:
         """Keep *ticket*, and with *starts* its beginning by this server; return the row and whether it is new.
 
         Raises:
             KeyReusedError: the id is known with another fingerprint.
-            TooManyError: the caller has that many executions that have not ended.
+            TooManyError: *quota* allows no further execution that has not ended.
+            TooFastError: *quota* allows no further execution now.
         """
         known = self.find(execute, ticket.execution_id)
         if known is not None:
             return _checked(known, ticket), False
-        if most_unfinished is not None:
-            counted = """SELECT count(*) FROM (SELECT 1 FROM skillruntime_executions
-                WHERE caller = :caller AND state <> 'ended' LIMIT :most) AS unfinished"""
-            if execute(self.sql(counted), caller=ticket.owner, most=most_unfinished)[0][0] >= most_unfinished:
-                raise TooManyError
-        starts = starts and self._has_lease(execute)
+        if quota is not None:
+            self._check_quota(execute, ticket, quota)
+        starts = starts and self.servers.have_lease(execute)
         now = self.now(execute)
         rows = execute(
             self.sql(
                 """INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
-                    turn, began_at, updated_at, server, fence, ticket)
+                    turn, began_at, updated_at, server, fence, ticket, rated)
                 VALUES (:id, :caller, :skill_id, :is_task, :state, :now, :now, :turn, :began_at, :now, :server, :fence,
-                    :ticket) ON CONFLICT (id) DO NOTHING RETURNING id"""
+                    :ticket, :rated) ON CONFLICT (id) DO NOTHING RETURNING id"""
             ),
             id=ticket.execution_id,
             caller=ticket.owner,
@@ -181,7 +99,8 @@ class ExecutionTable:
             began_at=now if starts else None,
             server=self.server if starts else None,
             fence=1 if starts else 0,
-            ticket=_to_json(ticket.to_dict()),
+            ticket=to_json(ticket.to_dict()),
+            rated=quota.rated if quota is not None else None,
         )
         row = self.find(execute, ticket.execution_id) if not rows else None
         if row is not None:  # another server took the same key in the same moment
@@ -191,7 +110,7 @@ class ExecutionTable:
 
     def claim(self, execute: Execute, number: int) -> list[Row]:
         """Begin at most *number* waiting executions on this server, in the order of their turns."""
-        if not self._has_lease(execute):
+        if not self.servers.have_lease(execute):
             return []
         limits = self.terms.has_limits
         if limits and self.is_shared:
@@ -222,21 +141,25 @@ class ExecutionTable:
             rows.append(row)
         return rows
 
-    def expire(self, execute: Execute) -> tuple[list[str], float | None, int]:
-        """End what has waited too long; return its ids, when the next one will have, and how many wait to be run.
+    def expire(self, execute: Execute, expected: float) -> tuple[list[str], float | None, int, float]:
+        """End what has waited too long; return its ids, when the next one will have, how many wait to be run, and now.
 
-        What began on a server that died waits for its second start without limit: it was accepted, and ran.
+        *expected* is what the database's clock should show by our monotonic one: where it was set to another time, the
+        waiting begins again, as nothing has waited for the hours in between. What began on a server that died waits for
+        its second start without limit: it was accepted, and ran.
         """
+        if abs(self.now(execute) - expected) > CLOCK_JUMP:
+            self.restart_waiting(execute)
         where = "state = 'waiting' AND began_at IS NULL AND waiting_since <= {now} - :most AND is_task = :is_task"
         ids = []
         for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
             found = execute(
-                self.sql(f"SELECT {_HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500"),
+                self.sql(f"SELECT {HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500"),
                 most=most,
                 is_task=is_task,
             )
-            for row in map(_to_row, found):
-                self._end(execute, row, waited_too_long(most))
+            for row in map(to_row, found):
+                self._end(execute, row, waited_too_long(most, is_task=bool(is_task)))
                 ids.append(row.ticket.execution_id)
         [(oldest, task, now, number)] = execute(
             self.sql(
@@ -250,7 +173,7 @@ class ExecutionTable:
             for since, most in ((oldest, self.terms.max_wait), (task, self.terms.task_wait))
             if since is not None
         ]
-        return ids, max(0.0, min(due)) if due else None, int(number)
+        return ids, max(0.0, min(due)) if due else None, int(number), float(now)
 
     # Ending
 
@@ -310,7 +233,7 @@ class ExecutionTable:
                 """UPDATE skillruntime_executions SET progress = :progress, updated_at = {now}, change = change + 1
                 WHERE id = :id AND server = :server AND fence = :fence AND state = 'running'"""
             ),
-            progress=_to_json(progress.to_dict()),
+            progress=to_json(progress.to_dict()),
             id=row.ticket.execution_id,
             server=self.server,
             fence=row.fence,
@@ -326,12 +249,12 @@ class ExecutionTable:
         """
         found = execute(
             self.sql(
-                f"""SELECT {_HEAD} FROM skillruntime_executions WHERE state = 'running' AND server <> :server
+                f"""SELECT {HEAD} FROM skillruntime_executions WHERE state = 'running' AND server <> :server
                 ORDER BY created_at LIMIT {_CANDIDATES} {{skip_locked}}"""
             )
             if dead is None
             else self.sql(
-                f"""SELECT {_HEAD} FROM skillruntime_executions WHERE state = 'running'
+                f"""SELECT {HEAD} FROM skillruntime_executions WHERE state = 'running'
                 AND server IN (SELECT value FROM json_array_elements_text(CAST(:dead AS json)) AS dead (value))
                 ORDER BY created_at LIMIT {_CANDIDATES} {{skip_locked}}"""
             ),
@@ -339,7 +262,7 @@ class ExecutionTable:
         )
         ids = []
         for fields in found:
-            row, losses = _to_row(fields), int(fields[8]) + 1
+            row, losses = to_row(fields), int(fields[8]) + 1
             ids.append(row.ticket.execution_id)
             if row.is_cancelled:
                 self._end(execute, row, CANCELLED)
@@ -364,35 +287,6 @@ class ExecutionTable:
             self.sql("UPDATE skillruntime_executions SET waiting_since = {now} WHERE state = 'waiting' AND is_task = 0")
         )
 
-    def beat(self, execute: Execute, lease: float) -> None:
-        """Prolong this server's lease."""
-        execute(
-            self.sql(
-                """INSERT INTO skillruntime_servers (name, number, expires_at) VALUES (:name, 1, {now} + :lease)
-                ON CONFLICT (name) DO UPDATE SET number = skillruntime_servers.number + 1,
-                expires_at = excluded.expires_at"""
-            ),
-            name=self.server,
-            lease=lease,
-        )
-
-    def servers(self, execute: Execute) -> dict[str, tuple[int, bool]]:
-        """Return the servers that hold leases or work: the number of each one's last beat, and whether it expired."""
-        found = execute(
-            self.sql(
-                """SELECT name, number, CASE WHEN expires_at < {now} THEN 1 ELSE 0 END FROM skillruntime_servers
-                UNION ALL SELECT DISTINCT server, -1, 1 FROM skillruntime_executions WHERE state = 'running'
-                AND server NOT IN (SELECT name FROM skillruntime_servers)
-                UNION ALL SELECT DISTINCT webhook_server, -1, 1 FROM skillruntime_executions
-                WHERE webhook_server IS NOT NULL AND webhook_server NOT IN (SELECT name FROM skillruntime_servers)"""
-            )
-        )
-        return {name: (int(number), bool(is_expired)) for name, number, is_expired in found}
-
-    def forget_server(self, execute: Execute, name: str) -> None:
-        """Remove the lease of a server that has ended."""
-        execute(self.sql("DELETE FROM skillruntime_servers WHERE name = :name"), name=name)
-
     # Webhooks
 
     def take_webhooks(self, execute: Execute, dead: Sequence[str] | None) -> list[Row]:
@@ -402,7 +296,7 @@ class ExecutionTable:
         for name in names:
             found = execute(
                 self.sql(
-                    f"SELECT {_HEAD}, output FROM skillruntime_executions WHERE webhook_server = :name {{skip_locked}}"
+                    f"SELECT {HEAD}, output FROM skillruntime_executions WHERE webhook_server = :name {{skip_locked}}"
                 ),
                 name=name,
             )
@@ -412,7 +306,7 @@ class ExecutionTable:
                     server=self.server,
                     id=fields[0],
                 )
-                rows.append(_to_row(fields))
+                rows.append(to_row(fields))
         return rows
 
     def webhook_sent(self, execute: Execute, execution_id: str) -> None:
@@ -428,16 +322,16 @@ class ExecutionTable:
         """Return one execution, with its output; *lock* it until the end of the transaction."""
         suffix = " FOR UPDATE" if lock and self.is_shared else ""
         rows = execute(
-            self.sql(f"SELECT {_HEAD}, output FROM skillruntime_executions WHERE id = :id{suffix}"), id=execution_id
+            self.sql(f"SELECT {HEAD}, output FROM skillruntime_executions WHERE id = :id{suffix}"), id=execution_id
         )
-        return _to_row(rows[0]) if rows else None
+        return to_row(rows[0]) if rows else None
 
     def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Execution]:
         """Return executions without their outputs, the newest first."""
         condition = "created_at <= :until" + ("" if caller is None else " AND caller = :caller")
         rows = execute(
             self.sql(
-                f"""SELECT {_HEAD} FROM skillruntime_executions WHERE {condition}
+                f"""SELECT {HEAD} FROM skillruntime_executions WHERE {condition}
                 ORDER BY created_at DESC, id DESC LIMIT :limit OFFSET :skipped"""
             ),
             until=until,
@@ -445,7 +339,7 @@ class ExecutionTable:
             skipped=skipped,
             **({} if caller is None else {"caller": caller}),
         )
-        return [_to_row(fields).execution for fields in rows]
+        return [to_row(fields).execution for fields in rows]
 
     def counts(self, execute: Execute) -> dict[str, int]:
         """Return how many executions wait and run, on all servers."""
@@ -467,10 +361,10 @@ class ExecutionTable:
     def own(self, execute: Execute) -> list[Row]:
         """Return the executions that this server runs according to the table."""
         found = execute(
-            self.sql(f"SELECT {_HEAD} FROM skillruntime_executions WHERE state = 'running' AND server = :server"),
+            self.sql(f"SELECT {HEAD} FROM skillruntime_executions WHERE state = 'running' AND server = :server"),
             server=self.server,
         )
-        return [_to_row(fields) for fields in found]
+        return [to_row(fields) for fields in found]
 
     def delete(self, execute: Execute, ended_before: float) -> int:
         """Delete executions that ended before this moment, 500 at most, and return how many."""
@@ -484,6 +378,24 @@ class ExecutionTable:
         return len(rows)
 
     # Shared by several operations
+
+    def _check_quota(self, execute: Execute, ticket: Ticket, quota: Quota) -> None:
+        most = quota.most_unfinished
+        if most is not None:
+            counted = """SELECT count(*) FROM (SELECT 1 FROM skillruntime_executions
+                WHERE caller = :caller AND state <> 'ended' LIMIT :most) AS unfinished"""
+            if execute(self.sql(counted), caller=ticket.owner, most=most)[0][0] >= most:
+                raise TooManyError
+        if not self.is_shared or math.isinf(quota.most_a_minute):
+            return  # one server has counted in memory
+        # The rows themselves are the count: a row of its own for each caller would be locked until the commit, and two
+        # servers that lock those of two callers in different orders wait for each other.
+        newest = """SELECT created_at - {now} + 60 FROM skillruntime_executions
+            WHERE rated = :rated AND created_at BETWEEN {now} - 60 AND {now}
+            ORDER BY created_at DESC OFFSET :skipped LIMIT 1"""
+        found = execute(self.sql(newest), rated=quota.rated, skipped=max(0, int(quota.most_a_minute) - 1))
+        if found:
+            raise TooFastError(max(0.1, float(found[0][0])))
 
     def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution:
         now = self.now(execute)
@@ -503,18 +415,12 @@ class ExecutionTable:
                 WHERE id = :id"""
             ),
             id=row.ticket.execution_id,
-            document=_to_json(document),
-            output=_to_json(output) if ended.has_output else None,
+            document=to_json(document),
+            output=to_json(output) if ended.has_output else None,
             now=now,
             webhook_server=self.server if row.ticket.webhook is not None else None,
         )
         return ended
-
-    def _has_lease(self, execute: Execute) -> bool:
-        if not self.is_shared:
-            return True  # the lock of the directory is the lease
-        found = "SELECT 1 FROM skillruntime_servers WHERE name = :name AND expires_at > {now}"
-        return bool(execute(self.sql(found), name=self.server))
 
     def _webhook_servers(self, execute: Execute) -> list[str]:
         found = """SELECT DISTINCT webhook_server FROM skillruntime_executions
@@ -541,32 +447,3 @@ def _checked(row: Row, ticket: Ticket) -> Row:
     if row.ticket.fingerprint != ticket.fingerprint:
         raise KeyReusedError
     return row
-
-
-def _to_row(fields: Sequence[Any]) -> Row:
-    (_, ticket_text, state, began_at, updated_at, _, server, fence, _, is_cancelled, change, progress, document) = (
-        fields[:13]
-    )
-    ticket = Ticket.from_dict(json.loads(ticket_text))
-    if state == "ended":
-        shown = json.loads(document)
-        if len(fields) > 14 and fields[14] is not None:
-            shown["output"] = json.loads(fields[14])
-        execution = Execution.from_dict(shown)
-    else:
-        far = json.loads(progress) if progress is not None else None
-        execution = Execution(
-            ticket.execution_id,
-            # An execution that waits for its second start was shown as running, and is never shown as accepted again.
-            ExecutionStatus.ACCEPTED if began_at is None else ExecutionStatus.RUNNING,
-            ticket.skill_id,
-            Timestamps(to_timestamp(fields[13]), to_timestamp(updated_at)),
-            progress=Progress(far["done"], far.get("total"), far.get("message")) if far is not None else None,
-            metadata=ticket.metadata or None,
-        )
-    return Row(ticket, execution, server, int(fence), int(change), bool(is_cancelled))
-
-
-def _to_json(value: Any) -> str:
-    # Escaped to ASCII, as half of a surrogate pair has no UTF-8; and PostgreSQL refuses NUL in texts.
-    return json.dumps(value, separators=(",", ":"))

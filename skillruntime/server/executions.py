@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -24,9 +25,12 @@ __all__ = [
     "NotHeldError",
     "Outcome",
     "Page",
+    "Quota",
     "Report",
     "Submitted",
+    "Terms",
     "Ticket",
+    "TooFastError",
     "TooManyError",
     "Work",
 ]
@@ -124,14 +128,15 @@ def timed_out(ticket: Ticket) -> Outcome:
     )
 
 
-def waited_too_long(seconds: float) -> Outcome:
-    """Return the outcome of a call for which no place became free: it never ran."""
-    error = ErrorDocument(
-        WireCode.EXECUTION_TIMEOUT,
-        f"The execution waited {seconds:g} s for a free place and was not started",
-        {"started": False},
-        RetryHint(10_000, 3),
-    )
+def waited_too_long(seconds: float, *, is_task: bool = False) -> Outcome:
+    """Return the outcome of a call for which no place became free, or of a task that was not completed: it never ran.
+
+    It may be sent again whatever the skill does, for it had no effect.
+    """
+    message = f"The execution waited {seconds:g} s for a free place and was not started"
+    if is_task:
+        message = f"The task was not completed within {seconds:g} s"
+    error = ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, {"started": False}, RetryHint(10_000, 3))
     return Outcome(ExecutionStatus.TIMEOUT, error=error)
 
 
@@ -202,15 +207,57 @@ class TooManyError(OperationRefusedError):
     """The caller has too many executions that have not ended."""
 
 
+class TooFastError(OperationRefusedError):
+    """The caller has submitted too many executions within a minute; ``seconds`` is when it may submit the next."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"too many executions within a minute; the next one in {seconds:g} s")
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How executions are run and kept; all in seconds but the numbers.
+
+    ``most_losses`` is how many servers may die while an execution runs before it is held. ``per_skill`` limits how many
+    of a skill run at once, ``per_caller`` how many of each caller's, over all servers.
+    """
+
+    max_wait: float = 300.0
+    task_wait: float = 7 * 86_400.0
+    kept_for: float = 86_400.0
+    most_losses: int = 20
+    per_skill: Mapping[str, int] = field(default_factory=dict)
+    per_caller: int | None = None
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether an execution may have to wait although a server is free."""
+        return bool(self.per_skill) or self.per_caller is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much of the store one caller may take, over all servers.
+
+    ``rated`` is who is counted for ``most_a_minute``: the caller, or the address of an anonymous one.
+    """
+
+    rated: str
+    most_unfinished: int | None = None
+    most_a_minute: float = math.inf
+
+
 class Executions(Protocol):
     """The store of executions. Its methods take and return values; the caller was authorised before."""
 
-    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+    async def submit(self, ticket: Ticket, *, quota: Quota | None = None) -> Submitted:
         """Accept *ticket*: when this returns, it is never lost. The same id again is the same execution.
 
         Raises:
             KeyReusedError: the id is known with another fingerprint.
-            TooManyError: the caller has *most_unfinished* executions that have not ended.
+            TooManyError: the caller has too many executions that have not ended.
+            TooFastError: the caller has submitted too many within a minute.
             DatabaseAwayError: it could not be kept, or that is not known.
         """
         ...
@@ -268,7 +315,7 @@ class Executions(Protocol):
         ...
 
 
-def page_start(cursor: str | None, *, now: float) -> tuple[int, int]:
+def page_start(cursor: str | None, *, now: float = 0.0) -> tuple[int, int]:
     """Return where a page begins: the moment of the first page (us since the epoch), and how many came before.
 
     The moment stays that of the first page, so that later executions do not move the pages.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from typing import Any, Final
 
 import h11
@@ -12,10 +13,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from skillruntime.remote.protocol import MessageError
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 
-__all__ = ["BoundedProtocol"]
+__all__ = ["HEAD_BYTES", "BoundedProtocol", "head_too_large"]
+
+HEAD_BYTES: Final = 32 * 1024
+"""Bytes of a request's line and header fields. h11's own limit holds only for a head that arrives in parts."""
 
 HEAD_SECONDS: Final = 15.0
 """Seconds in which a request's head must arrive whole. uvicorn itself waits forever for a head that has begun."""
+
+
+def head_too_large() -> ErrorDocument:
+    """Return the refusal of a head above `HEAD_BYTES` (RFC 6585, section 5)."""
+    return ErrorDocument(WireCode.HEAD_TOO_LARGE, f"The head of the request is longer than {HEAD_BYTES:,} bytes")
 
 
 class BoundedProtocol(H11Protocol):
@@ -57,9 +66,13 @@ class BoundedProtocol(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP."""
+        """Answer what is not HTTP. uvicorn calls this in the handler of h11's exception, which knows the status."""
+        status = getattr(sys.exception(), "error_status_hint", 400)
+        if status == 431:
+            self._refuse(status, head_too_large())
+            return
         violation = {"field": "", "expected": "an HTTP/1.1 request", "actual": "something else"}
-        self._refuse(400, MessageError([violation]).to_document())
+        self._refuse(status, MessageError([violation]).to_document())
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

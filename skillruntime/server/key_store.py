@@ -83,14 +83,26 @@ class DatabaseKeys:
             database.close()
 
 
-def add_key(place: Path | str, caller: str, *, skills: Iterable[str] = (), operator: bool = False) -> str:
-    """Return a new API key for *caller*; only its hash is kept, in the file or PostgreSQL database *place*."""
+def add_key(
+    place: Path | str,
+    caller: str,
+    *,
+    skills: Iterable[str] = (),
+    operator: bool = False,
+    scopes: Iterable[str] = (),
+) -> str:
+    """Return a new API key for *caller*; only its hash is kept, in the file or PostgreSQL database *place*.
+
+    It is for the *skills* and *scopes* that are named, or for all.
+    """
     key = new_key()
     entry: dict[str, Any] = {"id": caller, "sha256": hash_key(key)}
     if skills := list(skills):
         entry["skills"] = skills
     if operator:
         entry["operator"] = True
+    if scopes := list(scopes):
+        entry["scopes"] = scopes
     _change_keys(place, lambda entries: [*entries, entry])
     return key
 

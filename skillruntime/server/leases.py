@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 
 from skillruntime.server.database import Database, DatabaseAwayError
-from skillruntime.server.execution_table import ExecutionTable
+from skillruntime.server.server_table import ServerTable
 
 __all__ = ["Heartbeat", "Suspects"]
 
@@ -25,7 +25,7 @@ class Heartbeat:
     On its own, so that neither a busy event loop nor a long commit lets the lease run out.
     """
 
-    def __init__(self, database: Database, table: ExecutionTable, lease: float) -> None:
+    def __init__(self, database: Database, table: ServerTable, lease: float) -> None:
         self._database = database
         self._table = table
         self._lease = lease
@@ -48,7 +48,7 @@ class Heartbeat:
         self._thread.join(timeout=5)
         if gives_up_lease:
             try:
-                self._transact(lambda execute: self._table.forget_server(execute, self._table.server))
+                self._transact(lambda execute: self._table.forget(execute, self._table.server))
             except DatabaseAwayError:
                 pass  # it runs out by itself
         self._database.close()

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from skillruntime.errors import InvalidSkillError
 from skillruntime.server.database import Database
-from skillruntime.server.execution_table import Terms
-from skillruntime.server.executions import Work
+from skillruntime.server.executions import Terms, Work
 from skillruntime.server.sqlite_database import SqliteDatabase
 from skillruntime.server.stored_executions import StoredExecutions
 

@@ -50,6 +50,8 @@ def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) ->
             "delete": _execution_operation("cancel", "Cancel an execution"),
         },
         "/executions/{execution_id}/result": {"get": _execution_operation("getResult", "What an execution gave")},
+        "/executions/{execution_id}/complete": {"post": _completion()},
+        "/executions/{execution_id}/release": {"post": _release()},
         "/health": {"get": _operation("health", "Whether the process lives", {"type": "object"}, errors=())},
     }
     for each in skills:
@@ -132,8 +134,36 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
         },
     }
     if descriptor.access is not AccessPolicy.PUBLIC:
-        operation["security"] = [{descriptor.auth.type.value: []}]
+        operation["security"] = [{_scheme_name(descriptor): []}]
     return operation
+
+
+def _completion() -> dict[str, Any]:
+    """An operator ends a task; `read_completion` reads the body."""
+    error = {**_ERROR["properties"]["error"], "required": ["code"]}
+    body = {
+        "type": "object",
+        "oneOf": [{"required": ["output"]}, {"required": ["error"]}],
+        "properties": {"output": {}, "error": error},
+    }
+    operation = _execution_operation("complete", "End a task: for operators")
+    return {
+        **operation,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {**operation["responses"], **_errors(("400", "403", "409", "413"))},
+    }
+
+
+def _release() -> dict[str, Any]:
+    operation = _execution_operation("release", "Run a held execution again, as a new one: for operators")
+    shown = _response("It was accepted", {"$ref": "#/components/schemas/Execution"})
+    return {**operation, "responses": {**operation["responses"], "202": shown, **_errors(("403", "409", "413"))}}
+
+
+def _scheme_name(descriptor: SkillDescriptor) -> str:
+    """The name of a skill's security scheme: one for each header that keys go into."""
+    kind, header = descriptor.auth.type, descriptor.auth.key_header
+    return kind.value if kind is AuthType.OAUTH2 or header == "X-API-Key" else f"{kind.value} {header}"
 
 
 def _embedded(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +179,7 @@ def _operation(
     return {
         "operationId": name,
         "summary": summary,
-        "responses": {"200": _response("So it is", schema), **_errors(errors)},
+        "responses": {"200": _response("The answer", schema), **_errors(errors)},
     }
 
 
@@ -184,7 +214,7 @@ def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
     for each in descriptors:
         match each.auth.type:
             case AuthType.API_KEY | AuthType.CUSTOM:
-                schemes[each.auth.type.value] = {"type": "apiKey", "in": "header", "name": each.auth.key_header}
+                schemes[_scheme_name(each)] = {"type": "apiKey", "in": "header", "name": each.auth.key_header}
             case AuthType.OAUTH2:
                 schemes["oauth2"] = {"type": "http", "scheme": "bearer"}
             case AuthType.NONE:

@@ -25,20 +25,31 @@ from skillruntime.remote.descriptor import (
     inputs_from_schema,
 )
 from skillruntime.remote.descriptor_file import read_descriptor_file
-from skillruntime.remote.descriptor_parts import is_address
+from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION, is_address
 from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
+from skillruntime.server.script_progress import PROGRESS_FILE, follow_progress
 
-__all__ = ["PublishedSkill", "SkillWork", "describe"]
+__all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 
 KNOWLEDGE_INPUT = {
     "type": "object",
     "properties": {"path": {"type": "string", "description": "A file of the skill; without it, its instructions"}},
     "additionalProperties": False,
 }
+
+
+_EVERY_REQUEST = frozenset(
+    {
+        *("accept", "accept-encoding", "accept-language", "connection", "content-encoding", "content-length"),
+        *("content-type", "cookie", "expect", "forwarded", "host", "idempotency-key", "if-none-match", "last-event-id"),
+        *("origin", "prefer", "range", "referer", "skill-extensions", "skill-protocol", "te", "traceparent"),
+        *("tracestate", "transfer-encoding", "upgrade", "user-agent", "via", "x-forwarded-for", "x-forwarded-proto"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +171,10 @@ def serve_catalog(
         except SkillRuntimeError:
             continue
         written = read_descriptor_file(skill)
+        if written is not None and written.auth.key_header.lower() in _EVERY_REQUEST:
+            # Its value would be taken for a key, and a wrong one: no caller of any skill could be identified.
+            message = f"The descriptor.json of {skill_name} asks for the key in the header {written.auth.key_header!r}"
+            raise InvalidSkillError(f"{message}, which requests carry for other reasons")
         contracts = dict(skill.contracts)
         if not contracts:
             knowledge = Contract.from_dict(
@@ -198,6 +213,26 @@ def serve_catalog(
     if missing:
         raise SkillNotFoundError(f"No skill or callable is named {', '.join(sorted(missing))}")
     return served
+
+
+def discovery_document(provider: Provider, skills: Iterable[PublishedSkill]) -> dict[str, Any]:
+    """Return the document of section 5: what there is."""
+    return {
+        "protocol": {"version": PROTOCOL_VERSION},
+        "provider": {"name": provider.name, **({"url": provider.url} if provider.url else {})},
+        "skills": [
+            {
+                "id": each.id,
+                "name": each.descriptor.name,
+                "capability_type": each.descriptor.capability_type.value,
+                "description": each.descriptor.description,
+                "descriptor_url": each.descriptor.endpoint.url.removesuffix("/invoke"),
+                "access": each.descriptor.access.value,
+                "version": each.descriptor.version,
+            }
+            for each in skills
+        ],
+    }
 
 
 def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
@@ -263,14 +298,18 @@ class SkillWork:
         # A workspace of its own for each execution: no caller sees another's files.
         # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
         with self._runtime.session(counts_tokens=False) as session:
-            response = await session.call(
-                ticket.name,
-                dict(ticket.arguments),
-                # The execution's own deadline comes first; this one is what the skill sees.
-                timeout=ticket.timeout + 1,
-                caller=ticket.owner,
-                config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
-            )
+            async with anyio.create_task_group() as tasks:
+                if served.contract.run.get("script"):
+                    tasks.start_soon(follow_progress, session.workspace.directory, report)
+                response = await session.call(
+                    ticket.name,
+                    dict(ticket.arguments),
+                    # The execution's own deadline comes first; this one is what the skill sees.
+                    timeout=ticket.timeout + 1,
+                    caller=ticket.owner,
+                    config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
+                )
+                tasks.cancel_scope.cancel()
         return to_outcome(response, self._output_bytes)
 
 
@@ -282,6 +321,9 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     """
     public = ("warnings", "repairs", "migrated_from", "files")
     metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
+    files = [each for each in metadata.pop("files", ()) if each["path"] != PROGRESS_FILE]
+    if files:
+        metadata["files"] = files
     has_output = response.data is not None or response.ok
     output, length = _plain(response.data)
     if length > output_bytes:

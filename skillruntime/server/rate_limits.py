@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,6 +14,9 @@ __all__ = ["Limits", "RateLimiter"]
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What the server accepts. Rates are per caller, or per address for anonymous callers; sizes are bytes.
+
+    Servers that share a database count ``invocations_per_minute`` and ``unfinished_per_caller`` together; other rates
+    protect each server by itself. ``math.inf`` sets none.
 
     ``wait_seconds`` is the longest ``Prefer: wait``; ``timeout_seconds`` the longest run of any skill; ``output_bytes``
     the longest output, as JSON.
@@ -52,13 +56,15 @@ class RateLimiter:
         (0.0, 60.0, 0.0)
         """
         wait = self.wait(caller)
-        if wait == 0:
+        if wait == 0 and not math.isinf(self._rate):
             level, seen = self._buckets[caller]
             self._buckets[caller] = (level - 1, seen)
         return wait
 
     def wait(self, caller: str) -> float:
         """Return the seconds until *caller* may take one, without taking it."""
+        if math.isinf(self._rate):
+            return 0.0
         now = self._clock()
         level, seen = self._buckets.pop(caller, (self._size, now))
         level = min(self._size, level + (now - seen) * self._rate)

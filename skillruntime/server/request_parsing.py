@@ -8,7 +8,8 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -18,10 +19,10 @@ from skillruntime.remote.descriptor import CapabilityType
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
 from skillruntime.remote.http_message import WireRequest
 from skillruntime.remote.invocation_flow import version_incompatible
-from skillruntime.remote.protocol import ExecutionStatus, InvocationRequest, MessageError, parse_json
+from skillruntime.remote.protocol import MAX_ID, ExecutionStatus, InvocationRequest, MessageError, parse_json
 from skillruntime.remote.tracing import trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument
-from skillruntime.server.access import ANONYMOUS, Principal
+from skillruntime.server.access import ANONYMOUS, BadCredentialsError, Principal
 from skillruntime.server.executions import Outcome, Ticket, fingerprint_of
 from skillruntime.server.http_responses import RefusedError
 from skillruntime.server.published_skill import PublishedSkill
@@ -37,6 +38,8 @@ __all__ = [
     "read_completion",
     "read_invocation",
     "read_page_query",
+    "stated_trace",
+    "with_key_header",
 ]
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
@@ -45,8 +48,8 @@ _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 def read_body(request: WireRequest) -> Any:
     """Return the JSON value that is the body.
 
-        Raises:
-    MessageError: it is not one.
+    Raises:
+        MessageError: it is not one.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -60,6 +63,28 @@ def credentials_in(document: Any) -> Mapping[str, Any] | None:
     caller = document.get("caller") if isinstance(document, dict) else None
     credentials = caller.get("credentials") if isinstance(caller, dict) else None
     return credentials if isinstance(credentials, dict) else None
+
+
+def stated_trace(document: Any) -> str:
+    """Return ``context.trace_id`` of an invocation that may be malformed; empty where it states none."""
+    context = document.get("context") if isinstance(document, dict) else None
+    trace_id = context.get("trace_id") if isinstance(context, dict) else None
+    return trace_id[:MAX_ID] if isinstance(trace_id, str) else ""
+
+
+def with_key_header(request: WireRequest, names: Collection[str]) -> WireRequest:
+    """Return *request* with its API key in ``X-API-Key``, where descriptors name other headers for it, *names*.
+
+    Raises:
+        BadCredentialsError: it has two different keys.
+    """
+    keys = {key for name in {"x-api-key", *names} - {"authorization"} if (key := request.headers.get(name))}
+    scheme, _, rest = request.headers.get("authorization", "").partition(" ")
+    if "authorization" in names and scheme and not rest:  # a descriptor may ask for the bare key there
+        keys.add(scheme)
+    if len(keys) > 1:
+        raise BadCredentialsError
+    return replace(request, headers={**request.headers, "x-api-key": keys.pop()}) if keys else request
 
 
 def check_protocol_header(request: WireRequest) -> None:
@@ -163,7 +188,8 @@ def make_ticket(
             {
                 "caller": {"id": invocation.caller.id, "type": invocation.caller.type},
                 "inputs": invocation.inputs,
-                "context": invocation.context.to_dict(),
+                # A retry may have another trace, which is not part of what is asked for.
+                "context": replace(invocation.context, trace_id=None).to_dict(),
             }
         ),
         timeout=min([*limits, longest]),

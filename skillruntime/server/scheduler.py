@@ -9,26 +9,12 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, can_follow, to_timestamp
-from skillruntime.server.execution_table import Row
+from skillruntime.server.execution_rows import Row
 from skillruntime.server.executions import CANCELLED, Outcome, Ticket, Work, broken, timed_out
 
-__all__ = ["Live", "Watched", "perform"]
+__all__ = ["Live", "perform"]
 
 _log = logging.getLogger("skillruntime.server")
-
-
-@dataclass(slots=True, eq=False)
-class Watched:
-    """Wakes the tasks that wait for changes of one execution; ``number`` counts them."""
-
-    changed: anyio.Event = field(default_factory=anyio.Event)
-    number: int = 0
-    change: int = -1
-
-    def signal(self) -> None:
-        """Wake them all."""
-        changed, self.changed = self.changed, anyio.Event()
-        changed.set()
 
 
 @dataclass(slots=True, eq=False)

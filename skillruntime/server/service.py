@@ -13,14 +13,12 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
 import anyio
 
-from skillruntime.remote.descriptor import AccessPolicy, AuthType, Provider
-from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.descriptor import AuthType, Provider
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.protocol import (
     Execution,
@@ -29,7 +27,8 @@ from skillruntime.remote.protocol import (
 )
 from skillruntime.remote.tracing import new_traceparent, trace_id_of
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
-from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError, Principal
+from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError
+from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
 from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
 from skillruntime.server.executions import (
@@ -37,7 +36,9 @@ from skillruntime.server.executions import (
     KeyReusedError,
     NotATaskError,
     NotHeldError,
+    Quota,
     Ticket,
+    TooFastError,
     TooManyError,
     is_expired,
 )
@@ -54,12 +55,11 @@ from skillruntime.server.http_responses import (
 )
 from skillruntime.server.metrics import Metrics
 from skillruntime.server.openapi import build_openapi
-from skillruntime.server.published_skill import PublishedSkill
+from skillruntime.server.published_skill import PublishedSkill, discovery_document
 from skillruntime.server.rate_limits import Limits, RateLimiter
 from skillruntime.server.request_parsing import (
     check_protocol_header,
     credentials_in,
-    knows_cancelled,
     make_ticket,
     new_execution_id,
     preferred_wait,
@@ -67,6 +67,8 @@ from skillruntime.server.request_parsing import (
     read_completion,
     read_invocation,
     read_page_query,
+    stated_trace,
+    with_key_header,
 )
 from skillruntime.server.webhooks import Webhooks
 
@@ -76,27 +78,7 @@ _log = logging.getLogger("skillruntime.remote")
 _access_log = logging.getLogger("skillruntime.access")
 _JSON: Final = {**SECURITY_HEADERS, "content-type": "application/json"}
 _PLAIN_TEXT: Final = {**SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
-_Handler = Callable[["_Call"], Awaitable[WireResponse]]
-
-
-@dataclass(slots=True)
-class _Call:
-    """One request on its way through the service."""
-
-    request: WireRequest
-    parts: tuple[str, ...]
-    principal: Principal | None = None
-    was_bad: bool = False
-    skill_id: str = ""
-    trace_id: str = ""
-
-    @property
-    def owner(self) -> str:
-        return self.principal.id if self.principal is not None else ANONYMOUS
-
-    @property
-    def knows_cancelled(self) -> bool:
-        return knows_cancelled(self.request)
+_Handler = Callable[["Call"], Awaitable[WireResponse]]
 
 
 class SkillService:
@@ -131,6 +113,12 @@ class SkillService:
         self._secret = secret or secrets.token_bytes(32)
         self._webhooks = webhooks
         self._policy = policy
+        # A client reads in the descriptor which header the key goes into.
+        self._key_headers = frozenset(
+            each.descriptor.auth.key_header.lower()
+            for each in self.skills.values()
+            if each.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
+        )
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
@@ -154,7 +142,7 @@ class SkillService:
     async def handle(self, request: WireRequest) -> WireResponse:
         """Return the response to *request*; an unexpected exception becomes a 500."""
         started = time.perf_counter()
-        name, call = "none", _Call(request, ())
+        name, call = "none", Call(request, ())
         try:
             name, handler, call.parts = self._find(request)
             if name not in ("health", "ready"):
@@ -187,60 +175,34 @@ class SkillService:
 
     # Authorisation
 
-    async def _admit(self, call: _Call, credentials: Mapping[str, Any] | None = None) -> None:
+    async def _admit(self, call: Call, credentials: Mapping[str, Any] | None = None) -> None:
         """Identify the caller, and check its rate limit."""
         request = call.request
         if self._authenticate is not None:
             try:
-                call.principal = await self._authenticate(request, credentials) or call.principal
+                shown = with_key_header(request, self._key_headers)
+                call.principal = await self._authenticate(shown, credentials) or call.principal
             except BadCredentialsError:
                 wait = self._failures.take(request.peer)  # valid credentials are never delayed by an attacker's guesses
                 if wait:
                     raise refuse_rate(wait, "Too many failed attempts to authenticate") from None
                 call.was_bad = True
         if credentials is None:
-            wait = self._requests.take(call.principal.id if call.principal is not None else f"at {request.peer}")
+            wait = self._requests.take(call.rated)
             if wait:
                 raise refuse_rate(wait)
 
-    def _visible(self, call: _Call) -> PublishedSkill:
-        """The skill of the call's path, if this caller may see it: a private one is absent, to the last byte."""
-        served = self.skills.get(call.parts[0])
-        is_hidden = served is not None and served.descriptor.access is AccessPolicy.PRIVATE and call.principal is None
-        if served is None or is_hidden:
-            raise refuse(WireCode.SKILL_NOT_FOUND, "The skill does not exist")
-        call.skill_id = served.id
-        return served
-
-    def _callable(self, call: _Call) -> PublishedSkill:
-        """The skill of the call's path, if this caller may call it."""
-        served = self._visible(call)
-        needs_login = (
-            served.descriptor.access is not AccessPolicy.PUBLIC or served.descriptor.auth.type is not AuthType.NONE
-        )
-        if call.was_bad or (call.principal is None and needs_login):
-            raise refuse_login(served.descriptor)
-        self._check_scope(call, call.principal is None or call.principal.may_invoke, INVOKE)
-        if call.principal is not None and not call.principal.may_call(served.id):
-            raise refuse(WireCode.PERMISSION_DENIED, "These credentials do not allow this skill")
-        return served
-
-    def _check_scope(self, call: _Call, is_allowed: bool, scope: str) -> None:
-        """Refuse a caller whose token does not have the scope (RFC 6750, 3.1: 403 and insufficient_scope)."""
-        if not is_allowed:
-            challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
-            document = ErrorDocument(WireCode.PERMISSION_DENIED, f"The token does not have the scope {scope}")
-            raise RefusedError(document, {"www-authenticate": challenge})
-
-    async def _find_execution(self, call: _Call) -> tuple[Ticket, Execution]:
+    async def _find_execution(self, call: Call) -> tuple[Ticket, Execution]:
         """The execution of the call's path, if it is this caller's; another's is absent.
 
         Raises:
             RefusedError: it does not exist, or its result has expired.
         """
         changes = call.request.method in ("DELETE", "POST")
+        if call.was_bad:  # a caller whose key was revoked must not take its execution for lost
+            raise refuse_login(None)
         is_allowed = call.principal is None or (call.principal.may_invoke if changes else call.principal.may_read)
-        self._check_scope(call, is_allowed, INVOKE if changes else READ)
+        check_scope(is_allowed, INVOKE if changes else READ)
         found = await self.executions.get(call.parts[0]) if len(call.parts[0]) <= 200 else None
         is_operator = call.principal is not None and call.principal.is_operator
         # An anonymous caller's executions are protected by their ids, which cannot be guessed.
@@ -253,44 +215,29 @@ class SkillService:
 
     # The routes
 
-    async def _discovery(self, call: _Call) -> WireResponse:
+    async def _discovery(self, call: Call) -> WireResponse:
         """Section 5: what there is, for this caller."""
-        provider = {"name": self.provider.name, **({"url": self.provider.url} if self.provider.url else {})}
-        skills = [
-            {
-                "id": each.id,
-                "name": each.descriptor.name,
-                "capability_type": each.descriptor.capability_type.value,
-                "description": each.descriptor.description,
-                "descriptor_url": each.descriptor.endpoint.url.removesuffix("/invoke"),
-                "access": each.descriptor.access.value,
-                "version": each.descriptor.version,
-            }
-            for each in self.skills.values()
-            if call.principal is not None or each.descriptor.access is not AccessPolicy.PRIVATE
-        ]
-        document = {"protocol": {"version": PROTOCOL_VERSION}, "provider": provider, "skills": skills}
-        return answer_json(call.request, document)
+        return answer_json(call.request, discovery_document(self.provider, find_all(call, self.skills)))
 
-    async def _descriptor(self, call: _Call) -> WireResponse:
-        return answer_json(call.request, self._visible(call).descriptor.to_dict())
+    async def _descriptor(self, call: Call) -> WireResponse:
+        return answer_json(call.request, find_skill(call, self.skills).descriptor.to_dict())
 
-    async def _invoke(self, call: _Call) -> WireResponse:
+    async def _invoke(self, call: Call) -> WireResponse:
         """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
         check_protocol_header(request)
         document = read_body(request)  # first, for a custom caller's credentials lie in it
+        call.trace_id = stated_trace(document)  # for the log, whatever becomes of the request
         credentials = credentials_in(document)
         if credentials is not None and not call.was_bad:  # those of the header and of the body must agree
             await self._admit(call, credentials)
-        served = self._callable(call)
+        served = find_callable(call, self.skills)
         invocation = read_invocation(served, document)
-        wait = self._invocations.take(call.principal.id if call.principal is not None else f"at {request.peer}")
+        wait = self._invocations.take(call.rated)
         if wait:
             raise refuse_rate(wait)
         if not self.is_ready:
             raise refuse_for_now(2, "The server is stopping")
-        call.trace_id = invocation.context.trace_id or ""
         ticket = make_ticket(
             request,
             served,
@@ -301,17 +248,15 @@ class SkillService:
             policy=self._policy,
         )
         if ticket.webhook is not None and not await self._may_notify(call, ticket.webhook):
-            raise MessageError(
-                [
-                    {
-                        "field": "/context/webhook",
-                        "expected": "a public address, from an authenticated caller",
-                        "actual": "another",
-                    }
-                ]
-            )
+            expected = "a public address, from an authenticated caller"
+            raise MessageError([{"field": "/context/webhook", "expected": expected, "actual": "another"}])
         try:
-            submitted = await self.executions.submit(ticket, most_unfinished=self.limits.unfinished_per_caller)
+            submitted = await self.executions.submit(
+                ticket,
+                quota=Quota(call.rated, self.limits.unfinished_per_caller, self.limits.invocations_per_minute),
+            )
+        except TooFastError as error:
+            raise refuse_rate(error.seconds) from None
         except TooManyError:
             raise refuse_rate(5, "You have too many unfinished executions") from None
         except DatabaseAwayError as error:
@@ -335,7 +280,7 @@ class SkillService:
             execution = await self._wait(execution, seconds)
         return self._show(call, execution, headers, is_first=True)
 
-    async def _status(self, call: _Call) -> WireResponse:
+    async def _status(self, call: Call) -> WireResponse:
         _, execution = await self._find_execution(call)
         seconds = preferred_wait(call.request, self.limits.wait_seconds)
         headers = {}
@@ -344,30 +289,25 @@ class SkillService:
             execution = await self._wait(execution, seconds)
         return self._show(call, execution, headers)
 
-    async def _result(self, call: _Call) -> WireResponse:
+    async def _result(self, call: Call) -> WireResponse:
         """Before the end this is the current document, and ``Retry-After``."""
         return await self._status(call)
 
-    async def _events(self, call: _Call) -> WireResponse:
+    async def _events(self, call: Call) -> WireResponse:
         """Return the events so far; over the network the stream continues from there."""
         _, execution = await self._find_execution(call)
         return answer_events(execution, call.request.headers.get("last-event-id"), plain=not call.knows_cancelled)
 
-    async def _cancel(self, call: _Call) -> WireResponse:
+    async def _cancel(self, call: Call) -> WireResponse:
         await self._find_execution(call)
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")
         return self._show(call, execution, {})
 
-    async def _complete(self, call: _Call) -> WireResponse:
+    async def _complete(self, call: Call) -> WireResponse:
         """End a task from outside: the worker reports its result."""
-        if call.principal is None or not call.principal.is_operator:
-            raise (
-                refuse_login(None)
-                if call.principal is None
-                else refuse(WireCode.PERMISSION_DENIED, "Only an operator may complete a task")
-            )
+        check_operator(call, "complete a task")
         ticket, _ = await self._find_execution(call)
         outcome = read_completion(self.skills.get(ticket.skill_id), read_body(call.request))
         try:
@@ -376,14 +316,9 @@ class SkillService:
             raise refuse(WireCode.CONFLICT, "The execution is not a task that waits for completion") from None
         return self._show(call, execution, {})
 
-    async def _release(self, call: _Call) -> WireResponse:
+    async def _release(self, call: Call) -> WireResponse:
         """Run a held execution again, as a new one (an extension)."""
-        if call.principal is None or not call.principal.is_operator:
-            raise (
-                refuse_login(None)
-                if call.principal is None
-                else refuse(WireCode.PERMISSION_DENIED, "Only an operator may release an execution")
-            )
+        check_operator(call, "release an execution")
         ticket, _ = await self._find_execution(call)
         try:
             execution = await self.executions.release(ticket.execution_id, new_execution_id())
@@ -391,11 +326,11 @@ class SkillService:
             raise refuse(WireCode.CONFLICT, "The execution is not held") from None
         return self._show(call, execution, {}, is_first=True)
 
-    async def _list(self, call: _Call) -> WireResponse:
+    async def _list(self, call: Call) -> WireResponse:
         """The caller's own executions, the newest first; an operator may ask for everyone's with ``all=1``."""
         if call.principal is None:
             raise refuse_login(None)
-        self._check_scope(call, call.principal.may_read, READ)
+        check_scope(call.principal.may_read, READ)
         limit, cursor, wants_all = read_page_query(call.request)
         owner = None if wants_all and call.principal.is_operator else call.owner
         try:
@@ -409,7 +344,7 @@ class SkillService:
         more = {"next_cursor": page.next_cursor} if page.next_cursor is not None else {}
         return answer_json(call.request, {"executions": shown, **more})
 
-    async def _webhook_secret(self, call: _Call) -> WireResponse:
+    async def _webhook_secret(self, call: Call) -> WireResponse:
         """Return the secret that signs the caller's webhooks."""
         if call.principal is None:
             raise refuse_login(None)
@@ -417,25 +352,21 @@ class SkillService:
             raise refuse(WireCode.NOT_FOUND, "Nothing exists at this address")
         return answer_json(call.request, {"secret": self._webhooks.secret_of(call.owner)})
 
-    async def _may_notify(self, call: _Call, url: str) -> bool:
+    async def _may_notify(self, call: Call, url: str) -> bool:
         return self._webhooks is not None and call.principal is not None and await self._webhooks.allows(url)
 
-    async def _openapi(self, call: _Call) -> WireResponse:
-        visible = [
-            each.descriptor
-            for each in self.skills.values()
-            if call.principal is not None or each.descriptor.access is not AccessPolicy.PRIVATE
-        ]
+    async def _openapi(self, call: Call) -> WireResponse:
+        visible = [each.descriptor for each in find_all(call, self.skills)]
         return answer_json(call.request, build_openapi(visible, self.provider))
 
-    async def _health(self, call: _Call) -> WireResponse:
+    async def _health(self, call: Call) -> WireResponse:
         return WireResponse(200, _JSON, b'{"status":"ok"}')
 
-    async def _ready(self, call: _Call) -> WireResponse:
+    async def _ready(self, call: Call) -> WireResponse:
         status, body = (200, b'{"status":"ready"}') if self.is_ready else (503, b'{"status":"stopping"}')
         return WireResponse(status, _JSON, body)
 
-    async def _metrics(self, call: _Call) -> WireResponse:
+    async def _metrics(self, call: Call) -> WireResponse:
         if self._authenticate is not None and call.principal is None:
             raise refuse_login(None)
         return WireResponse(200, _PLAIN_TEXT, self.metrics.to_text(await self.executions.counts()).encode())
@@ -475,7 +406,7 @@ class SkillService:
                 self._waits.discard(scope)
 
     def _show(
-        self, call: _Call, execution: Execution, headers: Mapping[str, str], *, is_first: bool = False
+        self, call: Call, execution: Execution, headers: Mapping[str, str], *, is_first: bool = False
     ) -> WireResponse:
         document = execution.to_dict(plain=not call.knows_cancelled)
         if execution.is_final:
@@ -485,7 +416,7 @@ class SkillService:
         headers = {**headers, "retry-after": "1"}
         return answer_json(call.request, document, status=202 if is_first else 200, headers=headers)
 
-    def _note(self, call: _Call, route: str, status: int, seconds: float) -> None:
+    def _note(self, call: Call, route: str, status: int, seconds: float) -> None:
         """Count the request and log it: never a key, an input, an output, or a path that a caller made up."""
         self.metrics.count_request(call.request.method if route != "none" else "?", route, status, seconds)
         if _access_log.isEnabledFor(logging.INFO):

@@ -11,11 +11,8 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -26,21 +23,27 @@ from anyio.abc import TaskGroup
 from skillruntime.remote.protocol import Execution
 from skillruntime.server.batches import Batches
 from skillruntime.server.database import Database, DatabaseAwayError
-from skillruntime.server.execution_table import ExecutionTable, Row, Terms
+from skillruntime.server.ended_executions import EndedExecutions
+from skillruntime.server.execution_rows import Row
+from skillruntime.server.execution_table import CLOCK_JUMP, ExecutionTable
 from skillruntime.server.executions import (
     KeyReusedError,
     NotHeldError,
     Outcome,
     Page,
+    Quota,
     Submitted,
+    Terms,
     Ticket,
     Work,
     broken,
     interrupted,
     page_start,
 )
-from skillruntime.server.leases import Heartbeat, Suspects
-from skillruntime.server.scheduler import Live, Watched, perform
+from skillruntime.server.leases import Heartbeat
+from skillruntime.server.other_servers import OtherServers
+from skillruntime.server.scheduler import Live, perform
+from skillruntime.server.watchers import Watchers
 
 __all__ = ["StoredExecutions"]
 
@@ -49,9 +52,6 @@ _SUBMIT: Final = 0.9  # seconds until a submission to a shared database that doe
 _LOCAL: Final = 30.0  # the same for a local file: a disk that is slow is still the only one
 _REPORTS: Final = 1.0  # seconds between two reports of progress that other servers see
 _CANCEL: Final = 10.0  # seconds to wait until what is cancelled has ended
-_REMEMBERED: Final = 1000  # ended executions whose documents are kept in memory
-_REMEMBERED_BYTES: Final = 16 * 1024 * 1024
-_RETRIES: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to write an end; the last one repeats
 _ENDED_WAIT: Final = 600.0  # seconds, at most, between two looks at what waits too long
 
 
@@ -85,14 +85,14 @@ class StoredExecutions:
         self._poll = poll
         self._notify = notify
         self._live: dict[str, Live] = {}
-        self._watched: dict[str, Watched] = {}
-        self._ended: OrderedDict[str, tuple[Row, int]] = OrderedDict()
-        self._ended_bytes = 0
+        self._watched = Watchers()
+        self._ended = EndedExecutions()
         self._has_waiting = False
+        self._others = OtherServers(self._batches, self._table, self._live, self._watched, lease=lease, poll=poll)
         self._look = anyio.Event()
         self._is_draining = False
         self._must_reconcile = False
-        self._clock_offset = 0.0
+        self._clock = time.time() - time.monotonic()  # the database's time less our monotonic time
         self._tasks: TaskGroup | None = None
         self._heartbeat: Heartbeat | None = None
         self._left_webhooks: list[Row] = []
@@ -106,8 +106,8 @@ class StoredExecutions:
         self._tasks.start_soon(self._batches.run)
         self._tasks.start_soon(self._claim_loop)
         if self._database.is_shared:
-            self._tasks.start_soon(self._follow_loop)
-            self._tasks.start_soon(self._reclaim_loop)
+            self._tasks.start_soon(self._others.follow)
+            self._tasks.start_soon(self._others.reclaim, self._take_up)
         return self
 
     async def __aexit__(
@@ -123,7 +123,7 @@ class StoredExecutions:
 
     # The port
 
-    async def submit(self, ticket: Ticket, *, most_unfinished: int | None = None) -> Submitted:
+    async def submit(self, ticket: Ticket, *, quota: Quota | None = None) -> Submitted:
         """Accept *ticket*; see `Executions.submit`. It begins in the same commit if this server is free."""
         known = self._remembered(ticket.execution_id)
         if known is not None:
@@ -148,7 +148,7 @@ class StoredExecutions:
                 self._look.set()
 
         def insert(execute: Any) -> Any:
-            return self._table.insert(execute, ticket, starts=starts, most_unfinished=most_unfinished)
+            return self._table.insert(execute, ticket, starts=starts, quota=quota)
 
         row, is_new = await self._batches.write(
             insert, on_done=done, within=_SUBMIT if self._database.is_shared else _LOCAL
@@ -167,7 +167,7 @@ class StoredExecutions:
             live.cancel()
         else:
             row = await self._batches.write(lambda execute: self._table.cancel(execute, execution_id))
-            self._signal(execution_id)
+            self._watched.signal(execution_id)
             if row is None or row.execution.is_final:
                 return None if row is None else row.execution
         last: Execution | None = None
@@ -181,7 +181,7 @@ class StoredExecutions:
         ended: Execution = await self._batches.write(
             lambda execute: self._table.complete(execute, execution_id, outcome)
         )
-        self._signal(execution_id)
+        self._watched.signal(execution_id)
         row = await self._read(execution_id)
         if row is not None:
             self._send_webhook(row)
@@ -199,7 +199,7 @@ class StoredExecutions:
     async def watch(self, execution_id: str) -> AsyncIterator[Execution]:
         """Yield it as it is, then at every change, until it has ended; fast changes come as one."""
         last: Execution | None = None
-        with self._watching(execution_id) as watched:
+        with self._watched.watching(execution_id) as watched:
             while True:
                 changed = watched.changed
                 try:
@@ -219,10 +219,13 @@ class StoredExecutions:
 
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
-        until, skipped = page_start(cursor, now=self.now())
-        found = await self._batches.read(
-            lambda execute: self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
-        )
+        begins = None if cursor is None else page_start(cursor)
+
+        def read(execute: Any) -> tuple[int, int, list[Execution]]:
+            until, skipped = begins or page_start(None, now=self._table.now(execute))
+            return until, skipped, self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
+
+        until, skipped, found = await self._batches.read(read)
         more = f"{until}.{skipped + limit}" if len(found) > limit else None
         return Page(tuple(found[:limit]), more)
 
@@ -234,7 +237,6 @@ class StoredExecutions:
             total += gone
             if gone < 500:
                 self._ended.clear()
-                self._ended_bytes = 0
                 return total
 
     async def drain(self, seconds: float) -> None:
@@ -265,7 +267,7 @@ class StoredExecutions:
 
     def now(self) -> float:
         """Return the database's time."""
-        return time.time() + self._clock_offset
+        return time.monotonic() + self._clock
 
     # Opening and closing, in a thread
 
@@ -279,11 +281,11 @@ class StoredExecutions:
 
     def _prepare(self) -> None:
         self._one(self._table.prepare)
-        self._clock_offset = self._one(self._table.now) - time.time()
+        self._clock = self._one(self._table.now) - time.monotonic()
         if self._database.is_shared:
-            self._heartbeat = Heartbeat(self._database.connect_again(), self._table, self._lease)
+            self._heartbeat = Heartbeat(self._database.connect_again(), self._table.servers, self._lease)
             self._heartbeat.start()
-            others = self._one(self._table.servers).keys() - {self._table.server}
+            others = self._one(self._table.servers.seen).keys() - {self._table.server}
             if not others:
                 self._one(self._table.restart_waiting)
             return
@@ -325,35 +327,35 @@ class StoredExecutions:
             self._forget(live)  # another server has it
             return
         if outcome is None and live.ticket.repeatable:
-            await self._insist(lambda execute: self._table.hand_over(execute, live.row))
+            await self._batches.insist(lambda execute: self._table.hand_over(execute, live.row))
             self._forget(live)
             return
         ending = outcome or interrupted()
         progress = live.execution.progress
         try:
-            ended = await self._insist(lambda execute: self._table.end(execute, live.row, ending, progress))
+            ended = await self._batches.insist(lambda execute: self._table.end(execute, live.row, ending, progress))
         except Exception:
             _log.exception("the outcome of %s could not be written", live.ticket.execution_id)
-            ended = await self._insist(lambda execute: self._table.end(execute, live.row, broken(), None))
+            ended = await self._batches.insist(lambda execute: self._table.end(execute, live.row, broken(), None))
         if ended is None:
             _log.warning("%s was taken up by another server; its outcome here is dropped", live.ticket.execution_id)
         else:
             row = replace(live.row, execution=ended)
-            self._remember(row)
+            self._ended.add(row)
             self._send_webhook(row)
         self._forget(live)
 
     async def _check_ownership(self, live: Live) -> None:
-        row = await self._insist_reading(live.ticket.execution_id)
+        row = await self._batches.insist(lambda execute: self._table.find(execute, live.ticket.execution_id))
         if row is None or row.server != live.row.server or row.fence != live.row.fence or row.execution.is_final:
             live.give_up()
 
     def _forget(self, live: Live) -> None:
         self._live.pop(live.ticket.execution_id, None)
-        self._signal(live.ticket.execution_id)
+        self._watched.signal(live.ticket.execution_id)
 
     def _changed(self, live: Live) -> None:
-        self._signal(live.ticket.execution_id)
+        self._watched.signal(live.ticket.execution_id)
         progress = live.execution.progress
         if progress is None or not self._database.is_shared or self._tasks is None:
             return
@@ -367,23 +369,6 @@ class StoredExecutions:
                     pass  # progress is news, not a promise
 
             self._tasks.start_soon(report)
-
-    async def _insist(self, operation: Any) -> Any:
-        """Write until the database takes it: the outcome of a run is known nowhere else."""
-        for attempt in range(1_000_000_000):
-            try:
-                return await self._batches.write(operation)
-            except DatabaseAwayError:
-                await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
-        raise AssertionError("unreachable")
-
-    async def _insist_reading(self, execution_id: str) -> Row | None:
-        for attempt in range(1_000_000_000):
-            try:
-                return await self._read(execution_id)
-            except DatabaseAwayError:
-                await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
-        raise AssertionError("unreachable")
 
     # Loops
 
@@ -418,9 +403,15 @@ class StoredExecutions:
             if isinstance(result, tuple):
                 self._has_waiting = result[2] > 0
 
-        expired, due, _ = await self._batches.write(self._table.expire, on_done=note)
+        read_at = time.monotonic()
+        expected = self._clock + read_at
+        expired, due, _, now = await self._batches.write(
+            lambda execute: self._table.expire(execute, expected), on_done=note
+        )
+        if abs(now - expected) > CLOCK_JUMP:
+            self._clock = now - time.monotonic()
         for execution_id in expired:
-            self._signal(execution_id)
+            self._watched.signal(execution_id)
         if self._has_waiting and self._free > 0:
             await self._claim()
         return None if due is None else due + 0.001
@@ -459,46 +450,10 @@ class StoredExecutions:
 
         await self._batches.write(read, on_done=begin)
 
-    async def _follow_loop(self) -> None:
-        """See what other servers do to the executions that are watched or run here."""
-        while True:
-            await anyio.sleep(self._poll)
-            ids = [name for name in {*self._watched, *self._live} if name not in self._ended][:1000]
-            if not ids:
-                continue
-            try:
-                found = await self._batches.read(partial(self._table.changes, ids=ids), within=5.0)
-            except DatabaseAwayError:
-                continue
-            for name, (change, is_cancelled) in found.items():
-                live, watched = self._live.get(name), self._watched.get(name)
-                if live is not None and is_cancelled and not live.is_cancelled:
-                    live.cancel()
-                if watched is not None and live is None and watched.change != change:
-                    watched.change = change
-                    watched.signal()
-
-    async def _reclaim_loop(self) -> None:
-        """Take up the work of servers that are silent for longer than their lease."""
-        suspects = Suspects(self._lease)
-        while True:
-            try:
-                seen = await self._batches.read(self._table.servers, within=5.0)
-                dead = suspects.observe({name: each for name, each in seen.items() if name != self._table.server})
-                for name in dead:
-                    await self._take_over(name)
-            except DatabaseAwayError:
-                suspects.forget()  # while the database was away, no server could prolong its lease
-            await anyio.sleep(self._lease / 6)
-
-    async def _take_over(self, name: str) -> None:
-        _log.warning("the server %s is silent; taking up its work", name)
-        while ids := await self._batches.write(lambda execute: self._table.reclaim(execute, [name])):
-            for execution_id in ids:
-                self._signal(execution_id)
-        for row in await self._batches.write(lambda execute: self._table.take_webhooks(execute, [name])):
+    def _take_up(self, webhooks: Sequence[Row]) -> None:
+        """Continue what a dead server left."""
+        for row in webhooks:
             self._send_webhook(row)
-        await self._batches.write(lambda execute: self._table.forget_server(execute, name))
         self._look.set()
 
     # Webhooks
@@ -513,7 +468,7 @@ class StoredExecutions:
             await self._notify(row.ticket, row.execution)
         except Exception:
             _log.exception("the webhook of %s failed with an unexpected exception", row.ticket.execution_id)
-        await self._insist(lambda execute: self._table.webhook_sent(execute, row.ticket.execution_id))
+        await self._batches.insist(lambda execute: self._table.webhook_sent(execute, row.ticket.execution_id))
 
     # What is seen
 
@@ -522,7 +477,7 @@ class StoredExecutions:
             lambda execute: self._table.find(execute, execution_id), within=5.0 if self._database.is_shared else None
         )
         if row is not None and row.execution.is_final:
-            self._remember(row)
+            self._ended.add(row)
         live = self._live.get(execution_id)  # it may have begun here meanwhile
         return row if live is None or row is None else replace(row, execution=live.execution)
 
@@ -530,32 +485,4 @@ class StoredExecutions:
         live = self._live.get(execution_id)
         if live is not None:
             return replace(live.row, execution=live.execution)
-        ended = self._ended.get(execution_id)
-        return None if ended is None else ended[0]
-
-    def _remember(self, row: Row) -> None:
-        """Keep an ended execution, which never changes again, so that polls need not ask the database."""
-        size = len(str(row.execution.output)) if row.execution.has_output else 0
-        execution_id = row.ticket.execution_id
-        if size > _REMEMBERED_BYTES // 8 or execution_id in self._ended:
-            return
-        self._ended[execution_id] = (row, size)
-        self._ended_bytes += size
-        while len(self._ended) > _REMEMBERED or self._ended_bytes > _REMEMBERED_BYTES:
-            self._ended_bytes -= self._ended.popitem(last=False)[1][1]
-
-    @contextmanager
-    def _watching(self, execution_id: str) -> Iterator[Watched]:
-        watched = self._watched.setdefault(execution_id, Watched())
-        watched.number += 1
-        try:
-            yield watched
-        finally:
-            watched.number -= 1
-            if watched.number == 0:
-                self._watched.pop(execution_id, None)
-
-    def _signal(self, execution_id: str) -> None:
-        watched = self._watched.get(execution_id)
-        if watched is not None:
-            watched.signal()
+        return self._ended.get(execution_id)

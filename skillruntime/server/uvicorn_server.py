@@ -11,7 +11,7 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 
-from skillruntime.server.http_protocol import BoundedProtocol
+from skillruntime.server.http_protocol import HEAD_BYTES, BoundedProtocol
 from skillruntime.server.service import SkillService
 
 __all__ = ["Server", "bind"]
@@ -74,7 +74,7 @@ class Server(uvicorn.Server):
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=max(1, round(grace)),
                 limit_concurrency=connections,
-                h11_max_incomplete_event_size=32 * 1024,
+                h11_max_incomplete_event_size=HEAD_BYTES,
             )
         )
         self._service = service

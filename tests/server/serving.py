@@ -187,19 +187,28 @@ async def serve_over_socket(*, limits: Limits | None = None, **options: Any) -> 
 
 
 @asynccontextmanager
-async def serve_over_socket_from_memory(*, limits: Limits | None = None, **options: Any) -> AsyncIterator[Served]:
+async def serve_over_socket_from_memory(
+    *,
+    limits: Limits | None = None,
+    hosts: frozenset[str] | None = None,
+    trusted_proxies: tuple[str, ...] = (),
+    **options: Any,
+) -> AsyncIterator[Served]:
     """Serve the test skills over a loopback socket, where the test is about sockets and not about the database."""
 
     def keep(work: SkillWork) -> AbstractAsyncContextManager[Executions]:
         return memory_executions(work, **options)
 
-    async with _serve_over_socket(keep, limits) as served:
+    async with _serve_over_socket(keep, limits, hosts, trusted_proxies) as served:
         yield served
 
 
 @asynccontextmanager
 async def _serve_over_socket(
-    keep: Callable[[SkillWork], AbstractAsyncContextManager[Executions]], limits: Limits | None
+    keep: Callable[[SkillWork], AbstractAsyncContextManager[Executions]],
+    limits: Limits | None,
+    hosts: frozenset[str] | None = None,
+    trusted_proxies: tuple[str, ...] = (),
 ) -> AsyncIterator[Served]:
     for name in ("starlette", "uvicorn"):
         pytest.importorskip(name, reason="a server needs the extra 'serve'")
@@ -213,7 +222,14 @@ async def _serve_over_socket(
     ready = anyio.Event()
     async with keep(SkillWork(runtime, served)) as executions:
         service = SkillService(served, executions, authenticate=KeyRing(KEYS), limits=limits)
-        server = Server(create_app(service), service, handles_signals=False, grace=1, on_ready=ready.set)
+        server = Server(
+            create_app(service, hosts=hosts),
+            service,
+            handles_signals=False,
+            grace=1,
+            trusted_proxies=trusted_proxies,
+            on_ready=ready.set,
+        )
         async with HttpTransport(AddressGuard(allow_all=True)) as transport, anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listening])
             await ready.wait()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
@@ -21,6 +19,7 @@ from skillruntime.server.executions import Outcome, Report, Ticket, Work
 from skillruntime.server.open_executions import durable_executions
 from skillruntime.server.stored_executions import StoredExecutions
 from tests.server.postgres import Postgres, running_postgres
+from tests.server.relay import Relay
 
 pytestmark = pytest.mark.anyio
 DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)
@@ -217,33 +216,6 @@ async def test_without_its_database_a_server_refuses_in_time_and_loses_nothing(t
     assert last.status is ExecutionStatus.COMPLETED
     assert other.status is ExecutionStatus.COMPLETED
     assert sorted(ran) == ["exec-a", "exec-b"]
-
-
-class Relay:
-    """A loopback relay before the database; while ``drops`` is set it takes every byte and passes none on."""
-
-    def __init__(self, port: int) -> None:
-        self.target = port
-        self.drops = threading.Event()
-        self.listening = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self.listening.getsockname()[1])
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                one, _ = self.listening.accept()
-                other = socket.create_connection(("127.0.0.1", self.target))
-                for pair in ((one, other), (other, one)):
-                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
-
-    def _carry(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError), source, target:
-            was_dropped = False
-            while data := source.recv(65536):
-                was_dropped = was_dropped or self.drops.is_set()
-                if not was_dropped:  # a stream with a hole is never whole again
-                    target.sendall(data)
 
 
 async def test_a_silent_partition_is_survived(postgres: Postgres) -> None:

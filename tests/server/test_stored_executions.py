@@ -15,12 +15,15 @@ import anyio.lowlevel
 import pytest
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus
+from skillruntime.server.execution_table import ExecutionTable
 from skillruntime.server.executions import (
     KeyReusedError,
     NotATaskError,
     NotHeldError,
     Outcome,
+    Quota,
     Report,
+    Terms,
     Ticket,
     TooManyError,
     Work,
@@ -39,7 +42,7 @@ DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     """One PostgreSQL for this module."""
-    with running_postgres() as server:
+    with running_postgres(newest=True) as server:
         yield server
 
 
@@ -297,10 +300,10 @@ async def test_a_drained_server_hands_over_what_may_run_twice_and_ends_the_rest(
 async def test_a_caller_with_too_many_unfinished_executions_is_refused(path: str) -> None:
     """Counted in the database, and so over all servers; the same key again is not a new execution."""
     async with opened(counting([], anyio.sleep_forever), path) as executions:
-        await executions.submit(ticket("a"), most_unfinished=1)
-        again = await executions.submit(ticket("a"), most_unfinished=1)
+        await executions.submit(ticket("a"), quota=Quota("ann", 1))
+        again = await executions.submit(ticket("a"), quota=Quota("ann", 1))
         with pytest.raises(TooManyError):
-            await executions.submit(ticket("b"), most_unfinished=1)
+            await executions.submit(ticket("b"), quota=Quota("ann", 1))
 
     assert not again.is_new
 
@@ -395,3 +398,27 @@ def test_the_secret_stays_the_same(tmp_path: Path) -> None:
 
     assert read_secret(tmp_path / "secret") == first and len(first) == 32
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+def test_a_clock_that_is_set_an_hour_ahead_ends_nothing_that_waits(tmp_path: Path) -> None:
+    """Waiting is measured by the database's clock, as long as it agrees with our monotonic one."""
+    database = SqliteDatabase(tmp_path / "e.db")
+    database.open()
+    table = ExecutionTable("s", Terms(max_wait=300.0), is_shared=False, sql=database.sql)
+
+    def run(operation: Any) -> Any:
+        [result] = database.transact([operation])
+        return result
+
+    run(table.prepare)
+    run(lambda execute: table.insert(execute, ticket("a"), starts=False))
+    run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
+    now = run(table.now)
+    after_jump = run(lambda execute: table.expire(execute, now - 3600))[0]
+    waits = run(lambda execute: execute("SELECT waiting_since FROM skillruntime_executions"))[0][0]
+    run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
+    after_waiting = run(lambda execute: table.expire(execute, table.now(execute)))[0]
+    database.close()
+
+    assert after_jump == [] and waits >= now
+    assert after_waiting == ["exec-a"]

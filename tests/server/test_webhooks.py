@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 
 from skillruntime.remote.http_message import UnreachableError, WireRequest, WireResponse
+from skillruntime.remote.protocol import Execution, ExecutionStatus
 from skillruntime.remote.ssrf_guard import AddressGuard
 from skillruntime.server.access import KeyRing
+from skillruntime.server.executions import Outcome, Ticket
 from skillruntime.server.open_executions import memory_executions
 from skillruntime.server.published_skill import SkillWork
 from skillruntime.server.service import SkillService
@@ -121,3 +125,79 @@ async def test_a_other_caller_names_no_address() -> None:
 
     assert response.status == 400
     assert receiver.messages == []
+
+
+async def test_a_redirect_is_not_followed_to_another_origin() -> None:
+    """A public receiver must not lead the server to an address inside."""
+    requests: list[bytes] = []
+    inside: list[bytes] = []
+
+    async def redirect(stream: SocketStream) -> None:
+        async with stream:
+            requests.append(await stream.receive())
+            target = f"http://127.0.0.1:{other.extra(SocketAttribute.local_port)}/inside"
+            await stream.send(f"HTTP/1.1 307 So\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n".encode())
+
+    async def take(stream: SocketStream) -> None:
+        async with stream:
+            inside.append(await stream.receive())
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    other = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    guard = AddressGuard(allowed=frozenset({f"127.0.0.1:{port}"}))
+    webhooks = Webhooks(b"secret", guard=guard, pauses=(0,))
+    async with listener, other, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, redirect)
+        tasks.start_soon(other.serve, take)
+        await webhooks.notify(*ended(f"http://127.0.0.1:{port}/hook"))
+        tasks.cancel_scope.cancel()
+
+    assert len(requests) == 2 and requests[0].startswith(b"POST /hook ")
+    assert inside == []
+
+
+async def test_a_name_that_resolves_inside_later_is_not_connected_to() -> None:
+    """DNS rebinding: the address is checked again at each attempt, and that very address is connected to."""
+    answers = ["93.184.216.34", "127.0.0.1", "127.0.0.1"]
+    asked: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return [answers[len(asked) - 1]]
+
+    webhooks = Webhooks(b"secret", guard=AddressGuard(resolve=resolve), pauses=(0,))
+    at_submit = await webhooks.allows("https://rebinding.example/")
+    await webhooks.notify(*ended("https://rebinding.example/"))
+
+    assert at_submit
+    assert asked == ["rebinding.example"] * 3, "two attempts, and no connection"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://127.1/",
+        "http://0/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://１２７.0.0.1/",
+        "http://127。0。0。1/",
+        "http://1.1.1.1@127.0.0.1/",
+        "http://1.1.1.1:0/",
+        "http://192.0.0.9/",
+        "http://[64:ff9b::7f00:1]/",
+    ],
+)
+async def test_an_address_inside_is_known_in_every_spelling(url: str) -> None:
+    """The system's resolver reads numbers of many forms as addresses: what it answers is what is checked."""
+    assert not await Webhooks(b"secret").allows(url)
+
+
+def ended(webhook: str) -> tuple[Ticket, Execution]:
+    """Return a ticket with this webhook, and its execution, which has completed."""
+    fields: dict[str, Any] = {"fingerprint": "f", "timeout": 1.0, "arguments": {}, "webhook": webhook}
+    ticket = Ticket("exec-a", "ann", "echo", "echo@1", "echo", **fields)
+    outcome = Outcome(ExecutionStatus.COMPLETED, {}, True)
+    return ticket, outcome.of(ticket, created_at="2025-03-20T14:30:00Z", now=0.0, kept_for=1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
@@ -122,6 +121,8 @@ def is_close(name: str, other: str) -> bool:
     # The ratio is twice the common letters over all letters, so lengths alone can rule it out, at no cost.
     if abs(len(name) - len(other)) > max(len(name), len(other)) // 2:
         return False  # a ratio of 0.75 needs the shorter to be three fifths of the longer
+    import difflib  # only for keys that do not fit
+
     pair = difflib.SequenceMatcher(None, name[:MAX_COMPARED].casefold(), other[:MAX_COMPARED].casefold())
     return pair.quick_ratio() >= MISSPELT and pair.ratio() >= MISSPELT
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import References
+from skillruntime.contract.secret_names import is_secret_name
 
 __all__ = [
     *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
@@ -208,13 +209,14 @@ def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] 
 def is_hidden(references: References, path: Path, value: Any) -> bool:
     """Whether *value*, at *path*, may be or hold a secret (``writeOnly``, ``format: password``) of this schema.
 
-    Where nothing is declared at *path* the answer is yes: a misspelt ``pasword`` holds a password all the same.
+    So is what has the name of a secret (``api_key``), marked or not. Where nothing is declared at *path* the answer is
+    yes: a misspelt ``pasword`` holds a password all the same.
 
     >>> schema = {"properties": {"user": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
     >>> [is_hidden(References(schema), (name,), "abc") for name in ("user", "key", "kye")]
     [False, True, True]
     """
-    if not path:
+    if not path or any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
     found: list[tuple[Path, dict[str, Any]]] = []
     for length in range(1, len(path) + 1):
@@ -231,7 +233,7 @@ def _holds(references: References, locations: Iterable[Path]) -> bool:
         for place, schema in in_place(references, [pending.pop()]):
             if place not in seen:
                 seen.add(place)
-                if _is_secret(schema):
+                if _is_secret(schema) or (place[-2:-1] == ("properties",) and is_secret_name(str(place[-1]))):
                     return True
                 for keyword in ("properties", *_MEMBERS, *_ITEMS):
                     kind = dict if keyword in ("properties", "patternProperties") else list

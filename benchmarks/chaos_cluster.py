@@ -1,0 +1,249 @@
+"""What the scenarios of chaos.py share: servers as processes, clients that do not give up, and a model of the promises.
+
+The skill of both published names appends a line to a file outside the database, the effects. A line ``begin TEXT``
+before its work and ``end TEXT`` after it; what must not run twice has at most one beginning.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+
+from skillruntime import SkillRuntime
+from skillruntime.contract import Contract
+from skillruntime.server import (
+    Limits,
+    PublishedSkill,
+    Server,
+    SkillService,
+    SkillWork,
+    bind,
+    create_app,
+    describe,
+    durable_executions,
+)
+
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+LEASE = 6.0  # seconds
+
+
+async def serve(port: int, database: str, effects: Path, seconds: float) -> None:
+    """Serve ``twice``, which may run twice, and ``once``, which must not, until the process is ended."""
+    runtime = SkillRuntime()
+
+    def note(line: str) -> None:
+        descriptor = os.open(effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(descriptor, f"{line}\n".encode())
+        os.close(descriptor)
+
+    async def run(arguments: dict[str, Any]) -> dict[str, Any]:
+        note(f"begin {arguments['text']}")
+        await anyio.sleep(seconds)
+        note(f"end {arguments['text']}")
+        return {"said": arguments["text"]}
+
+    published = []
+    for name, promised in (("twice", {"idempotent": True}), ("once", {})):
+        contract = Contract.from_dict({"version": "1.0.0", "input": SCHEMA, "annotations": promised}, name=name)
+        runtime.implements(name, contract=contract)(run)
+        descriptor = describe(name, contract, base_url=f"http://127.0.0.1:{port}")
+        published.append(PublishedSkill(descriptor, name, contract))
+    async with durable_executions(
+        SkillWork(runtime, published), database, wait="://" not in database, lease=LEASE, max_wait=600
+    ) as executions:
+        limits = Limits(math.inf, math.inf, unfinished_per_caller=10**9)
+        service = SkillService(published, executions, limits=limits, secret=b"chaos")
+        await Server(create_app(service), service, grace=1, drain=5).serve([bind("127.0.0.1", port)])
+
+
+class Cluster:
+    """The servers; *prefixes* are commands that start them, such as ``faketime``, one a server."""
+
+    def __init__(
+        self, number: int, database: str, effects: Path, *, seconds: float, prefixes: list[list[str]] | None
+    ) -> None:
+        self.database, self.effects, self.seconds = database, effects, seconds
+        self.prefixes = prefixes or [[] for _ in range(number)]
+        self.ports = [free_port() for _ in range(number)]
+        self.processes = [self._start(each) for each in range(number)]
+
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
+        program = [sys.executable, __file__, self.ports[number], self.database, self.effects, self.seconds]
+        return subprocess.Popen([*self.prefixes[number], *map(str, program)], stderr=subprocess.DEVNULL)
+
+    def send(self, number: int, name: signal.Signals) -> None:
+        """Send one server a signal."""
+        self.processes[number].send_signal(name)
+
+    def end(self, number: int, name: signal.Signals) -> None:
+        """End one server with this signal."""
+        self.send(number, name)
+        self.processes[number].wait(120)
+
+    def restart(self, number: int, name: signal.Signals = signal.SIGKILL) -> None:
+        """End one server with this signal, and start it again."""
+        self.end(number, name)
+        self.processes[number] = self._start(number)
+
+    def close(self) -> None:
+        """Kill them all."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@dataclass
+class History:
+    """What clients saw: the executions that were accepted, by what was asked for, and the documents of their ends."""
+
+    wanted: int
+    accepted: dict[str, str] = field(default_factory=dict)
+    ends: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    seen_final: dict[str, str] = field(default_factory=dict)
+    changed_back: int = 0
+    refused: int = 0
+
+
+@dataclass
+class Clients:
+    """Submit *history*.wanted executions, half of them not repeatable, and follow each to its end."""
+
+    cluster: Cluster
+    http: httpx2.AsyncClient
+    history: History
+    limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(64))
+
+    async def submit(self, text: str) -> str:
+        """Submit one under the key *text*, until a server accepts it; return its execution's id."""
+        skill = text.partition("-")[0]
+        document = {"caller": {"id": "c", "type": "service"}, "skill_id": skill, "inputs": {"text": text}}
+        path, headers = f"/skills/{skill}/invoke", {"idempotency-key": text}
+        response = await self.ask("POST", path, json=document, headers=headers)
+        assert "execution_id" in response.json(), response.text
+        found: str = response.json()["execution_id"]
+        before = self.history.accepted.setdefault(text, found)
+        assert before == found, f"two executions for one key: {before}, {found}"
+        return found
+
+    async def submit_all(self) -> None:
+        """Submit them all."""
+        async with anyio.create_task_group() as tasks:
+            for number in range(self.history.wanted):
+                tasks.start_soon(self._submit, f"{('twice', 'once')[number % 2]}-{number}")
+
+    async def _submit(self, text: str) -> None:
+        async with self.limiter:
+            await self.submit(text)
+
+    async def follow_all(self, within: float) -> bool:
+        """Follow each to its end, twice; return whether one was stuck."""
+        with anyio.move_on_after(within):
+            async with anyio.create_task_group() as tasks:
+                for text in self.history.accepted:
+                    tasks.start_soon(self._follow, text)
+            return False
+        return True
+
+    async def _follow(self, text: str) -> None:
+        async with self.limiter:
+            for _ in range(2):
+                document: dict[str, Any] = {"status": "accepted"}
+                while document["status"] in ("accepted", "running"):
+                    path = f"/executions/{self.history.accepted[text]}"
+                    document = (await self.ask("GET", path, headers={"prefer": "wait=5"})).json()
+                    if "status" not in document:
+                        break
+                self.history.ends.setdefault(text, []).append(document)
+
+    async def ask(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        """Ask one server after the other until one answers for good."""
+        while True:
+            port = random.choice(self.cluster.ports)
+            try:
+                response = await self.http.request(method, f"http://127.0.0.1:{port}{path}", **options)
+            except httpx2.TransportError:
+                await anyio.sleep(0.05)
+                continue
+            if response.status_code not in (408, 429, 500, 503):
+                return response
+            self.history.refused += 1
+            await anyio.sleep(0.1)
+
+
+def judge(history: History, effects: str, *, stuck: bool) -> dict[str, int]:
+    """Return how often each promise was broken."""
+    runs = Counter(line.partition(" ")[2] for line in effects.splitlines() if line.startswith("begin "))
+    last = {text: seen[-1] for text, seen in history.ends.items()}
+    completed = {text for text, document in last.items() if document.get("status") == "completed"}
+    interrupted = interrupted_of(history)
+    return {
+        "accepted and lost": len(history.accepted) - sum("status" in document for document in last.values()),
+        "never accepted": history.wanted - len(history.accepted),
+        "ended rows altered": sum(1 for seen in history.ends.values() if len(seen) == 2 and seen[0] != seen[1]),
+        "non-idempotent effects twice": sum(1 for text, n in runs.items() if text.startswith("once") and n > 1),
+        "completed without an effect": sum(1 for text in completed if runs[text] == 0),
+        "wrong outputs": sum(1 for text in completed if last[text]["output"] != {"said": text}),
+        "false failures": len(last) - len(completed) - sum(1 for text in interrupted if text.startswith("once")),
+        "stuck": int(stuck),
+    }
+
+
+def interrupted_of(history: History) -> list[str]:
+    """Return what ended EXECUTION_INTERRUPTED, which is true of what was cut off and must not run twice."""
+    return [
+        text
+        for text, seen in history.ends.items()
+        if (seen[-1].get("error") or {}).get("code") == "EXECUTION_INTERRUPTED"
+    ]
+
+
+def report(name: str, history: History, broken: dict[str, int], seconds: float) -> None:
+    """Print one scenario."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    found = {key: number for key, number in broken.items() if number}
+    interrupted, refused = len(interrupted_of(history)), history.refused
+    print(
+        f"{name}: {len(history.accepted)} accepted, {interrupted} interrupted, {refused} answers 503, "
+        f"{seconds:.0f} s, load {load:.1f}: {f'BROKEN {found}' if found else 'no promise broken'}",
+        flush=True,
+    )
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def until_all_answer(cluster: Cluster, within: float = 120.0) -> None:
+    """Wait until every server listens."""
+    async with httpx2.AsyncClient(timeout=5, trust_env=False) as http:
+        for port in cluster.ports:
+            deadline = time.monotonic() + within
+            while True:
+                try:
+                    if (await http.get(f"http://127.0.0.1:{port}/health")).status_code == 200:
+                        break
+                except httpx2.TransportError:
+                    pass
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the server at port {port} did not start")
+                await anyio.sleep(0.05)
+
+
+if __name__ == "__main__":
+    anyio.run(serve, int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), float(sys.argv[4]))

@@ -1,0 +1,68 @@
+"""The progress of a script: it writes ``{"done": 3, "total": 10, "message": "reading"}`` to `PROGRESS_FILE`.
+
+A file, because a script's output is its result and may be read only at its end; in the workspace, because a sandbox
+lets a script write there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from skillruntime.remote.protocol import Progress
+from skillruntime.remote.wire_errors import printable
+from skillruntime.server.executions import Report
+
+__all__ = ["PROGRESS_FILE", "follow_progress"]
+
+PROGRESS_FILE: Final = ".progress.json"
+"""In the working directory of the script; it is not listed among the files that the script made."""
+
+_LOOK: Final = 0.5  # seconds between two looks: one system call each
+_LONGEST: Final = 4096  # bytes
+_MESSAGE: Final = 200  # characters
+# A script is not trusted: the file may be a link to another one, or a pipe that would block the reader.
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+async def follow_progress(directory: Path, report: Report) -> None:
+    """Report what the script in *directory* writes, until this is cancelled."""
+    last: Progress | None = None
+    while True:
+        await anyio.sleep(_LOOK)
+        progress = read_progress(directory / PROGRESS_FILE)
+        if progress is not None and progress != last:
+            last = progress
+            report(progress)
+
+
+def read_progress(path: Path) -> Progress | None:
+    """Return what *path* says; None where it does not exist, is half written, or says something else."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        try:
+            document = json.loads(file.read(_LONGEST))
+        except (OSError, ValueError, RecursionError):
+            return None
+    done = _number(document.get("done")) if isinstance(document, dict) else None
+    if done is None:
+        return None
+    message = document.get("message")
+    text = printable(message[:_MESSAGE]) if isinstance(message, str) else None
+    return Progress(done, _number(document.get("total")), text)
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else None

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.catalog import derivation_cache
+from skillruntime.catalog.derivation_cache import derive_cached
+from skillruntime.derive import derive
+
+PARSER = """
+import argparse
+{head}
+p = argparse.ArgumentParser()
+p.add_argument("--mode", choices={choices}, default="a", help="The mode")
+p.parse_args()
+"""
+
+
+def nothing(name: str) -> str | None:
+    return None
+
+
+@pytest.fixture
+def not_derived(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Call it, and a script that is read from here on fails the test."""
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise AssertionError("the script was read again")
+
+    return lambda: monkeypatch.setattr(derivation_cache, "derive", refuse)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        PARSER.format(head="", choices="['a', 'b']").encode(),
+        b"import sys\nprint(sys.argv[1])\n",
+        b"print('nothing to read')\n",
+        b"\xff\xfe not python (",
+        "import argparse\np = argparse.ArgumentParser(description='Zäh \ud800')\np.parse_args()".encode(
+            "utf-8", "surrogatepass"
+        ),
+    ],
+)
+def test_a_script_is_read_once_by_all_processes(source: bytes, not_derived: Any) -> None:
+    """What comes from the file is equal to what was read, whatever the script is."""
+    first = derive_cached(source, path="scripts/go.py", neighbours=nothing)
+    not_derived()
+
+    assert derive_cached(source, path="scripts/go.py", neighbours=nothing) == first
+    assert first == derive(source, path="scripts/go.py", neighbours=nothing)
+
+
+def test_another_script_and_another_path_are_read(not_derived: Any) -> None:
+    """The bytes and the path are the key: the path is in the contract."""
+    source = PARSER.format(head="", choices="['a']").encode()
+    derive_cached(source, path="scripts/go.py", neighbours=nothing)
+    not_derived()
+
+    with pytest.raises(AssertionError, match="read again"):
+        derive_cached(source, path="scripts/other.py", neighbours=nothing)
+    with pytest.raises(AssertionError, match="read again"):
+        derive_cached(source + b"\n", path="scripts/go.py", neighbours=nothing)
+
+
+def test_a_changed_module_of_the_skill_is_noticed() -> None:
+    """The script's own bytes are the same, the constants that it imports are not."""
+    source = PARSER.format(head="from common import MODES", choices="MODES").encode()
+    modules = {"common": "MODES = ['a', 'b']"}
+
+    found = [derive_cached(source, path="go.py", neighbours=modules.get)]
+    modules["common"] = "MODES = ['a', 'c']"
+    found.append(derive_cached(source, path="go.py", neighbours=modules.get))
+
+    choices = [each.document["input"]["properties"]["mode"]["enum"] for each in found if each is not None]
+    assert choices == [["a", "b"], ["a", "c"]]
+
+
+def test_a_damaged_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script is read again, and the file replaced."""
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
+    source = PARSER.format(head="", choices="['a']").encode()
+    first = derive_cached(source, path="go.py", neighbours=nothing)
+    (file,) = (tmp_path / "derived").iterdir()
+    file.write_bytes(b"xxxx{}")
+
+    assert derive_cached(source, path="go.py", neighbours=nothing) == first
+    assert file.stat().st_size > 100

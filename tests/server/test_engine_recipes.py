@@ -1,0 +1,136 @@
+"""The recipes of docs/engines.md as they are written: a step that fails after its call is retried; the skill runs once.
+
+An engine that is not installed is skipped: each was tried in an environment of its own, as their dependencies conflict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from skillruntime.remote.ssrf_guard import AddressGuard
+from tests.server.serving import Served, serve_over_socket_from_memory
+
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+SHARED, *RECIPES = re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+
+
+@contextmanager
+def served_elsewhere() -> Iterator[Served]:
+    """Serve the test skills from another thread."""
+    found: list[Served] = []
+    ready, done = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with serve_over_socket_from_memory() as served:
+            found.append(served)
+            ready.set()
+            await anyio.to_thread.run_sync(done.wait)
+
+    thread = threading.Thread(target=anyio.run, args=(serve,))
+    thread.start()
+    assert ready.wait(120)
+    try:
+        yield found[0]
+    finally:
+        done.set()
+        thread.join(120)
+
+
+@contextmanager
+def recipe(name: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Give what the recipe of this engine defines, and what ran; its first call fails after the skill has run."""
+    [section] = [each for each in RECIPES if each.startswith(name)]
+    with served_elsewhere() as served:
+        descriptor = served.service.skills["echo"].descriptor
+        (directory / "descriptor.json").write_text(json.dumps(descriptor.to_dict()))
+        monkeypatch.chdir(directory)
+        names: dict[str, Any] = {"__name__": "recipe"}
+        names["GUARD"] = AddressGuard(allow_all=True)
+        # The test's server is on this machine, where the client connects only if it is allowed to.
+        shared = _code(SHARED).replace(".read_text())))", ".read_text())), guard=GUARD)")
+        exec(compile(shared, str(PAGE), "exec"), names)  # noqa: S102 - it is what the test is for
+        attempts: list[dict[str, Any]] = []
+        plain = names["invoke"]
+
+        async def failing_once(arguments: dict[str, Any], key: str) -> dict[str, Any]:
+            attempts.append(await plain(arguments, key))
+            if len(attempts) == 1:
+                raise ConnectionError("the worker died after its call")
+            return attempts[-1]
+
+        names["invoke"] = failing_once
+        exec(compile(_code(section), str(PAGE), "exec"), names)  # noqa: S102
+        yield SimpleNamespace(**names, attempts=attempts, ran=served.skills.ran)
+
+
+def _code(section: str) -> str:
+    [found] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    return str(found)
+
+
+def check(run: Any, result: dict[str, Any]) -> None:
+    """The second attempt received the execution of the first."""
+    assert result["output"] == {"said": "hi"}
+    assert [each["execution_id"] for each in run.attempts] == [result["execution_id"]] * 2
+    assert run.ran == ["hi"]
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that is retried by DBOS."""
+    dbos = pytest.importorskip("dbos", reason="needs dbos")
+    database = f"sqlite:///{tmp_path / 'dbos.sqlite'}"
+    dbos.DBOS(config={"name": "recipe", "system_database_url": database, "run_admin_server": False})
+    with recipe("DBOS", tmp_path, monkeypatch) as run:
+        dbos.DBOS.launch()
+        try:
+            result = anyio.run(run.order, {"text": "hi"})
+        finally:
+            dbos.DBOS.destroy()
+        check(run, result)
+
+
+def test_temporal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An activity that is attempted a second time."""
+    testing = pytest.importorskip("temporalio.testing", reason="needs temporalio")
+    with recipe("Temporal", tmp_path, monkeypatch) as run:
+
+        async def attempt_twice() -> Any:
+            environment = testing.ActivityEnvironment()
+            with pytest.raises(ConnectionError):
+                await environment.run(run.call_skill, {"text": "hi"})
+            return await environment.run(run.call_skill, {"text": "hi"})
+
+        check(run, anyio.run(attempt_twice))
+
+
+def test_prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that is retried by Prefect."""
+    utilities = pytest.importorskip("prefect.testing.utilities", reason="needs prefect")
+    with utilities.prefect_test_harness(server_startup_timeout=180), recipe("Prefect", tmp_path, monkeypatch) as run:
+        check(run, anyio.run(run.order, {"text": "hi"}))
+
+
+def test_langgraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that is continued from its checkpoint."""
+    pytest.importorskip("langgraph.func", reason="needs langgraph")
+    with recipe("LangGraph", tmp_path, monkeypatch) as run:
+        config = {"configurable": {"thread_id": "t-1"}}
+
+        async def fail_and_continue() -> Any:
+            with pytest.raises(ConnectionError):
+                await run.order.ainvoke({"text": "hi"}, config)
+            return await run.order.ainvoke(None, config)
+
+        check(run, anyio.run(fail_and_continue))
