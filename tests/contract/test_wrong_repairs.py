@@ -76,6 +76,8 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (either(NUMBER, MAP), {"type": "integer", "value": 5}, REFUSED),
     (either(MAP, NUMBER), {"value": 5}, REFUSED),
     (either(NULL, MAP), {"value": 5}, {"value": "5"}),
+    (array({"type": "object", "properties": {"value": {}}}), {"value": []}, REFUSED),
+    (array(either(NUMBER, array(NUMBER))), [{"type": "number", "value": 5}], [5]),
     # a key that may be a misspelt name of a pattern
     (PATTERNED, {"limit": "5", "x_a": "6"}, {"limit": 5, "x_a": 6}),
     (PATTERNED, {"note": 5}, {"note": "5"}),

@@ -16,7 +16,7 @@ from skillruntime.contract.coercion.keys import (
 )
 from skillruntime.contract.coercion.members import members
 from skillruntime.contract.coercion.policy import Policy
-from skillruntime.contract.coercion.repair import Repaired
+from skillruntime.contract.coercion.repair import Repair, Repaired
 from skillruntime.contract.coercion.state import (
     Coercion,
 )
@@ -24,7 +24,7 @@ from skillruntime.contract.coercion.subschemas import (
     declared_properties,
 )
 from skillruntime.contract.coercion.whole_value import whole
-from skillruntime.contract.pointer import Path
+from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["begin"]
@@ -96,7 +96,9 @@ def _beside_wrapper(
     for name in value if len(value) == 1 else ():
         inside = wrapped(value[name])
         if name in declared and isinstance(inside, dict) and name in inside:
-            unwrapped += state.coerce(inside, location, path, depth + 1)
+            repair = Repair(format_pointer(path), "wrapper-object", value, None)
+            found = state.coerce(inside, location, path, depth + 1)
+            unwrapped += [Repaired(inside, (repair,)).then(each) for each in found]
     return state.decided([repaired, *unwrapped], path)
 
 

@@ -87,7 +87,8 @@ def _branches(state: Coercion, value: Any, union: Violation, path: Path, depth: 
         found = state.coerce(value, branch, path, depth + 1)
         results += [result for result in found if result.repairs]
         is_doubtful = is_doubtful or (not found and state.doubts > doubts)
-    if results and isinstance(value, dict) and is_schema_echo(value, {}):
+    kept = [each for each in results if not any(repair.rule == "schema-echo" for repair in each.repairs)]
+    if kept and isinstance(value, dict) and is_schema_echo(value, {}):
         # {"type": "integer", "value": 5} may be a map of strings, "5" for 5, and may be the 5 of another branch
         is_doubtful = is_doubtful or any(state.coerce(value["value"], each, path, depth + 1) for each in possible)
     if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
@@ -184,9 +185,12 @@ def _unwrapped(
         required |= set(names) if isinstance(names, list) and not path else set()
     places = property_locations(state.references, locations, choices=False) if required else {}
     needed = {name for name in required if default_at(state.references, places.get(name, ())) is ABSENT}
+    # {"value": []} for an array of objects that have a "value" is one of them, and not the form of a schema.
+    arrays = [place for each in locations if each is not None for place in item_locations(state.references, each)]
+    items = declared_properties(state.references, arrays) if isinstance(value, dict) and "array" in wanted else {}
     found = taken_out(
         value,
-        {**declared, **state.around.get(path, {})},
+        {**declared, **state.around.get(path, {}), **items},
         of_type=bool(inner) or narrowed,
         needed=None if path else needed,
         wants_text="string" in inner,
@@ -228,11 +232,12 @@ def _is_item(state: Coercion, value: Any, violation: Violation, path: Path, dept
 
 
 def _may_hold_members(branch: Any) -> bool:
-    """Whether *branch* of a union may take objects or arrays; a reference may."""
+    """Whether *branch* of a union may take objects, or arrays of them; a reference may."""
     types = branch.get("type") if isinstance(branch, dict) else None
     if types is None:
         return not (isinstance(branch, dict) and ("enum" in branch or "const" in branch))
-    return not {"object", "array"}.isdisjoint(types if isinstance(types, list) else [types])
+    named = types if isinstance(types, list) else [types]
+    return "object" in named or ("array" in named and _may_hold_members(branch.get("items", {})))
 
 
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
