@@ -326,7 +326,7 @@ class ExecutionTable:
         )
         return to_row(rows[0]) if rows else None
 
-    def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Execution]:
+    def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Row]:
         """Return executions without their outputs, the newest first."""
         condition = "created_at <= :until" + ("" if caller is None else " AND caller = :caller")
         rows = execute(
@@ -339,7 +339,7 @@ class ExecutionTable:
             skipped=skipped,
             **({} if caller is None else {"caller": caller}),
         )
-        return [to_row(fields).execution for fields in rows]
+        return [to_row(fields) for fields in rows]
 
     def counts(self, execute: Execute) -> dict[str, int]:
         """Return how many executions wait and run, on all servers."""

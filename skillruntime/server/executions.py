@@ -185,9 +185,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some executions, the newest first, and where the next page begins."""
+    """Some executions with their tickets, the newest first, and where the next page begins."""
 
     executions: tuple[Execution, ...]
+    tickets: tuple[Ticket, ...] = ()
     next_cursor: str | None = None
 
 

@@ -162,6 +162,16 @@ class SkillService:
         self._note(call, name, response.status, time.perf_counter() - started)
         return response
 
+    async def identify(self, request: WireRequest) -> Call:
+        """Return *request* with the caller whose credentials it has: for the pages.
+
+        Raises:
+            RefusedError: too many requests, or too many failed attempts.
+        """
+        call = Call(request, ())
+        await self._admit(call)
+        return call
+
     def refuse_work(self) -> None:
         """Refuse new executions with 503 from now on; other requests are answered as before."""
         self.is_ready = False

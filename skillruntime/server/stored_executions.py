@@ -221,13 +221,14 @@ class StoredExecutions:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
         begins = None if cursor is None else page_start(cursor)
 
-        def read(execute: Any) -> tuple[int, int, list[Execution]]:
+        def read(execute: Any) -> tuple[int, int, Sequence[Row]]:
             until, skipped = begins or page_start(None, now=self._table.now(execute))
             return until, skipped, self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
 
         until, skipped, found = await self._batches.read(read)
         more = f"{until}.{skipped + limit}" if len(found) > limit else None
-        return Page(tuple(found[:limit]), more)
+        shown = found[:limit]
+        return Page(tuple(each.execution for each in shown), tuple(each.ticket for each in shown), more)
 
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
