@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,7 @@ from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
-from skillruntime.server.script_progress import PROGRESS_FILE, follow_progress
+from skillruntime.server.script_progress import PROGRESS_FILE, following
 
 __all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 
@@ -298,9 +299,8 @@ class SkillWork:
         # A workspace of its own for each execution: no caller sees another's files.
         # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
         with self._runtime.session(counts_tokens=False) as session:
-            async with anyio.create_task_group() as tasks:
-                if served.contract.run.get("script"):
-                    tasks.start_soon(follow_progress, session.workspace.directory, report)
+            is_script = bool(served.contract.run.get("script"))
+            async with following(session.workspace.directory, report) if is_script else nullcontext():
                 response = await session.call(
                     ticket.name,
                     dict(ticket.arguments),
@@ -309,7 +309,6 @@ class SkillWork:
                     caller=ticket.owner,
                     config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
                 )
-                tasks.cancel_scope.cancel()
         return to_outcome(response, self._output_bytes)
 
 

@@ -323,7 +323,8 @@ class StoredExecutions:
             await self._check_ownership(live)
         outcome = await perform(live, self._work)
         self._free += 1
-        self._look.set()
+        if self._has_waiting:  # else a look at the queue would cost three statements for each execution
+            self._look.set()
         if outcome is None and not self._is_draining:
             self._forget(live)  # another server has it
             return
