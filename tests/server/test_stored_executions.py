@@ -6,11 +6,13 @@ The same tests run on SQLite and on PostgreSQL.
 from __future__ import annotations
 
 import stat
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import pytest
 
@@ -422,3 +424,24 @@ def test_a_clock_that_is_set_an_hour_ahead_ends_nothing_that_waits(tmp_path: Pat
 
     assert after_jump == [] and waits >= now
     assert after_waiting == ["exec-a"]
+
+
+async def test_a_drained_server_finishes_what_was_being_accepted(path: str) -> None:
+    """Its beginning is committed when the draining begins, and the run is not known yet."""
+    async with opened(counting([]), path) as executions, anyio.create_task_group() as tasks:
+        commits, release = anyio.Event(), threading.Event()
+
+        def hold(execute: Any) -> None:
+            anyio.from_thread.run_sync(commits.set)
+            release.wait(60)
+
+        tasks.start_soon(executions._batches.write, hold)
+        await commits.wait()
+        tasks.start_soon(executions.submit, ticket("a"))
+        await until(lambda: executions._free < executions._capacity)
+        tasks.start_soon(executions.drain, 60.0)
+        await anyio.sleep(0)
+        release.set()
+        last = await ended(executions, "exec-a")
+
+    assert last.status is ExecutionStatus.COMPLETED
