@@ -41,9 +41,12 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Run every example of the documentation."""
+    """Build the site in docs/_build, warnings as errors; run every example and every guide."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-q", "tests/test_documents.py", "tests/test_examples.py")
+    session.run("python", "-m", "sphinx", "--fail-on-warning", "--keep-going", "-b", "html", "docs", "docs/_build")
+    session.run(
+        *("python", "-m", "pytest", "-q"), *(f"tests/test_{name}.py" for name in ("documents", "examples", "guides"))
+    )
 
 
 @nox.session

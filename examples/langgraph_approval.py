@@ -1,7 +1,8 @@
 """A LangGraph graph of one's own: a person approves an untrusted skill's script, even across restarts.
 
 The skills are not trusted, so their scripts run only if ``approve`` says so. It asks by LangGraph's ``interrupt``; the
-answer comes later, on the same thread, from the checkpoint. ``--model openai:gpt-4o`` asks a real model.
+answer comes later, on the same thread, from the checkpoint: the digest of the files that the person approved, so that
+nothing else runs if they have changed meanwhile. ``--model openai:gpt-4o`` asks a real model.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from skillruntime.testing import ScriptedChatModel, call_message
 HERE = Path(__file__).parent
 
 
-def approve(request: Approval) -> bool:
-    """Ask a person, and wait for as long as it takes."""
-    return bool(interrupt(f"May {request.name} run {request.script} with {dict(request.arguments)}?") == "yes")
+def approve(request: Approval) -> str:
+    """Ask a person, and wait for as long as it takes; the answer is the digest of what they approved."""
+    question = f"May {request.name} run {request.script} with {dict(request.arguments)}?"
+    return str(interrupt({"question": question, "digest": request.digest}))
 
 
 def main() -> None:
@@ -52,8 +54,9 @@ def main() -> None:
     thread: Any = {"configurable": {"thread_id": "marathon"}}
 
     stopped = agent.invoke({"messages": [("user", "How far is five miles?")]}, thread)
-    print("Asked:", stopped["__interrupt__"][0].value)
-    result = agent.invoke(Command(resume="yes"), thread)
+    asked = stopped["__interrupt__"][0].value
+    print("Asked:", asked["question"])
+    result = agent.invoke(Command(resume=asked["digest"]), thread)
     print(result["messages"][-2].content)
     print(result["messages"][-1].content)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from skillruntime.adapters.tool_names import to_tool_name
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.catalog.rendering import Rendered
+from skillruntime.catalog.visible_text import visible_json, visible_line
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillRuntimeError
@@ -96,7 +97,7 @@ def to_text(response: SkillResponse) -> str:
     is_page = "read_on" in (response.metadata or {})
     if isinstance(response.data, str) and response.status == "success" and (is_page or _is_own(response)):
         return response.data
-    return response.to_json()
+    return visible_json(response.to_json())
 
 
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
@@ -172,7 +173,7 @@ def conversation_runtime(
     @own.implements("search_skills", contract=_SEARCH)
     def search_skills(arguments: dict[str, Any]) -> str:
         query, limit = arguments["query"], arguments.get("limit", 10)
-        found = [f"- {hit.name}: {hit.description}" for hit in runtime.catalog.search(query, limit)]
+        found = [f"- {hit.name}: {visible_line(hit.description)}" for hit in runtime.catalog.search(query, limit)]
         found += [f"- {name}: {_description(runtime, name)}" for name in runtime.function_skills(query)]
         return "\n".join(found[:limit]) or "No skill matches these words; try other words, or continue without a skill."
 
@@ -215,7 +216,7 @@ def _description(runtime: SkillRuntime, name: str) -> str:
     """Return one line about a skill of functions: its own description, or the names of its tools."""
     active = runtime.open_skill(name)
     text = active.body or "Tools: " + ", ".join(active.contracts)
-    line = " ".join(text.split())
+    line = visible_line(text)
     return line if len(line) <= 200 else line[:199] + "…"
 
 

@@ -31,6 +31,7 @@ from skillruntime.adapters.skill_manifest import (
     same_frontmatter,
     verify,
 )
+from skillruntime.catalog.visible_contract import visible_document
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError, ToolExecutionError
 from skillruntime.runtime.runners import ReportedFailureError
@@ -183,7 +184,7 @@ def _contract_of(tool: types.Tool, name: str) -> Contract:
     }
     if tool.output_schema is not None:
         document["output"] = tool.output_schema
-    return Contract.from_dict(document, name=name)
+    return Contract.from_dict(visible_document(document, one_line=False), name=name)
 
 
 def _caller(client: Client, tool: str) -> Any:

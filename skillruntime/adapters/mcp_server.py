@@ -35,6 +35,7 @@ from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
 from skillruntime.adapters.tool_names import mcp_names, to_tool_name
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.visible_text import visible_line
 from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
 from skillruntime.runtime.activation import render_activation
 from skillruntime.runtime.runtime import SkillRuntime
@@ -154,7 +155,7 @@ class _Served:
 
     async def list_prompts(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         shown, following = _page(list(self._visible().values()), params)
-        prompts = [types.Prompt(name=each.name, description=each.description) for each in shown]
+        prompts = [types.Prompt(name=each.name, description=visible_line(each.description)) for each in shown]
         return types.ListPromptsResult(prompts=prompts, next_cursor=following)
 
     async def get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
@@ -163,7 +164,7 @@ class _Served:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:80]}")
         text = await anyio.to_thread.run_sync(self._rendered, params.name)
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=metadata.description, messages=[message])
+        return types.GetPromptResult(description=visible_line(metadata.description), messages=[message])
 
     async def list_resources(
         self, context: Any, params: types.PaginatedRequestParams | None
@@ -171,7 +172,10 @@ class _Served:
         shown, following = _page(list(self._visible().values()), params)
         resources = [
             types.Resource(
-                uri=to_uri(each.name), name=each.name, description=each.description, mime_type="text/markdown"
+                uri=to_uri(each.name),
+                name=each.name,
+                description=visible_line(each.description),
+                mime_type="text/markdown",
             )
             for each in shown
         ]

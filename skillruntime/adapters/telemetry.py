@@ -23,6 +23,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error, "otel") from None
 
+from skillruntime.contract.secret_names import masked, names_a_secret
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation
 
 __all__ = ["ATTRIBUTES", "CONTENT", "SCHEMA_URL", "spans"]
@@ -111,7 +112,10 @@ _CALLS: ContextVar[Mapping[_Spans, Span]] = ContextVar("skillruntime-spans", def
 
 
 def _json(value: Any) -> str:
+    """Return *value* as JSON, without what has the name of a secret."""
     try:
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, str):  # refused arguments are kept as the model wrote them
+            return "(it may hold a secret)" if names_a_secret(value) else value
+        return json.dumps(masked(value), ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
         return repr(type(value))

@@ -18,7 +18,7 @@ from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
-    from skillruntime.catalog.search import Hit, SearchIndex
+    from skillruntime.catalog.search import Hit, Rank, SearchIndex
     from skillruntime.contract.contract import Contract
     from skillruntime.contract.versions import Version
 
@@ -26,6 +26,10 @@ __all__ = ["SkillCatalog"]
 
 Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
 """Takes the previous snapshots of the roots and returns the current ones."""
+
+
+_MAX_RENDERED = 4
+"""How many lists of skills a catalog keeps; an agent asks for one or two."""
 
 
 class SkillCatalog(Mapping[str, SkillMetadata]):
@@ -45,12 +49,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rescan"),
-        *("_rivals", "_snapshots", "shadowed"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_index", "_origin", "_rank"),
+        *("_rendered", "_rescan", "_rivals", "_search_directory", "_snapshots", "shadowed"),
     )
 
     def __init__(
-        self, snapshots: Sequence[Snapshot] = (), *, rescan: Rescan | None = None, derive: bool = True
+        self,
+        snapshots: Sequence[Snapshot] = (),
+        *,
+        rescan: Rescan | None = None,
+        derive: bool = True,
+        search_directory: str | None = None,
     ) -> None:
         names = by_name(snapshots)
         self._entries = names.counting
@@ -62,6 +71,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._derive = derive
         self._origin: tuple[SkillCatalog, Callable[[SkillCatalog], SkillCatalog]] | None = None
         self._index: SearchIndex | None = None
+        self._rendered: dict[tuple[Any, ...], Rendered] = {}
+        self._search_directory = search_directory
+        self._rank: Rank | None = None
         self.shadowed: Mapping[str, SkillMetadata] = {name: _metadata(entry) for name, entry in names.shadowed.items()}
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(names.collisions)
@@ -227,23 +239,41 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         """
         from skillruntime.catalog.rendering import render
 
+        # The same list is asked for at every step of an agent; the catalog cannot change. Callables compare as equal
+        # if they are the same function, or the same method of the same object.
+        key = (budget_tokens, style, tuple(pins), count)
+        if key in self._rendered:
+            return self._rendered[key]
         # Older versions are not listed: a model would have to choose without knowing why.
         shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
         if style == "reference":
             shown = [_as_reference(metadata) for metadata in shown]
-        return render(shown, budget_tokens, style, pins=tuple(pins), count=count)
+        rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
+        if len(self._rendered) >= _MAX_RENDERED:
+            self._rendered = {}
+        self._rendered[key] = rendered
+        return rendered
 
-    def search(self, query: str, limit: int = 10) -> list[Hit]:
+    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
         """Return the skills that match *query* best, the best first; empty if no skill contains any of its words.
 
-        The first search reads the beginning of every SKILL.md; later searches read nothing.
+        The first search reads the beginning of every SKILL.md, and keeps an index of their words beside the catalog's;
+        later searches, also in other processes, read only files that changed. *rank* is called with the query and the
+        best 50 hits, and returns them in its own order; see `with_rank`.
         """
         if self._index is None:
-            from skillruntime.catalog.search import SearchIndex
+            from skillruntime.catalog.search import open_search_index
 
-            shown = (_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL)
-            self._index = SearchIndex(shown)
-        return self._index.search(query, limit)
+            shown = [_metadata(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+            self._index = open_search_index(shown, self._snapshots, self._search_directory)
+        return self._index.search(query, limit, rank=rank or self._rank)
+
+    def with_rank(self, rank: Rank) -> SkillCatalog:
+        """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
+        view = self._visible(_always)
+        view._rank = rank
+        view._origin = (self, lambda whole: whole.with_rank(rank))
+        return view
 
     def refresh(self) -> SkillCatalog:
         """Return the current catalog, reading only files that changed; the same object if nothing changed."""
@@ -258,13 +288,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if all(new.says_the_same_as(old) for new, old in zip(snapshots, self._snapshots, strict=True)):
             self._snapshots = snapshots  # equal for every user; the next refresh has less to read
             return self
-        return SkillCatalog(snapshots, rescan=self._rescan, derive=self._derive)
+        rescan, directory = self._rescan, self._search_directory
+        return SkillCatalog(snapshots, rescan=rescan, derive=self._derive, search_directory=directory)
 
     def _found(self, collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+        from skillruntime.catalog.root_diagnostics import diagnostics_of
 
         for snapshot in self._snapshots:
-            yield from snapshot.diagnostics()
+            yield from diagnostics_of(snapshot)
         yield from collisions
         yield from look_alikes(self._entries.values())
 
@@ -357,7 +389,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     def _view(
         self, entries: dict[str, Entry], beside: dict[str, Entry], rivals: dict[str, tuple[Entry, ...]]
     ) -> SkillCatalog:
-        view = SkillCatalog(derive=self._derive)
+        view = SkillCatalog(derive=self._derive, search_directory=self._search_directory)
+        view._rank = self._rank
         view._entries, view._beside, view._rivals = entries, beside, rivals
         view._snapshots = self._snapshots
         shown = {entry.file for names in (entries, beside) for entry in names.values()}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skillruntime.catalog.resources import read_bytes
+from skillruntime.catalog.visible_contract import visible_document
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.contract import Contract
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -33,11 +34,15 @@ class ContractFiles:
     broken: dict[str, InvalidSkillError] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     descriptor_version: str | None = None
+    one_line: bool = False
 
 
-def read_contract_files(directory: str, name: str) -> ContractFiles:
-    """Return the contracts in *directory*, which belongs to the skill *name*."""
-    found = ContractFiles()
+def read_contract_files(directory: str, name: str, *, trusted: bool = True) -> ContractFiles:
+    """Return the contracts in *directory*, which belongs to the skill *name*.
+
+    Texts for a reader lose hidden characters; those of a skill that is not *trusted* become single lines.
+    """
+    found = ContractFiles(one_line=not trusted)
     try:
         present = sorted(os.listdir(directory))  # noqa: PTH208
     except OSError:
@@ -86,7 +91,8 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
 
 def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
     try:
-        contract = Contract.from_dict(_document(directory, path), name=name)
+        document = visible_document(_document(directory, path), one_line=found.one_line)
+        contract = Contract.from_dict(document, name=name)
         _require_object(contract)
         found.contracts[name] = contract
         return

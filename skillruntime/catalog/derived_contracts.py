@@ -6,13 +6,15 @@ import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 
 from skillruntime.catalog.resources import Resource
-from skillruntime.derive import Derivation, derive
+from skillruntime.derive import Derivation, check_documented_calls, derive, find_documented_calls, with_examples
 from skillruntime.derive.draft import tool_name
+from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ResourceNotFoundError
 
-__all__ = ["MAX_SCRIPTS", "derive_scripts"]
+__all__ = ["MAX_SCRIPTS", "derive_scripts", "documented_call_diagnostics"]
 
 MAX_SCRIPTS = 64
 """Scripts of one skill that are read."""
@@ -30,31 +32,55 @@ _ASIDE = re.compile(
 Read = Callable[[str], bytes]
 
 
-def derive_scripts(resources: Iterable[Resource], read: Read) -> dict[str, Derivation]:
+def derive_scripts(
+    resources: Iterable[Resource], read: Read, *, instructions: str = "", skill: str = ""
+) -> dict[str, Derivation]:
     """Return what can be read of the scripts in ``scripts/`` and next to SKILL.md, by the name of the tool.
 
     *resources* are the skill's files, *read* gives the bytes of one by its path or raises `ResourceNotFoundError`.
     Tests, packages' own files and modules that only others import are left out; so is what cannot be read at all.
+    The command lines in *instructions*, the text of the skill named *skill*, are the tools' examples.
     """
-    found: dict[str, Derivation] = {}
     scripts = [each for each in resources if _is_script(each.path) and each.bytes <= MAX_SCRIPT_BYTES]
-    for resource in scripts[:MAX_SCRIPTS]:
-        try:
-            source = read(resource.path)
-        except ResourceNotFoundError:
-            continue
-        try:
-            derivation = derive(source, path=resource.path, neighbours=_beside(read, resource.path, source))
-        except Exception:  # a script that breaks the reader costs its own tool, never the skill
-            _log.exception("%s could not be read", resource.path)
-            continue
-        if derivation is None:
-            continue
-        name, number = tool_name(resource.path), 2
+    derived = {each.path: _derived(each.path, read) for each in scripts[:MAX_SCRIPTS]}
+    by_path = {path: derivation for path, derivation in derived.items() if derivation is not None}
+    found: dict[str, Derivation] = {}
+    for path, derivation in with_examples(by_path, instructions, skill=skill).items():
+        name, number = tool_name(path), 2
         while name in found:
-            name, number = f"{tool_name(resource.path)}-{number}", number + 1
+            name, number = f"{tool_name(path)}-{number}", number + 1
         found[name] = derivation
     return found
+
+
+def documented_call_diagnostics(
+    markdown: str, resources: Iterable[Resource], read: Read, *, path: str, skill: str
+) -> list[Diagnostic]:
+    """Return a warning for each command line in *markdown*, the SKILL.md at *path*, that its script would refuse."""
+    scripts = [each.path for each in resources if _is_script(each.path) and each.bytes <= MAX_SCRIPT_BYTES]
+    called = {each.script for each in find_documented_calls(markdown, scripts, skill=skill)}
+    derived = {each: _derived(each, read) for each in scripts if each in called}
+    known = {each: derivation for each, derivation in derived.items() if derivation is not None}
+    found: list[Diagnostic] = []
+    for each in check_documented_calls(markdown, known, skill=skill):
+        flags = known[each.call.script].flags
+        near = get_close_matches(each.word, flags, 1) if each.kind == "unknown-flag" else []
+        hint = f"did you mean {near[0]}?" if near else None
+        found.append(
+            Diagnostic(f"call-{each.kind}", Severity.WARNING, path, each.message, each.line, each.column, hint)
+        )
+    return found
+
+
+def _derived(path: str, read: Read) -> Derivation | None:
+    try:
+        source = read(path)
+        return derive(source, path=path, neighbours=_beside(read, path, source))
+    except ResourceNotFoundError:
+        return None
+    except Exception:  # a script that breaks the reader costs its own tool, never the skill
+        _log.exception("%s could not be read", path)
+        return None
 
 
 def _is_script(path: str) -> bool:

@@ -9,14 +9,15 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
-from skillruntime.catalog.index import index_path, load_index, save_index
-from skillruntime.catalog.root_snapshot import Entry, Listing, Root, Snapshot, Stamp
+from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
+from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
+from skillruntime.catalog.root_snapshot import DirectoryStamp, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ MAX_DEPTH = 5
 MAX_DIRECTORIES = 20_000
 """How many directories without a SKILL.md are searched in one root."""
 
-_SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
 _KIND, _REGULAR, _LINK, _DIRECTORY = 0o170000, 0o100000, 0o120000, 0o040000
 
 
@@ -44,7 +44,8 @@ def discover(
 ) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
-    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`. *trusted* applies to every root
+    A root is a skill's directory or a directory of skills, nested up to `MAX_DEPTH`, or both. A valid skill
+    below the root contains no others; in and below an invalid one the search continues. *trusted* applies to every root
     that is not itself a `Root`. Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
 
     What was read is stored in an index, so that the next start opens only files that have changed: each SKILL.md is
@@ -67,6 +68,7 @@ def discover(
         snapshots,
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
+        search_directory=os.path.dirname(path) if path else None,  # noqa: PTH120
     )
 
 
@@ -74,7 +76,7 @@ def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str
     """Return the current snapshots of *roots*, and write those that are not *known* to the index at *path*."""
     snapshots = [read_root(root, known.get(root)) for root in roots]
     changed = [fresh for fresh in snapshots if fresh.root not in known or not fresh.is_stored_as(known[fresh.root])]
-    if path and changed:
+    if path and changed and not all(each.changed and add_changes(path, each) for each in changed):
         save_index(path, changed)
     return snapshots
 
@@ -110,8 +112,12 @@ def read_root(root: Root, known: Snapshot | None = None) -> Snapshot:
     return reading.finish()
 
 
+_NONE, _FAULTY, _VALID = range(3)
+"""What there is in a directory: no SKILL.md, one that is not a valid skill, or a skill."""
+
+
 class _Reading:
-    """One walk over one root."""
+    """One reading of one root."""
 
     def __init__(self, root: Root, known: Snapshot | None) -> None:
         self.root = root
@@ -120,15 +126,16 @@ class _Reading:
         self.new_stamps = bytearray()
         self.notes: dict[int, tuple[Diagnostic, ...]] = {}
         self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
-        self.unchanged: list[int] = []
+        self.reusable: dict[str, int] = {}
+        """The positions of the known entries that have not changed, by path; empty until the root is walked."""
         self.problems: list[Diagnostic] = []
-        self.directories = 0
-        self.only_skills = True
-        self.listing: Listing | None = None
+        self.searched: list[DirectoryStamp] = []
+        self.skipped = SKIPPED
+        self.is_stable = True
+        """Whether every new skill changes the stamp of a directory."""
         self.started = time.time_ns()
-        entries = known.entries if known else []
-        # Skills whose path does not follow from their name, by path; `unchanged_entries` checks all others in one loop.
-        self.unusual = {entry[0]: position for position, entry in enumerate(entries) if entry[0] is not None}
+        self.recent = self.started - _COARSE_TICK
+        self.result: Snapshot | None = None
 
     def read(self) -> None:
         path = self.root.path
@@ -144,58 +151,110 @@ class _Reading:
             )
             self.report("root-missing", path, what)
             return
-        if self.take(path, os.path.basename(path), "SKILL.md"):  # noqa: PTH119
-            return
         known = self.known
         if known is not None:
-            self.unchanged = self.unchanged_entries(known)
-        listing = self.listing_stamp()
-        if known is None:
-            self.descend(set())
-        elif len(self.unchanged) < len(known.entries) or listing is None or listing != known.listing:
-            self.descend({known.entries[position][1] for position in self.unchanged})
-        # Deeper skills, or entries that had errors, can change without a change of the root directory.
-        if self.only_skills and self.directories <= 1 and not self.problems:
-            self.listing = listing
+            changed = self.changed_entries(known)
+            if known.searched and all(_stamp_of(each[0]) == each for each in known.searched):
+                self.result = known if not changed else self.with_changes(known, changed)
+                if self.result is not None:
+                    return
+            others = set(changed)
+            self.reusable = {each.file: at for at, each in enumerate(known.entries) if at not in others}
+        self.walk()
 
-    def descend(self, passed: set[str]) -> None:
-        """Take every skill below the root, level by level; children of the root in *passed* are already done."""
-        level = [self.root.path]
+    def changed_entries(self, known: Snapshot) -> list[int]:
+        """Return the positions of the *known* entries whose file has changed or is gone."""
+        # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
+        root, prefix = None, self.root.path.rstrip("/") + "/"
+        if os.stat in os.supports_dir_fd:
+            root, prefix = os.open(self.root.path, READ_FLAGS), ""
+        lstat = os.lstat
+        changed: list[int] = []
+        try:
+            stamps = struct.iter_unpack("=3q", known.stamps)
+            for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
+                try:  # a warm start spends most of its time here; an absolute path ignores the directory
+                    stat = lstat(entry[0] or f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
+                except OSError:
+                    changed.append(position)
+                    continue
+                if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != stamp:
+                    changed.append(position)
+        finally:
+            if root is not None:
+                os.close(root)
+        return changed
+
+    def with_changes(self, known: Snapshot, changed: list[int]) -> Snapshot | None:
+        """Return *known* with the *changed* files read again; ``None`` if that needs a walk."""
+        entries, stamps, notes = list(known.entries), bytearray(known.stamps), dict(known.notes)
+        for number, position in enumerate(changed):
+            old = entries[position]
+            directory, name = os.path.split(old.file)
+            self.take(directory, os.path.basename(directory), name)  # noqa: PTH119
+            # Another name belongs in another place, and an invalid skill does not hide what is below it.
+            if self.problems or len(self.entries) <= number or self.entries[number][:2] != old[:2]:
+                self.forget()
+                return None
+            entries[position] = self.entries[number]
+            stamps[24 * position : 24 * position + 24] = self.new_stamps[24 * number : 24 * number + 24]
+            notes.pop(position, None)
+            if number in self.notes:
+                notes[position] = self.notes[number]
+        positions = tuple(sorted({*known.changed, *changed}))
+        return replace(known, entries=entries, stamps=bytes(stamps), notes=notes, changed=positions)
+
+    def forget(self) -> None:
+        self.entries, self.notes, self.problems = [], {}, []
+        self.new_stamps.clear()
+
+    def walk(self) -> None:
+        """Take every skill at and below the root, level by level."""
+        root = self.root.path
+        found = self.take(root, os.path.basename(root), "SKILL.md")  # noqa: PTH119
+        if found == _VALID:
+            self.skipped = SKIPPED | PARTS_OF_A_SKILL
+        level = [root]
         for depth in range(MAX_DEPTH + 1):
             deeper: list[str] = []
             for directory in level:
-                self.directories += 1
-                if self.directories > MAX_DIRECTORIES:
-                    self.report(
-                        "too-many-directories",
-                        self.root.path,
-                        f"only the first {MAX_DIRECTORIES:,} directories are searched",
-                    )
+                if len(self.searched) >= MAX_DIRECTORIES:
+                    what = f"only the first {MAX_DIRECTORIES:,} directories are searched"
+                    self.report("too-many-directories", root, what)
                     return
-                self.look_into(directory, set() if depth else passed, deeper, is_last=depth == MAX_DEPTH)
-            level = deeper
+                self.search(directory, deeper, is_last=depth == MAX_DEPTH)
+            level, self.skipped = deeper, SKIPPED
 
-    def look_into(self, directory: str, passed: set[str], deeper: list[str], *, is_last: bool) -> None:
+    def search(self, directory: str, deeper: list[str], *, is_last: bool) -> None:
         """Take the skills directly in *directory*, and add to *deeper* the directories to search next."""
+        stamp = _stamp_of(directory)
+        self.searched.append(stamp)
+        if self.may_still_change(max(stamp[1:3])):
+            self.is_stable = False
         try:
             with os.scandir(directory) as children:
-                directories, links, other_cases = self.sort_children(children, passed)
+                directories, links, other_cases = self.sort_children(children)
         except OSError as error:
             self.report("directory-unreadable", directory, _reason(error))
             return
         # On a case-insensitive file system SKILL.md was already found; `max` prefers the most lower-case name.
-        if other_cases and self.take(directory, os.path.basename(directory), max(other_cases)):  # noqa: PTH119
-            return
+        if other_cases and not self.has_file(directory):
+            taken = self.take(directory, os.path.basename(directory), max(other_cases))  # noqa: PTH119
+            if taken == _VALID and directory != self.root.path:
+                return
         prefix = directory.rstrip("/") + "/"
+        take = self.take
         for name in () if is_last else directories:
             path = prefix + name
-            if not self.take(path, name, "SKILL.md", is_link=name in links) and not (name in links and _is_loop(path)):
+            if take(path, name, "SKILL.md", is_link=name in links) != _VALID and not (name in links and _is_loop(path)):
                 deeper.append(path)
 
-    def sort_children(
-        self, children: Iterable[os.DirEntry[str]], passed: Container[str]
-    ) -> tuple[list[str], set[str], list[str]]:
-        """Return the names of the directories among *children*, without the *passed* ones.
+    def has_file(self, directory: str) -> bool:
+        """Whether the SKILL.md of *directory* was found before its directory was listed."""
+        return os.path.lexists(f"{directory}/SKILL.md")
+
+    def sort_children(self, children: Iterable[os.DirEntry[str]]) -> tuple[list[str], set[str], list[str]]:
+        """Return the names of the directories among *children*.
 
         Also return which of them are links, and the files named SKILL.md in another case.
         """
@@ -204,7 +263,7 @@ class _Reading:
         other_cases: list[str] = []
         for child in children:
             name = child.name
-            if name in _SKIPPED or name in passed:
+            if name in self.skipped:
                 continue
             try:
                 is_link = child.is_symlink()
@@ -216,68 +275,40 @@ class _Reading:
                 # Installers link skills from one store into the directories of several clients: followed, but reported.
                 if is_link:
                     links.add(name)
-            else:
-                self.only_skills &= not is_link  # its target may appear later without a change of this directory
-            if len(name) == 8 and _is_other_case(name):
+            elif is_link:
+                self.is_stable = False  # its target may appear later without a change of this directory
+            if len(name) == 8 and name != "SKILL.md" and name.lower() == "skill.md":
                 other_cases.append(name)
         return directories, links, other_cases
 
-    def unchanged_entries(self, known: Snapshot) -> list[int]:
-        """Return the positions of the *known* skills directly below the root that have not changed.
-
-        Skills whose path does not follow from their name are not included: `descend` finds them.
-        """
-        # Relative to an open directory the kernel resolves a shorter path for each file: a fifth faster.
-        root, prefix = None, self.root.path.rstrip("/") + "/"
-        if os.stat in os.supports_dir_fd:
-            root, prefix = os.open(self.root.path, READ_FLAGS), ""
-        lstat = os.lstat
-        unchanged: list[int] = []
-        try:
-            stamps = struct.iter_unpack("=3q", known.stamps)
-            for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
-                if entry[0] is not None:
-                    continue
-                try:  # a warm start spends most of its time here
-                    stat = lstat(f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
-                except OSError:
-                    continue
-                if (stat.st_size, stat.st_mtime_ns, stat.st_ino) == stamp:
-                    unchanged.append(position)
-        finally:
-            if root is not None:
-                os.close(root)
-        return unchanged
-
-    def listing_stamp(self) -> Listing | None:
-        """Return the stamp of the root's list of children, or ``None`` if a change could leave the stamp the same."""
-        # The change time (ctime) cannot be set by a program, unlike the modification time.
-        stat = os.stat(self.root.path)  # noqa: PTH116
-        changed = stat.st_ctime_ns
-        return None if self.may_still_change(changed) else (changed, stat.st_ino & _MAX)
-
-    def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> bool:
-        """Take the skill in *directory*; return whether there is a SKILL.md, valid or not."""
+    def take(self, directory: str, name: str, file_name: str, *, is_link: bool = False) -> int:
+        """Take the skill in *directory*; return whether there is a SKILL.md, and a valid one."""
         path = f"{directory}/{file_name}"
-        position = self.unusual.get(path)
-        if position is not None and self.is_unchanged(path, position):
-            self.unchanged.append(position)
-            return True
+        position = self.reusable.get(path)
+        if position is not None and self.known is not None:
+            known = self.known
+            self.entries.append(known.entries[position])
+            self.new_stamps += known.stamps[24 * position : 24 * position + 24]
+            if position in known.notes:
+                self.notes[len(self.entries) - 1] = known.notes[position]
+            return _VALID if known.entries[position].name else _FAULTY
         try:
             # Opened first and examined then: a file that is examined by its path can be another one when it is opened.
             descriptor = os.open(path, READ_FLAGS | NO_FOLLOW)
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return _NONE
         except OSError as error:
             self.report_unopened(path, error)
-            return True
+            return _FAULTY
         try:
             status = os.fstat(descriptor)
             kind = status.st_mode & _KIND
             if kind != _REGULAR:
                 self.report_kind(path, kind)
-                return kind != _DIRECTORY
-            found = self.notes_on(directory, path, file_name, status, is_link=is_link)
+                return _FAULTY
+            found: list[Diagnostic] = []
+            if is_link or status.st_nlink > 1 or file_name != "SKILL.md":
+                found = self.notes_on(directory, path, file_name, status, is_link=is_link)
             if self.read_summary is None:
                 from skillruntime.catalog.skill_file import read_summary  # not needed for an import or a warm start
 
@@ -285,17 +316,23 @@ class _Reading:
             summary = self.read_summary(descriptor, path, name, found)
         finally:
             os.close(descriptor)
-        stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
-        self.add(_entry(summary, path, self.root), self.settled(stamp), tuple(found))
-        return True
-
-    def is_unchanged(self, path: str, position: int) -> bool:
-        """Whether the known file *path* still has its stamp."""
-        try:
-            status = os.lstat(path)
-        except OSError:
-            return False
-        return self.known_stamp(position) == (status.st_size, status.st_mtime_ns, status.st_ino)
+        if summary is None:
+            entry = Entry(path, "", "", None, 0, self.root)
+        else:
+            own, description, version, flags = summary
+            usual = own == name and file_name == "SKILL.md" and len(directory) - len(own) - 1 == len(self.root.path)
+            own_path = None if usual else path
+            # As `Entry(...)`, but in C.
+            entry = _new_entry(Entry, (own_path, own, description, version and sys.intern(version), flags, self.root))
+        if found:
+            self.notes[len(self.entries)] = tuple(found)
+        size, modified = status.st_size, status.st_mtime_ns
+        # A stamp that matches no file, if this one could still change without changing its stamp.
+        if modified > self.recent and self.may_still_change(modified):
+            size = -1
+        self.entries.append(entry)
+        self.new_stamps += _pack(size, modified, status.st_ino & _MAX)
+        return _VALID if summary is not None else _FAULTY
 
     def notes_on(
         self, directory: str, path: str, file_name: str, status: os.stat_result, *, is_link: bool
@@ -333,46 +370,27 @@ class _Reading:
     def report_kind(self, path: str, kind: int) -> None:
         self.report("not-a-file", path, f"it is {_KINDS.get(kind, 'not a regular file')}; skipped")
 
-    def add(self, entry: Entry, stamp: Stamp, notes: tuple[Diagnostic, ...]) -> None:
-        """Add the entry of one file, in its final form: intermediate objects would fragment the memory."""
-        if notes:
-            self.notes[len(self.entries)] = notes
-        self.entries.append(entry)
-        self.new_stamps += struct.pack("=3q", *stamp)
-
     def report(self, rule: str, path: str, message: str) -> None:
         severity = Severity.WARNING if rule == "too-many-directories" else Severity.ERROR
         self.problems.append(Diagnostic(rule, severity, path, message))
 
     def finish(self) -> Snapshot:
         """Return the snapshot; if nothing has changed, with the same entries as the known one."""
-        known, problems = self.known, tuple(self.problems)
-        if known is not None:
-            if not self.entries and len(self.unchanged) == len(known.entries):
-                same = (problems, self.listing) == (known.problems, known.listing)
-                return known if same else replace(known, problems=problems, listing=self.listing)
-            for position in self.unchanged:
-                self.add(known.entries[position], self.known_stamp(position), known.notes.get(position, ()))
-        entries = self.entries
+        if self.result is not None:
+            return self.result
+        known, problems, entries = self.known, tuple(self.problems), self.entries
+        # What had errors can change without a change of its directory.
+        searched = tuple(self.searched) if self.is_stable and not problems else None
+        if known is not None and len(self.reusable) == len(entries) == len(known.entries):
+            same = (problems, searched) == (known.problems, known.searched)
+            return known if same else replace(known, problems=problems, searched=searched, stored=None, changed=())
         # By name, so that neither the index nor a collision depends on the order of the file system.
         order = sorted(range(len(entries)), key=lambda position: (entries[position][1], entries[position][0] or ""))
-        numbers = memoryview(self.new_stamps).cast("q")
         stamps = bytearray()
         for position in order:
-            stamps += numbers[3 * position : 3 * position + 3]
+            stamps += self.new_stamps[24 * position : 24 * position + 24]
         notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
-        return Snapshot(
-            self.root, [entries[position] for position in order], bytes(stamps), notes, problems, self.listing
-        )
-
-    def known_stamp(self, position: int) -> Stamp:
-        stamps = self.known.stamps if self.known else b""
-        return struct.unpack_from("=3q", stamps, 24 * position)
-
-    def settled(self, stamp: Stamp) -> Stamp:
-        """Return *stamp*, or one that matches no file if the file could still change without changing its stamp."""
-        size, modified, inode = stamp
-        return -1 if self.may_still_change(modified) else size, modified, inode & _MAX
+        return Snapshot(self.root, [entries[position] for position in order], bytes(stamps), notes, problems, searched)
 
     def may_still_change(self, time_ns: int) -> bool:
         """Whether a later change could have the same *time_ns*.
@@ -387,16 +405,18 @@ _TICK, _COARSE_TICK, _FUTURE = 20_000_000, 2_000_000_000, 3_600_000_000_000  # n
 _MAX = 2**63 - 1
 
 
-def _entry(summary: Summary | None, path: str, root: Root) -> Entry:
-    if summary is None:
-        return Entry(path, "", "", None, 0, root)
-    name, description, version, flags = summary
-    usual = path == f"{root.path}/{name}/SKILL.md"
-    return Entry(None if usual else path, name, description, version and sys.intern(version), flags, root)
+_pack = struct.Struct("=3q").pack
+_new_entry = tuple.__new__
 
 
-def _is_other_case(name: str) -> bool:
-    return name != "SKILL.md" and name.lower() == "skill.md"
+def _stamp_of(directory: str) -> DirectoryStamp:
+    """Return the stamp of *directory*, which changes with its list of children."""
+    try:
+        status = os.stat(directory)  # noqa: PTH116
+    except OSError:
+        return directory, 0, 0, 0
+    # A program can set the modification time, but not the status change time; on Windows the latter does not change.
+    return directory, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _MAX
 
 
 def _is_loop(path: str) -> bool:

@@ -18,6 +18,7 @@ __all__ = [
     "identity_of",
     "open_inside",
     "open_regular",
+    "read_beside",
     "read_inside",
     "read_regular",
 ]
@@ -82,6 +83,23 @@ def read_inside(directory: str, path: str, limit: int, *, identity: Identity | N
     return _read(open_inside(directory, path, identity=identity), limit)
 
 
+def read_beside(directory: str, name: str, limit: int) -> tuple[bytes, Identity]:
+    """Return the bytes of the file *name*, directly in *directory*, and the identity of that directory.
+
+    Raises:
+        FileTooLargeError: it has more than *limit* bytes; it is not read.
+        OSError: it cannot be opened or read, is a link, or is not a regular file.
+    """
+    if not _HAS_DIRECTORY_DESCRIPTORS:
+        return _read(_open_by_path(directory, [name]), limit), identity_of(directory)
+    here = os.open(directory, _DIRECTORY)
+    try:
+        identity = _identity(os.fstat(here))
+        return _read(_regular(os.open(name, READ_FLAGS | NO_FOLLOW, dir_fd=here)), limit), identity
+    finally:
+        os.close(here)
+
+
 def read_regular(path: str, limit: int, *, cut: bool = False) -> bytes:
     """Return the bytes of the regular file *path*, which is not a link; with *cut* at most the first *limit*.
 
@@ -119,17 +137,26 @@ def _regular(descriptor: int) -> int:
 
 
 def _read(descriptor: int, limit: int, *, cut: bool = False) -> bytes:
-    with open(descriptor, "rb", buffering=0) as file:
+    try:
         size = os.fstat(descriptor).st_size
         if cut:
-            return file.read(limit) or b""
+            return _read_up_to(descriptor, limit)
         if size > limit:
             raise FileTooLargeError(size)
-        data = file.read(size + 1) or b""  # `read(limit)` would allocate the whole limit for every small file
-        if len(data) > size:  # it grows while it is read
-            data += file.read(limit - size) or b""
+        data = os.read(descriptor, size + 1)  # reading the limit would allocate all of it for every small file
+        if len(data) != size:  # it grows while it is read, or one call does not give all of a very large file
+            data += _read_up_to(descriptor, limit + 1 - len(data))
+    finally:
+        os.close(descriptor)
     if len(data) > limit:
         raise FileTooLargeError(len(data))
+    return data
+
+
+def _read_up_to(descriptor: int, limit: int) -> bytes:
+    data = b""
+    while len(data) < limit and (chunk := os.read(descriptor, min(limit - len(data), 1 << 20))):
+        data += chunk
     return data
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.catalog.frontmatter_repair import repair_block
-from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, read_yaml
+from skillruntime.catalog.yaml_reader import YamlDocument, YamlFault, load_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["MAX_FRONTMATTER", "Frontmatter", "cut", "parse_cut", "read_frontmatter"]
@@ -28,7 +28,8 @@ _PREAMBLE = re.compile(
 )
 _OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 # YAML 1.2.2, section 9.1.2: `...` ends a document too.
-_CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$", re.MULTILINE)
+# `---# Title`: a missing line break in about a hundred of 34,434 real files; skills-ref splits at the dashes too.
+_CLOSING = re.compile(r"^(---|\.\.\.)[ \t]*$|^(---)(?=#)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def parse_cut(parts: Cut, path: str) -> Frontmatter:
     fields: dict[str, Any] | None
     try:
         # YAML first: only if it fails are the fields read one by one.
-        document = read_yaml(block)
+        document = load_yaml(block)
         fields = document.value if isinstance(document.value, dict) else None
         if fields is None:
             kind = "empty" if document.value is None else "a list" if isinstance(document.value, list) else "a text"
@@ -124,7 +125,7 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     found: list[Diagnostic] = []
     text = _decode(data, path, is_whole, found)
     end = text.find("\n---\n", 3, MAX_FRONTMATTER) if text.startswith("---\n") and "\r" not in text else -1
-    if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n...")):
+    if end > 0 and not any(other in text[3:end] for other in ("\n--- ", "\n---\t", "\n---#", "\n...")):
         # The usual case, without the checks that the others need.
         return Cut(text[4 : end + 1], text[end + 4 :], 2, tuple(found), text.count("\n", 0, end + 4) + 1)
     # YAML 1.2.2, section 5.4: a lone CR, as in files of old Macs, is a line break too.
@@ -152,6 +153,13 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
     if closing.group(1) == "...":
         line = first_line + text.count("\n", 0, closing.start())
         found.append(_warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line))
+    if closing.group(2):
+        line = first_line + text.count("\n", 0, closing.start())
+        message = (
+            "the line that ends the frontmatter goes on with a heading, which is read as the first line of the text"
+        )
+        hint = "put a line break after ---"
+        found.append(_warning("closing-with-text", path, message, line, 4, hint))
     tail_line = first_line + text.count("\n", 0, closing.end())
     return Cut(text[start : closing.start()], text[closing.end() :], first_line + 1, tuple(found), tail_line)
 

@@ -10,12 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.summary import plain_text
-from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
+from skillruntime.catalog.simple_frontmatter import plain_text
+from skillruntime.catalog.yaml_reader import YamlFault, load_yaml
 
 __all__ = ["Repaired", "repair_block", "split_fields"]
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|$)")
+# Three of four broken fields, without a parser: bold text is not an alias, `@` and the backtick are reserved (YAML
+# 1.2.2, section 5.3), and a colon ends a plain text that may not contain one.
+_NOT_YAML = re.compile(r"[\w.-]+[ \t]*:[ \t]+(?:\*\*|[@`]|[^\W\d_](?:[^:#]|:(?! )|(?<! )#)*: )")
 _COMMENT = re.compile(r"\s*#")
 
 
@@ -43,7 +46,7 @@ def repair_block(block: str) -> Repaired:
             fields[key] = plain
             continue
         try:
-            value = read_yaml("\n".join(lines)).value
+            value = None if _NOT_YAML.match(lines[0]) else load_yaml("\n".join(lines)).value
         except YamlFault:
             value = None
         if isinstance(value, dict) and list(value) == [key]:

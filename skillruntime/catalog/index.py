@@ -1,7 +1,8 @@
 """The index on disk that makes a warm start fast: the snapshot of every root, with the stamps of its files.
 
-It is one file in the user's cache directory, always replaced as a whole, so any number of processes may read and write
-it at the same time: the last writer wins, and skills that it did not include are read again. An index that is
+It is one file in the user's cache directory, replaced as a whole, so any number of processes may read and write it at
+the same time: the last writer wins, and skills that it did not include are read again. Edits of a few skills are
+appended to it, each with a checksum, so that an edit costs what was edited. An index that is
 damaged, that belongs to another user or that has another version is ignored. It contains only numbers and text, with a
 checksum.
 """
@@ -14,13 +15,14 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 
 from skillruntime.catalog.file_opening import READ_FLAGS
 from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
-__all__ = ["index_path", "load_index", "save_index"]
+__all__ = ["add_changes", "index_path", "load_index", "save_index"]
 
 MAX_ROOTS = 64
 """How many roots the index keeps; those not read for the longest time are dropped first."""
@@ -29,8 +31,10 @@ MAX_ROOTS = 64
 MAX_BYTES = 256 * 1024 * 1024
 
 # The number is the version of the format; raise it with every change of `_encode`.
-_MAGIC = b"skillruntime index 4\n"
+_MAGIC = b"skillruntime index 5\n"
 _BLOCK = 256
+# Changes are appended up to this many bytes; after that the whole index is written again.
+_MAX_APPENDED = 256 * 1024
 # ASCII unit and record separators; `_without_marks` removes them from messages.
 _FIELD, _RECORD = "\x1f", "\x1e"
 _Section = tuple[str, int, memoryview]
@@ -58,21 +62,51 @@ def index_path() -> str | None:
 
 def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
     """Return the snapshots of *roots* that the index at *path* contains."""
-    sections = {name: (total, data) for name, total, data in _read_sections(path)}
+    found, appended = _read_sections(path)
+    sections = {name: (total, data) for name, total, data in found}
     known: dict[Root, Snapshot] = {}
     for root in roots:
         if root.path in sections:
             total, data = sections[root.path]
             snapshot = _decode(root, total, data)
             if snapshot is not None:
-                known[root] = snapshot
+                known[root] = _with_changes(snapshot, appended) if appended else snapshot
     return known
+
+
+def add_changes(path: str, snapshot: Snapshot) -> bool:
+    """Append the entries of *snapshot* that differ from those in the index at *path*; return whether that was done."""
+    if snapshot.stored is None:
+        return False
+    notes = {at: snapshot.notes[old] for at, old in enumerate(snapshot.changed) if old in snapshot.notes}
+    stamps = b"".join(snapshot.stamps[24 * position : 24 * position + 24] for position in snapshot.changed)
+    body = _encode(
+        Snapshot(snapshot.root, [snapshot.entries[position] for position in snapshot.changed], stamps, notes)
+    )
+    positions = ",".join(map(str, snapshot.changed))
+    head = _FIELD.join((str(snapshot.stored), positions, snapshot.root.path)).encode("utf-8", "surrogatepass")
+    record = b"%d %d %d\n" % (len(head), len(body), zlib.adler32(head + body)) + head + body
+    try:
+        # One descriptor for reading and appending: if the index is replaced in between, the old file is appended to.
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | READ_FLAGS)
+    except OSError:
+        return False
+    try:
+        sections, appended = _sections_of(descriptor)
+        is_current = any(name == snapshot.root.path and total == snapshot.stored for name, total, _ in sections)
+        if not is_current or len(appended) + len(record) > _MAX_APPENDED:
+            return False
+        return os.write(descriptor, record) == len(record)  # one write, so that two processes do not mix theirs
+    except (OSError, ValueError):
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
     """Write *snapshots* to the index at *path* and keep those of other roots; a failure is ignored."""
     own = {snapshot.root.path: _encode(snapshot) for snapshot in snapshots}
-    kept = [section for section in _read_sections(path) if section[0] not in own]
+    kept = [section for section in _read_sections(path)[0] if section[0] not in own]
     sections: list[tuple[str, int, bytes | memoryview]] = [
         *kept,
         *((name, zlib.adler32(b), b) for name, b in own.items()),
@@ -100,40 +134,86 @@ def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
             pass
 
 
-def _read_sections(path: str) -> list[_Section]:
-    """Return the sections of the index at *path*; none if it is absent, damaged, or owned by another user."""
+def _read_sections(path: str) -> tuple[list[_Section], memoryview]:
+    """Return the sections of the index at *path*, and what was appended; none if it is absent or not usable."""
     try:
-        # Not `open(path)`: that would wait for the writer of a FIFO.
-        with open(os.open(path, READ_FLAGS), "rb", buffering=0) as file:  # noqa: PTH123
-            status = os.fstat(file.fileno())
-            # An index of another user could inject descriptions: in a shared directory it is ignored.
-            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-                return []
-            if hasattr(os, "getuid") and status.st_uid != os.getuid():
-                return []
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
-        if data[: len(_MAGIC)] != _MAGIC:
-            return []
-        end = data.find(b"\n", len(_MAGIC))
-        length, total = map(int, data[len(_MAGIC) : end].split())
-        head = data[end + 1 : end + 1 + length]
-        if zlib.crc32(head) != total or not head:
-            return []
-        rest = memoryview(data)[end + 1 + length :]
-        sections: list[_Section] = []
-        for line in head.decode("utf-8", "surrogatepass").split("\0"):
-            size, own_total, name = line.split(_FIELD, 2)
-            sections.append((name, int(own_total), rest[: int(size)]))
-            rest = rest[int(size) :]
+        descriptor = os.open(path, READ_FLAGS)  # not `open(path)`: that would wait for the writer of a FIFO
+    except OSError:
+        return [], memoryview(b"")
+    try:
+        return _sections_of(descriptor)
     except (OSError, ValueError):
-        return []
-    return sections
+        return [], memoryview(b"")
+    finally:
+        os.close(descriptor)
+
+
+def _sections_of(descriptor: int) -> tuple[list[_Section], memoryview]:
+    """Return the sections of an open index, and what was appended.
+
+    Raises:
+        ValueError: it is damaged, or belongs to another user.
+    """
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= MAX_BYTES:
+        raise ValueError("not an index")
+    # An index of another user could inject descriptions: in a shared directory it is ignored.
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        raise ValueError("the index of another user")
+    data = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise ValueError("another version")
+    end = data.find(b"\n", len(_MAGIC))
+    length, total = map(int, data[len(_MAGIC) : end].split())
+    head = data[end + 1 : end + 1 + length]
+    if zlib.crc32(head) != total or not head:
+        raise ValueError("damaged")
+    rest = memoryview(data)[end + 1 + length :]
+    sections: list[_Section] = []
+    for line in head.decode("utf-8", "surrogatepass").split("\0"):
+        size, own_total, name = line.split(_FIELD, 2)
+        sections.append((name, int(own_total), rest[: int(size)]))
+        rest = rest[int(size) :]
+    return sections, rest
+
+
+def _with_changes(snapshot: Snapshot, appended: memoryview) -> Snapshot:
+    """Return *snapshot* with the changes to it that were *appended*; the first damaged record ends them."""
+    entries, stamps, notes = snapshot.entries, bytearray(snapshot.stamps), dict(snapshot.notes)
+    changed: set[int] = set()
+    try:
+        while appended:
+            end = bytes(appended[:64]).index(b"\n") + 1
+            head_size, body_size, total = map(int, bytes(appended[:end]).split())
+            record = appended[end : end + head_size + body_size]
+            appended = appended[end + head_size + body_size :]
+            if zlib.adler32(record) != total:
+                break
+            base, places, name = str(record[:head_size], "utf-8", "surrogatepass").split(_FIELD, 2)
+            body = record[head_size:]
+            if name != snapshot.root.path or int(base) != snapshot.stored:
+                continue
+            change = _decode(snapshot.root, zlib.adler32(body), body)
+            positions = list(map(int, places.split(",")))
+            if change is None or len(positions) != len(change.entries) or max(positions) >= len(entries):
+                break
+            for at, position in enumerate(positions):
+                entries[position] = change.entries[at]
+                stamps[24 * position : 24 * position + 24] = change.stamps[24 * at : 24 * at + 24]
+                notes.pop(position, None)
+                if at in change.notes:
+                    notes[position] = change.notes[at]
+            changed.update(positions)
+    except (ValueError, IndexError):
+        pass  # an interrupted write
+    return replace(snapshot, entries=entries, stamps=bytes(stamps), notes=notes, changed=tuple(sorted(changed)))
 
 
 def _encode(snapshot: Snapshot) -> bytes:
-    """Return *snapshot* as bytes: the count and the listing, the stamps, the flags, then blocks of text.
+    """Return *snapshot* as bytes: the count, the stamps, the flags, then blocks of text.
 
-    The first block has the columns that only some entries fill, with their positions: paths, versions, notes. The
+    The first block has the columns that only some entries fill, with their positions: paths, versions, notes; and the
+    stamps of the directories that were searched. The
     following blocks have names and descriptions of `_BLOCK` entries each.
     """
     entries = snapshot.entries
@@ -143,15 +223,12 @@ def _encode(snapshot: Snapshot) -> bytes:
         {position: _notes_text(notes) for position, notes in snapshot.notes.items()},
     )
     blocks = [[text for column in rare for text in (f"{len(column)}", *map(str, column), *column.values())]]
+    blocks[0] += [str(value) for stamp in snapshot.searched or () for value in stamp]
     for start in range(0, len(entries), _BLOCK):
         some = entries[start : start + _BLOCK]
         blocks.append([entry.name for entry in some] + [entry.description for entry in some])
     encoded = ["\0".join(block).encode("utf-8", "surrogatepass") for block in blocks]
-    numbers = (
-        b"%d %d %d\n" % (len(entries), *(snapshot.listing or (0, 0)))
-        + snapshot.stamps
-        + bytes(entry.flags for entry in entries)
-    )
+    numbers = b"%d\n" % len(entries) + snapshot.stamps + bytes(entry.flags for entry in entries)
     return numbers + b"".join(len(block).to_bytes(4, "little") + block for block in encoded)
 
 
@@ -162,13 +239,16 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         return None
     try:
         start = bytes(data[:64]).index(b"\n") + 1
-        count, changed, inode = map(int, bytes(data[: start - 1]).split())
+        count = int(bytes(data[: start - 1]))
         stamps, flags = bytes(data[start : start + 24 * count]), bytes(data[start + 24 * count : start + 25 * count])
         blocks = _blocks(data[start + 25 * count :])
         texts = next(blocks)
         paths, at = _rare(texts, 0)
         versions, at = _rare(texts, at)
         notes, at = _rare(texts, at)
+        stamped = iter(texts[at:])
+        numbers = ((path, int(m), int(c), int(i)) for path, m, c, i in zip(*[stamped] * 4, strict=True))
+        searched = tuple(numbers) or None
         path_column: list[str | None] = [None] * count
         version_column: list[str | None] = [None] * count
         for position, path in paths.items():
@@ -188,7 +268,7 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         return None
     if len(entries) != count or len(stamps) != 24 * count:
         return None
-    return Snapshot(root, entries, stamps, parsed, listing=(changed, inode) if changed else None)
+    return Snapshot(root, entries, stamps, parsed, searched=searched, stored=total)
 
 
 def _blocks(data: memoryview) -> Iterator[list[str]]:

@@ -162,12 +162,13 @@ def render(
         raise ValueError(f"the budget must not be negative (got {budget_tokens})")
     counted = count or estimate_tokens
     ordered = sorted(skills, key=lambda skill: skill.name)
-    # The usual case: everything fits, and no entry has to be measured on its own.
-    everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
-    tokens = counted(everything)
-    if budget_tokens is None or tokens <= budget_tokens:
-        names = tuple(skill.name for skill in ordered)
-        return Rendered(everything, tokens, budget_tokens, names, estimated=count is None)
+    if budget_tokens is None or not _exceeds(form, ordered, budget_tokens, counted):
+        # The usual case: everything fits, and no entry has to be measured on its own.
+        everything = _Layout(form, ordered, [_FULL] * len(ordered)).text()
+        tokens = counted(everything)
+        if budget_tokens is None or tokens <= budget_tokens:
+            names = tuple(skill.name for skill in ordered)
+            return Rendered(everything, tokens, budget_tokens, names, estimated=count is None)
     layout = _fit(form, ordered, budget_tokens, frozenset(pins), counted)
     text = layout.text()
     tokens = counted(text)
@@ -176,6 +177,24 @@ def render(
 
 
 _OMITTED, _NAME, _SHORT, _FULL = range(4)
+_CHARACTERS_A_TOKEN = 8
+"""More than real descriptions have (5.2 in English), so that a beginning of this length usually exceeds the budget."""
+_MERGED = 16
+"""By how many tokens the beginning of a text may be longer than the whole: tokens merge across the cut."""
+_MAX_MISSES = 64
+"""After so many entries in a row that do not fit, the rest of them is not measured."""
+
+
+def _exceeds(form: Style, skills: list[SkillMetadata], budget: int, count: Callable[[str], int]) -> bool:
+    """Whether the beginning of the list is longer than *budget*: ten thousand skills are a million tokens to count."""
+    layout = _Layout(form, skills, [])
+    beginning, length = [], 0
+    for position in range(len(skills)):
+        beginning.append(layout.entry(position, _FULL))
+        length += len(beginning[-1])
+        if length > _CHARACTERS_A_TOKEN * budget + 4_000:
+            return count(form.between.join(beginning)) > budget + _MERGED
+    return False
 
 
 @dataclass(slots=True)
@@ -236,6 +255,10 @@ def _fit(
         # The line about missing skills is reserved from the start, with the largest number that it can contain.
         left = allowance - count(form.before) - count(form.between + form.more(len(skills)) + form.after)
         for level, positions in ((_FULL, pinned), (_NAME, order), (_SHORT, order), (_FULL, order)):
+            misses = 0
+            # Descriptions are only for catalogs whose names all fit; without them each would be measured for nothing.
+            if level == _SHORT and any(layout.levels[position] == _OMITTED for position in order):
+                break
             for position in positions:
                 if layout.levels[position] >= level:
                     continue
@@ -244,8 +267,11 @@ def _fit(
                 if step <= left:
                     layout.levels[position] = level
                     left -= step
-                elif level == _NAME:
-                    # Names are given in order: a list with gaps would hide that the budget ended here.
+                    misses = 0
+                    continue
+                misses += 1
+                # Names are given in order: a list with gaps would hide that the budget ended here.
+                if level == _NAME or misses > _MAX_MISSES:
                     break
         # A description of one sentence is not shortened: report it as included.
         for position, own in enumerate(layout.levels):

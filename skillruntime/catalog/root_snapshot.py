@@ -7,16 +7,13 @@ from typing import NamedTuple
 
 from skillruntime.diagnostic import Diagnostic
 
-__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "Entry", "Listing", "Root", "Snapshot", "Stamp"]
+__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "DirectoryStamp", "Entry", "Root", "Snapshot"]
 
 HIDDEN_FROM_MODEL = 1
 HIDDEN_FROM_USER = 2
 
-Stamp = tuple[int, int, int]
-"""Size in bytes, modification time in nanoseconds, inode."""
-
-Listing = tuple[int, int]
-"""Status change time of a root's directory in nanoseconds, and its inode."""
+DirectoryStamp = tuple[str, int, int, int]
+"""A directory that was searched for skills: its path, its two change times in nanoseconds, and its inode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +51,11 @@ class Entry(NamedTuple):
 class Snapshot:
     """All entries of one root, their stamps, and the diagnostics.
 
-    ``stamps`` has three signed 64-bit integers for each entry. ``notes`` maps positions of entries to diagnostics;
-    ``problems`` are those of directories, determined again at every reading. ``listing`` detects whether the root has
-    other children; it is ``None`` if that is not enough to detect other skills, because some are nested deeper.
+    ``stamps`` has three signed 64-bit integers for each entry. ``notes`` maps positions of entries to diagnostics that
+    do not follow from the entry itself; ``problems`` are those of directories, determined again at every reading.
+    ``stored`` is the checksum of the snapshot in the index that this one was made from; only the entries at the
+    positions ``changed`` differ from it. ``searched`` are the directories in which a new skill could appear; it is
+    ``None`` if their stamps are not enough to detect one.
     """
 
     root: Root
@@ -64,11 +63,13 @@ class Snapshot:
     stamps: bytes = b""
     notes: dict[int, tuple[Diagnostic, ...]] = field(default_factory=dict)
     problems: tuple[Diagnostic, ...] = ()
-    listing: Listing | None = None
+    searched: tuple[DirectoryStamp, ...] | None = None
+    stored: int | None = field(default=None, compare=False)
+    changed: tuple[int, ...] = field(default=(), compare=False)
 
     def is_stored_as(self, other: Snapshot) -> bool:
         """Whether an index that contains *other* is up to date for this snapshot."""
-        return self.entries is other.entries and self.listing == other.listing
+        return self.entries is other.entries and self.searched == other.searched
 
     # `refresh` returns the same catalog in this case, so that prompts stay cached.
     def says_the_same_as(self, other: Snapshot) -> bool:
@@ -76,8 +77,3 @@ class Snapshot:
         if (self.problems, self.notes) != (other.problems, other.notes):
             return False
         return self.entries is other.entries or self.entries == other.entries
-
-    def diagnostics(self) -> list[Diagnostic]:
-        """Return all diagnostics of this root, sorted by file."""
-        found = [*self.problems, *(each for notes in self.notes.values() for each in notes)]
-        return sorted(found, key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule))

@@ -1,44 +1,39 @@
-"""Ranks skills for a query: BM25 over name, description, tags, headings and the beginning of the instructions.
+"""Ranks skills for a query: BM25 over the instructions, the description and the name, of every word of the query.
 
-An inverted index in memory, without a database: every word maps to the skills that contain it. Requests are often whole
-paragraphs, so a query may have sixty words, each in hundreds of skills. One pair of a word and a skill takes less than
-0.1 us here, and 1.2 us in SQLite's FTS5, which would leave time for the rarest words only.
+Requests are often whole paragraphs: every word counts, but stop words do not, and a word that is repeated counts by
+the logarithm. The index is made at the first search and kept on disk where the catalog has an index file; later
+searches, of other processes too, read again only the skills that changed.
 """
 
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import log
 from operator import attrgetter
 
 from skillruntime.catalog.file_opening import read_regular
+from skillruntime.catalog.root_snapshot import Snapshot
+from skillruntime.catalog.search_file import load_segment, save_segment, search_file
+from skillruntime.catalog.search_segment import Segment, Texts, build_segment
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 
-__all__ = ["Hit", "SearchIndex"]
+__all__ = ["Hit", "Rank", "SearchIndex", "open_search_index"]
 
 BODY_CHARACTERS = 2_500
 """How much of the instructions is searched; on 30,579 real skills more of it did not find more."""
 
-_BYTES_READ = 4 * 1024
-_MAX_QUERY = 4_000
-_MAX_PAIRS = 20_000
-"""Pairs of a word and a skill that one query scores, those of the rarest words first: one to two milliseconds."""
-
-# Weights in fifths, chosen on the development half of the tasks in `benchmarks/search_tasks.jsonl`.
-_NAME, _DESCRIPTION, _TAGS, _HEADINGS, _BODY = 10, 10, 7, 5, 3
-_K1, _B = 1.2, 0.75  # the constants of Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009)
-
-_COUNT_BITS = 10
-_MAX_COUNT = (1 << _COUNT_BITS) - 1
-
-_HEADING = re.compile(r"\n#{1,4} +([^\n]+)")
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
+_BYTES_READ = 8 * 1024
+_STAMP_SIZE = 24
+_MAX_QUERY = 20_000
+_CANDIDATES = 50
+_FEW = 20
+"""If more than one in twenty skills changed, the index is made again, and written for the next process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,96 +45,144 @@ class Hit:
     score: float
 
 
+Rank = Callable[[str, Sequence[Hit]], Iterable[Hit]]
+"""Takes a query and the best hits of the index, and returns them, or some of them, in its own order."""
+
+
 class SearchIndex:
     """An index over some skills; it can be used from any thread."""
 
-    def __init__(self, skills: Iterable[SkillMetadata], *, bodies: bool = True) -> None:
-        """Index *skills*; with *bodies* the beginning of each SKILL.md is read now."""
-        ordered = sorted(skills, key=attrgetter("name"))
-        self._shown = [(skill.name, skill.description) for skill in ordered]
-        # By word as it is written: the numbers of the skills and the weighted counts of the word, packed into 32 bits.
-        # Words are joined by their stems when a query needs them: building takes a third less, which every start pays.
-        packed: dict[str, array[int]] = {}
-        lengths: list[int] = []
-        for number, skill in enumerate(ordered):
-            counts, length = _counts(skill, bodies)
-            lengths.append(length)
-            # 22 bits for the number: four million skills; 10 for the count, 340 times a word in the instructions.
-            base = number << _COUNT_BITS
-            for word, count in counts.items():
-                try:
-                    packed[word].append(base | min(count, _MAX_COUNT))
-                except KeyError:
-                    packed[word] = array("I", [base | min(count, _MAX_COUNT)])
-        mean = sum(lengths) / len(lengths) if lengths else 1.0
-        self._norms = [5 * _K1 * (1 - _B + _B * length / (mean or 1.0)) for length in lengths]
-        self._packed = packed
-        self._forms: dict[str, list[str]] = {}  # by stem
-        for word in packed:
-            self._forms.setdefault(stem(word), []).append(word)
-        self._scored: dict[str, tuple[array[int], array[float]]] = {}
+    def __init__(
+        self,
+        skills: Iterable[SkillMetadata],
+        *,
+        bodies: bool = True,
+        file: str | None = None,
+        stamps: Mapping[str, bytes] | None = None,
+        save: bool = True,
+    ) -> None:
+        """Index *skills*; with *bodies* the beginning of each SKILL.md is read, unless *file* has it already.
 
-    def search(self, query: str, limit: int = 10) -> list[Hit]:
-        """Return at most *limit* skills that contain a word of *query*, the best first; ties by name."""
+        *file* is where the index is kept; it is written if *save*, and if more than a few skills are missing in it.
+        *stamps* maps paths to what identifies the edition of each file.
+        """
+        self._skills = sorted(skills, key=attrgetter("name"))
+        self._bodies = bodies
+        self._stamps = stamps or {}
+        self._open(load_segment(file) if file and bodies else None, file if save and bodies else None)
+
+    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
+        """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
+
+        *rank* is given the best 50 (or *limit*, if that is more), and decides their order and which of them remain.
+        """
         query = query[:_MAX_QUERY]
-        every = list(dict.fromkeys([*words_of(query), *parts_of(query)]))
-        # Stop words count only if the query has nothing else.
-        words = [word for word in every if word not in STOP_WORDS] or every
-        stems = [each for each in dict.fromkeys(map(stem, words)) if each in self._forms]
-        if not stems or limit <= 0:
+        wanted = max(limit, _CANDIDATES)
+        if limit <= 0:
             return []
-        sizes = {each: sum(len(self._packed[form]) for form in self._forms[each]) for each in stems}
-        scores = [0.0] * len(self._shown)
-        left = _MAX_PAIRS
-        for each in sorted(stems, key=sizes.__getitem__):
-            # Rarest first: the words left out when the limit is reached are the least informative ones.
-            left -= sizes[each]
-            if left < 0 and any(scores):
-                break
-            numbers, values = self._scores_of(each)
-            for number, value in zip(numbers, values, strict=True):
-                scores[number] += value
-        # Numbers follow the names, so equal scores stay in the order of the names.
-        # The smallest score of the best; to sort all of ten thousand would take longer than the scoring.
-        threshold = max(nlargest(limit, scores)[-1], 1e-9)
-        best = [number for number, score in enumerate(scores) if score >= threshold]
-        best.sort(key=lambda number: -scores[number])
-        # Four digits, not four decimals: a word that most skills contain adds very little.
-        return [Hit(*self._shown[number], float(f"{scores[number]:.4g}")) for number in best[:limit]]
+        try:
+            found = self._found(query, wanted)
+        except (ValueError, IndexError):  # the file was damaged after it was opened
+            self._open(None, None)
+            found = self._found(query, wanted)
+        if rank is None or not found:
+            return found[:limit]
+        known = {hit.name for hit in found}
+        return [hit for hit in rank(query, tuple(found)) if hit.name in known][:limit]
 
-    def _scores_of(self, stem: str) -> tuple[array[int], array[float]]:
-        """Return the skills that contain *stem*, and what it adds to the score of each; kept after the first use."""
-        found = self._scored.get(stem)
-        if found is None:
-            counts: dict[int, int] = {}
-            for form in self._forms[stem]:
-                for pair in self._packed[form]:
-                    number = pair >> _COUNT_BITS
-                    counts[number] = counts.get(number, 0) + (pair & _MAX_COUNT)
-            norms = self._norms
-            rarity = (_K1 + 1) * log(1 + (len(norms) - len(counts) + 0.5) / (len(counts) + 0.5))
-            values = array("f", [rarity * count / (count + norms[number]) for number, count in counts.items()])
-            found = self._scored[stem] = (array("I", counts), values)
-        return found
+    def _open(self, kept: Segment | None, save_to: str | None) -> None:
+        """Use what *kept* has of the skills, and index the others; if those are many, index everything again."""
+        rest = self._skills
+        self._segments: list[Segment] = []
+        self._shown: list[SkillMetadata | None] = []
+        if kept is not None:
+            by_key = {self._key(skill): skill for skill in self._skills}
+            known = [by_key.pop(key, None) for key in kept.all_keys()]
+            if len(by_key) * _FEW <= kept.skills:
+                self._segments, self._shown, rest = [kept], known, list(by_key.values())
+        if rest or not self._segments:
+            data = build_segment(map(self._texts, rest))
+            self._segments.append(Segment(data))
+            if save_to is not None and not self._shown:
+                save_segment(save_to, data)
+            self._shown += rest
+        # Skills of the file that were changed or deleted, or are not in this view of the catalog.
+        self._absent = [number for number, skill in enumerate(self._shown) if skill is None]
+
+    def _key(self, skill: SkillMetadata) -> bytes:
+        path = skill.path.encode("utf-8", "surrogateescape").replace(b"\0", b"")
+        return path + b"\n" + self._stamps.get(skill.path, b"").hex().encode()
+
+    def _texts(self, skill: SkillMetadata) -> Texts:
+        head, body = _beginning(skill.path) if self._bodies else ("", "")
+        return Texts(self._key(skill), skill.name, f"{skill.description} {_tags(head)}", body)
+
+    def _found(self, query: str, wanted: int) -> list[Hit]:
+        words = _words(query)
+        skills = len(self._shown)
+        scores: list[float] = []
+        places = [{word: place for word in words if (place := each.find(word)) is not None} for each in self._segments]
+        # A word's rarity is that in all segments together, so the scores of one query compare.
+        factors: dict[str, float] = {}
+        for word, times in words.items():
+            count = sum(
+                each.frequency(own[word]) for each, own in zip(self._segments, places, strict=True) if word in own
+            )
+            if count:
+                factors[word] = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5))
+        if not factors:
+            return []
+        unit = 1.0
+        for segment, own in zip(self._segments, places, strict=True):
+            own_scores, own_unit = segment.scores((place, factors[word]) for word, place in own.items())
+            if not scores:
+                scores, unit = own_scores, own_unit
+            else:  # what changed since the file was written: few
+                scores += [score * unit / own_unit for score in own_scores]
+        for number in self._absent:
+            scores[number] = 0.0
+        # The best of every sixteenth skill: no skill below them can be among the best of all.
+        least = max(nlargest(wanted, scores[::16])[-1] if skills > 16 * wanted else 0.0, 1e-9)
+        best = [(-score, number) for number, score in enumerate(scores) if score >= least]
+        best.sort()
+        hits = [
+            Hit(skill.name, skill.description, float(f"{-score / unit:.4g}"))
+            for score, number in best[:wanted]
+            if (skill := self._shown[number]) is not None
+        ]
+        exact = "-".join(words_of(query[:200]))
+        hits.sort(key=lambda hit: (-hit.score, hit.name))
+        hits.sort(key=lambda hit: "-".join(words_of(hit.name)) != exact)
+        return hits
 
 
-def _counts(skill: SkillMetadata, bodies: bool) -> tuple[dict[str, int], int]:
-    """Return the weighted counts of the words of one skill, and how many words it has."""
-    fields = [(skill.name, _NAME), (skill.description, _DESCRIPTION)]
-    counts: dict[str, int] = {}
-    length = 0
-    if bodies:
-        head, body = _beginning(skill.path)
-        fields += [(_tags(head), _TAGS), (" ".join(_HEADING.findall(body)), _HEADINGS)]
-        words = words_of(body)
-        length = len(words)
-        counts = {word: _BODY * count for word, count in Counter(words).items() if word not in STOP_WORDS}
-    for text, weight in fields:
-        words = words_of(text)
-        length += len(words)
-        for word in (*words, *parts_of(text)):
-            counts[word] = counts.get(word, 0) + weight
-    return counts, length
+def open_search_index(
+    skills: Sequence[SkillMetadata], snapshots: Sequence[Snapshot], directory: str | None
+) -> SearchIndex:
+    """Return the index of *skills*, a part of *snapshots*, from its file in *directory* where that is up to date."""
+    if directory is None:
+        return SearchIndex(skills)
+    stamps = {
+        entry.file: snapshot.stamps[_STAMP_SIZE * position : _STAMP_SIZE * (position + 1)]
+        for snapshot in snapshots
+        for position, entry in enumerate(snapshot.entries)
+        if entry.name
+    }
+    file = search_file(directory, (snapshot.root.path for snapshot in snapshots))
+    # A view of few skills must not replace the index of all.
+    return SearchIndex(skills, file=file, stamps=stamps, save=2 * len(skills) > len(stamps))
+
+
+def _words(query: str) -> dict[str, int]:
+    """Return the stems of the words in *query* that are searched, and how often each occurs."""
+    every = [*words_of(query), *parts_of(query)]
+    # Stop words count only if the query has nothing else.
+    return Counter(map(stem, [word for word in every if word not in STOP_WORDS] or every))
+
+
+def _tags(head: str) -> str:
+    """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is needed."""
+    return " ".join(_TAG_FIELD.findall(head)) if "tags:" in head or "keywords:" in head else ""
 
 
 def _beginning(path: str) -> tuple[str, str]:
@@ -150,8 +193,3 @@ def _beginning(path: str) -> tuple[str, str]:
         return "", ""
     head, _, body = data.decode(errors="ignore").replace("\r\n", "\n").partition("\n---")
     return head, body[:BODY_CHARACTERS]
-
-
-def _tags(head: str) -> str:
-    """Return the value of ``tags`` or ``keywords`` as text: for its words no YAML is needed."""
-    return " ".join(_TAG_FIELD.findall(head)) if "tags:" in head or "keywords:" in head else ""

@@ -9,6 +9,7 @@ __all__ = ["STOP_WORDS", "parts_of", "stem", "words_of"]
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _OTHER_LETTER = re.compile(r"[^\W\x00-\x7f]")
 _CAMEL = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*\b")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -40,7 +41,7 @@ def words_of(text: str) -> list[str]:
     >>> words_of("Merging PDFs, 提取表格")
     ['merging', 'pdfs', '提取', '取表', '表格']
     """
-    if not text.isascii() and not _OTHER_LETTER.search(text):
+    if not text.isascii() and not _OTHER_LETTER.search("".join(_NOT_ASCII.findall(text))):
         text = text.encode("ascii", "replace").decode()  # dashes, quotes, emoji: no part of a word
     if text.isascii():
         return text.translate(_SEPARATED).split()  # three times as fast as the pattern

@@ -6,8 +6,6 @@ every start.
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from skillruntime.catalog.file_opening import FileTooLargeError, Identity, identity_of, read_inside, read_regular
+from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_beside, read_regular
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from skillruntime.contract.contract import Contract
 
 __all__ = ["MAX_SKILL_BYTES", "Skill", "SkillMetadata"]
-
-_log = logging.getLogger("skillruntime.catalog")
 
 MAX_SKILL_BYTES = 4 * 1024 * 1024
 """The maximum size in bytes of a SKILL.md: about eight hundred times the recommended size."""
@@ -67,21 +63,18 @@ class SkillMetadata:
 
 
 class Skill:
-    """An activated skill: its instructions are in memory; its contracts and files are read on demand."""
+    """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
 
-    __slots__ = ("_contracts", "_data", "_derive", "_hidden", "_identity", "_parsed", "body", "metadata")
+    __slots__ = ("_body", "_contracts", "_data", "_derive", "_identity", "_parsed", "_written", "metadata")
 
     def __init__(
         self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
     ) -> None:
-        from skillruntime.catalog.frontmatter import cut
-        from skillruntime.catalog.visible_text import hidden_characters, visible_text
-
         self.metadata = metadata
-        written = cut(data, metadata.path).body
-        self.body = visible_text(written)
-        self._hidden = {} if self.body is written else hidden_characters(written)
         self._data = data
+        # Taken from the file when they are first asked for: a call needs the contract only.
+        self._written = ""
+        self._body: str | None = None
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
@@ -103,6 +96,17 @@ class Skill:
         return f"Skill({self.name!r}, {self.metadata.path!r})"
 
     @property
+    def body(self) -> str:
+        """The instructions, without hidden characters."""
+        if self._body is None:
+            from skillruntime.catalog.frontmatter import cut
+            from skillruntime.catalog.visible_text import visible_text
+
+            self._written = cut(self._data, self.metadata.path).body
+            self._body = visible_text(self._written)
+        return self._body
+
+    @property
     def name(self) -> str:
         """The name in the catalog."""
         return self.metadata.name
@@ -116,6 +120,11 @@ class Skill:
     def directory(self) -> Path:
         """The directory of the skill."""
         return self.metadata.directory
+
+    @property
+    def identity(self) -> Identity | None:
+        """What identifies its directory since it was activated; its files are read from no other one."""
+        return self._identity
 
     @property
     def trusted(self) -> bool:
@@ -182,10 +191,10 @@ class Skill:
         from skillruntime.catalog.lenient_fields import field_diagnostics
 
         found = [*self._frontmatter.diagnostics, *field_diagnostics(self._frontmatter, self.metadata.path)]
-        if self._hidden:
-            from skillruntime.catalog.visible_text import listed_kinds
+        if self.body is not self._written:
+            from skillruntime.catalog.visible_text import hidden_characters, listed_kinds
 
-            message = f"the instructions have {listed_kinds(self._hidden)}; removed"
+            message = f"the instructions have {listed_kinds(hidden_characters(self._written))}; removed"
             found.append(Diagnostic("hidden-characters", Severity.WARNING, self.metadata.path, message))
         found += self._read_contracts().diagnostics
         versions = self._versions()
@@ -200,6 +209,8 @@ class Skill:
 
         They change with the bytes of SKILL.md, of the contracts and of the scripts; nothing is parsed for them.
         """
+        import hashlib
+
         from skillruntime.catalog.skill_digest import digest_of_code
 
         own = hashlib.sha256(self._data)
@@ -237,22 +248,36 @@ class Skill:
         if self._contracts is None:
             from skillruntime.catalog.contract_files import read_contract_files
 
-            self._contracts = read_contract_files(os.path.dirname(self.metadata.path), self.name)  # noqa: PTH120
+            self._contracts = read_contract_files(
+                os.path.dirname(self.metadata.path),  # noqa: PTH120
+                self.name,
+                trusted=self.trusted,
+            )
             if self._derive and not (self._contracts.contracts or self._contracts.broken):
                 self._contracts.contracts.update(self._derived())
         return self._contracts
 
     def _derived(self) -> dict[str, Contract]:
         from skillruntime.catalog.derived_contracts import derive_scripts
+        from skillruntime.catalog.visible_contract import visible_document
+        from skillruntime.contract.contract import Contract
 
         found: dict[str, Contract] = {}
-        for tool, derivation in derive_scripts(self.resources(), self.read_resource_bytes).items():
+        derived = derive_scripts(self.resources(), self.read_resource_bytes, instructions=self.body, skill=self.name)
+        for tool, derivation in derived.items():
             try:
-                found[f"{self.name}/{tool}"] = derivation.to_contract(f"{self.name}/{tool}")
+                contract = derivation.to_contract(f"{self.name}/{tool}")
+                document = contract.to_dict()
+                shown = visible_document(document, one_line=not self.trusted)
+                same = shown is document
+                found[f"{self.name}/{tool}"] = contract if same else Contract.from_dict(shown, name=contract.name)
             except InvalidSkillError:
                 continue  # its interface makes no valid schema; the other scripts remain tools
             except Exception:
-                _log.exception("no contract could be derived for the script %s/%s", self.name, tool)
+                import logging
+
+                log = logging.getLogger("skillruntime.catalog")
+                log.exception("no contract could be derived for the script %s/%s", self.name, tool)
         return found
 
     def _versions(self) -> list[tuple[str, str]]:
@@ -270,8 +295,7 @@ def _read_file(metadata: SkillMetadata) -> tuple[bytes, Identity]:
     """Return the bytes of the SKILL.md, and the identity of its directory."""
     directory, name = os.path.split(metadata.path)
     try:
-        identity = identity_of(directory)
-        return read_inside(directory, name, MAX_SKILL_BYTES, identity=identity), identity
+        return read_beside(directory, name, MAX_SKILL_BYTES)
     except FileTooLargeError:
         raise InvalidSkillError(
             f"The SKILL.md of {metadata.name!r} is larger than {MAX_SKILL_BYTES // 1024**2} MiB",

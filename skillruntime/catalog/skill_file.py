@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 
-from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, cut, parse_cut
-from skillruntime.catalog.summary import Summary, judge, scan, summarize
+from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, Cut, cut, parse_cut
+from skillruntime.catalog.simple_frontmatter import scan
+from skillruntime.catalog.summary import Summary, judge, summarize
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["read_summary", "summary_of"]
 
 # One page: 99 % of real frontmatters are shorter.
 _HEAD = 4096
-_CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ")
+_CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ", b"\n---#")
 
 
 def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnostic]) -> Summary | None:
@@ -26,9 +27,12 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
         if data.startswith(b"---\n"):
             end = data.find(b"\n---\n", 3)
             if end > 0:
-                summary = _scan(data[4:end])
+                summary = _scan(data[4 : end + 1])
                 if summary is not None:
                     return judge(summary, directory, path, found)
+                parts = cut(data, path, is_whole=len(data) < _HEAD)
+                if parts.block is not None and not parts.diagnostics:
+                    return _parsed(parts, directory, path, found)
         data, is_whole = _read_on(descriptor, data)
     except OSError as error:
         found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
@@ -45,6 +49,10 @@ def summary_of(
     if summary is not None:
         found.extend(parts.diagnostics)
         return judge(summary, directory, path, found)
+    return _parsed(parts, directory, path, found)
+
+
+def _parsed(parts: Cut, directory: str, path: str, found: list[Diagnostic]) -> Summary | None:
     frontmatter = parse_cut(parts, path)
     found.extend(frontmatter.diagnostics)
     if frontmatter.fields is None:

@@ -22,7 +22,17 @@ import re
 import unicodedata
 from collections import Counter
 
-__all__ = ["framed", "hidden_characters", "is_visible", "listed_kinds", "skeleton", "visible_line", "visible_text"]
+__all__ = [
+    "framed",
+    "hidden_characters",
+    "is_visible",
+    "listed_kinds",
+    "skeleton",
+    "visible_json",
+    "visible_line",
+    "visible_text",
+    "without_tag",
+]
 
 # Escape sequences of ECMA-48 (5.4: CSI; 5.6: command strings such as OSC, which set titles and links), in the 7-bit and
 # the 8-bit form. A command string is removed whole only if it is terminated: else it would swallow the text after it.
@@ -49,13 +59,16 @@ _KINDS = {
 }
 _HIDDEN = re.compile("|".join(f"({pattern})" for pattern in _KINDS.values()))
 _NAMES = tuple(_KINDS)
-# The same characters as one class, which is found ten times as fast; ASCII text needs only a short one.
+# The same characters as one class, which is found ten times as fast.
 _ANY_HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U000ffffd\U00100000-\U0010fffd]"
 )
-_ANY_HIDDEN_ASCII = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+_PRINTABLE_HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
+_VISIBLE_ASCII = b"\t\n" + bytes(range(32, 127))
 _BREAKS = re.compile("\r\n?|[\x85\u2028\u2029]")
 _EMOJI = re.compile(
     "[\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
@@ -63,15 +76,20 @@ _EMOJI = re.compile(
 )
 # Scripts whose letters join, in which ZWNJ separates them (RFC 5892, appendix A.1): Arabic, Syriac, N'Ko, Mongolian.
 _JOINING = re.compile("[\u0620-\u065f\u066e-\u06d3\u0710-\u074a\u0750-\u077f\u07ca-\u07ea\u0840-\u08ff\u1820-\u18aa]")
+# What chat templates and agents write around a role or a list of skills (ChatML, Llama, Gemma, the reference's XML).
+_ROLE_TAGS = "available_skills|system|system-reminder|start_of_turn|end_of_turn"
 _ZWNJ, _ZWJ, _SELECTORS = "\u200c", "\u200d", "\ufe0e\ufe0f"
 
 
 def visible_line(text: str) -> str:
     """Return *text* on one line, without hidden characters; for metadata."""
     # The usual case; both checks run in C.
-    if text.isascii() and text.isprintable():
-        return " ".join(text.split()) if "  " in text or text[:1] == " " or text[-1:] == " " else text
-    return " ".join(_without_hidden(_BREAKS.sub(" ", text), " ").split())
+    if not (text.isascii() and text.isprintable()):
+        text = " ".join(_without_hidden(_BREAKS.sub(" ", text), " ").split())
+    elif "  " in text or text[:1] == " " or text[-1:] == " ":
+        text = " ".join(text.split())
+    # `<|im_start|>` and the like begin a role in a chat template; no description needs one.
+    return text.replace("<|", "< |") if "<|" in text else text
 
 
 def visible_text(text: str) -> str:
@@ -81,9 +99,32 @@ def visible_text(text: str) -> str:
     return _without_hidden(_BREAKS.sub("\n", text), "")
 
 
+def visible_json(text: str) -> str:
+    r"""Return the JSON *text* with hidden characters written as escapes: it means the same, and nothing is hidden.
+
+    >>> visible_json('{"a": "x\u200b"}')
+    '{"a": "x\\u200b"}'
+    """
+    if is_visible(text):
+        return text
+
+    def escaped(found: re.Match[str]) -> str:
+        if _is_meant(text, found):
+            return found.group()
+        units = found.group().encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+    return _ANY_HIDDEN.sub(escaped, text)
+
+
 def is_visible(text: str) -> bool:
     """Whether *text* has no hidden character at all, not even one that `visible_text` would keep."""
-    return (_ANY_HIDDEN_ASCII if text.isascii() else _ANY_HIDDEN).search(text) is None
+    # The first check runs in C; what it lets pass are letters and marks without ink.
+    if text.isascii():
+        return not text.encode().translate(None, _VISIBLE_ASCII)
+    if text.isprintable():
+        return _PRINTABLE_HIDDEN.search(text) is None
+    return _ANY_HIDDEN.search(text) is None
 
 
 def hidden_characters(text: str) -> dict[str, int]:
@@ -114,9 +155,18 @@ def framed(tag: str, text: str, **attributes: str) -> str:
     </skill>
     """
     shown = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items())
-    # Only this tag is escaped: instructions contain XML and HTML examples, which must stay as they are.
-    inside = re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", visible_text(text), flags=re.IGNORECASE)
-    return f"<{tag}{shown}>\n{inside}\n</{tag}>"
+    return f"<{tag}{shown}>\n{without_tag(tag, visible_text(text))}\n</{tag}>"
+
+
+def without_tag(tag: str, text: str) -> str:
+    """Return *text* with ``&lt;`` where it opens or closes *tag*, or begins a role of a chat template.
+
+    >>> without_tag("skill", "<b>bold</b></skill><|im_start|>system")
+    '<b>bold</b>&lt;/skill>&lt;|im_start|>system'
+    """
+    # Not every `<`: instructions contain XML and HTML examples.
+    own = rf"<(?=\s*/?\s*(?:{re.escape(tag)}|{_ROLE_TAGS})\b|\|[\w ]+\|>|<SYS>>)"
+    return re.sub(own, "&lt;", text, flags=re.IGNORECASE) if "<" in text else text
 
 
 def skeleton(name: str) -> str:

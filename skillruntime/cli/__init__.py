@@ -2,95 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from typing import NoReturn
 
-import click
+TYPE_CHECKING = False  # importing `typing` takes 8 ms
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+    from skillruntime.cli.commands import group as group
 
 __all__ = ["main"]
 
-# In the order of a first visit: look, check, call, write, share. The texts stand here, not in the commands, so that
-# --help imports none of them.
-_COMMANDS = {
-    "list": "List the skills that are found.",
-    "search": "Find skills by words.",
-    "prompt": "Print the catalog text as a model reads it.",
-    "show": "Show one skill: its instructions, its parameters and its files.",
-    "validate": "Check skills and their contracts, and report every problem.",
-    "tokens": "Show how many tokens skills cost, and where.",
-    "call": "Call a skill and print its result.",
-    "new": "Write a new skill that passes validate and its own test.",
-    "init": "Write the contract files of a skill, read from its scripts and its frontmatter.",
-    "diff": "Compare two versions of a contract, and say which version number the changes require.",
-    "lock": "Write the digests of the installed skills to a lockfile, or check them against it.",
-    "serve": "Serve skills over HTTP (the invocation protocol) or MCP.",
-    "describe": "Print a skill's descriptor, as a server would publish it.",
-    "invoke": "Call a remote skill and wait for its result.",
-    "mcp-proxy": "Repair the tool calls of any MCP client to any MCP server.",
-    "schema": "Print the JSON Schema of a document that the library reads.",
-    "executions": "List, cancel and complete the executions of a server.",
-    "demo": "Watch malformed calls being repaired, migrated and refused, offline.",
-}
-
-
-class _LazyGroup(click.Group):
-    """A group that imports a command, from the module of its name, when it is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS]  # not list(): the command of that name hides it once it is imported
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = import_module(f"skillruntime.cli.{cmd_name.replace('-', '_')}").command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # only for a wrong command: it takes 5 ms to import
-
-            close = get_close_matches(args[0], _COMMANDS, 1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"The commands are: {', '.join(_COMMANDS)}."
-            ctx.fail(f"There is no command {args[0]!r}. {hint}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="skillruntime", prog_name="skillruntime")
-def group() -> None:
-    """Find Agent Skills, see what they accept, and call them under their contracts.
-
-    Data goes to stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 try again later.
-    """
-
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit; a bug in it is reported in one line, without a traceback.
+    """Run the command line and exit."""
+    words = [*(sys.argv[1:] if arguments is None else arguments)]  # not list(): the command of that name hides it
+    if words[:1] == ["mcp-proxy"]:
+        # A client starts every one of its servers through this one, and waits: click alone takes 20 ms to import.
+        from skillruntime.adapters.mcp_proxy.quick_start import run_quickly
 
-    With ``SKILLRUNTIME_DEBUG`` set, the traceback is shown.
-    """
-    from skillruntime.cli.output import make_streams_safe
+        status = run_quickly(words[1:])
+        if status is not None:
+            sys.exit(status)
+    from skillruntime.cli.commands import run
 
-    make_streams_safe()
-    try:
-        group(args=arguments, prog_name="skillruntime")
-    # click has handled its own exceptions; whatever else arrives here is a bug in the library.
-    except Exception as error:
-        if os.environ.get("SKILLRUNTIME_DEBUG"):
-            raise
-        click.echo(
-            f"Internal error in skillruntime ({type(error).__name__}); set SKILLRUNTIME_DEBUG=1 for the traceback",
-            err=True,
-        )
-        sys.exit(1)
-    # click returns where a command does not exit by itself, such as --help of a group.
-    sys.exit(0)
+    run(arguments)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "group":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from skillruntime.cli.commands import group
+
+    return group

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
     from skillruntime.catalog import SkillCatalog
     from skillruntime.contract import SkillResponse
-    from skillruntime.runtime import SkillRuntime
+    from skillruntime.runtime import Approval, SkillRuntime
 
 __all__ = ["command"]
 
+_GRANT = "Add --env NAME, --network or --write DIRECTORY to grant it"
 _APPROVAL = "Add --yes to approve this call, or --trust to trust the directories"
 
 
@@ -49,7 +51,16 @@ _APPROVAL = "Add --yes to approve this call, or --trust to trust the directories
     "environment",
     multiple=True,
     metavar="NAME",
-    help="An environment variable to pass to the script; repeatable.",
+    help="Grant the script an environment variable; repeatable.",
+)
+@click.option("--network", is_flag=True, help="Grant an untrusted script the network.")
+@click.option(
+    "--write",
+    "writable",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIRECTORY",
+    help="Grant an untrusted script this directory, to write in; repeatable.",
 )
 @click.option("--yes", is_flag=True, help="Run an untrusted skill's script without asking.")
 @catalog_options
@@ -63,6 +74,8 @@ def command(
     timeout: float | None,
     workspace: Path,
     environment: tuple[str, ...],
+    network: bool,
+    writable: tuple[Path, ...],
     yes: bool,
     directories: tuple[str, ...],
     trust: bool,
@@ -81,13 +94,13 @@ def command(
 
         context.invoke(invoke.command, descriptor=name, arguments=arguments, timeout=timeout, as_json=as_json)
         return
-    from skillruntime.runtime import Approval, SkillRuntime
+    from skillruntime.runtime import Grants, SkillRuntime
 
     def approve(request: Approval) -> bool:
         if yes:
             return True
-        echo(f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}", err=True)
-        echo(f"This call runs {request.script} with {json.dumps(request.arguments, default=str)[:400]}", err=True)
+        for line in _question(request):
+            echo(line, err=True)
         return click.confirm("Run it?", default=False, err=True)
 
     # Without a terminal the question would read the answer from a pipe that holds something else.
@@ -96,12 +109,13 @@ def command(
     # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None
-    runtime = SkillRuntime(catalog, approve=asking, workspace=workspace, environment=environment)
+    runtime = SkillRuntime(catalog, approve=asking, workspace=workspace)
     try:
         _attach_remote(runtime, name, yes=yes)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
-    response = runtime.call_blocking(name, sent, version=version, timeout=timeout)
+    grants = Grants(network, environment, tuple(str(path.resolve()) for path in writable))
+    response = runtime.call_blocking(name, sent, version=version, timeout=timeout, grants=grants)
     response = _for_people(response, catalog, name, can_ask=can_ask)
 
     def draw(out: Console) -> None:
@@ -113,6 +127,20 @@ def command(
         draw_response(console(stderr=True), response)
     print_result(response.to_dict(), draw, as_json=as_json)
     sys.exit(exit_code(response))
+
+
+def _question(request: Approval) -> Iterator[str]:
+    """Yield what a person decides on: the script, its arguments, what it asks for, and what it lacks."""
+    from skillruntime.contract import masked
+
+    yield f"{request.skill.name!r} is in an untrusted directory: {request.skill.directory}"
+    yield f"This call runs {request.script} with {json.dumps(masked(request.arguments), default=str)[:400]}"
+    for kind, asked in request.asks.items():
+        yield f"It asks for {kind}: {', '.join(asked)}"
+    if request.grants:
+        yield f"It is granted {json.dumps(request.grants.to_dict())}"
+    for missing in request.missing:
+        yield f"Not ready: {missing.message}"
 
 
 def _attach_remote(runtime: SkillRuntime, name: str, *, yes: bool) -> None:
@@ -144,6 +172,8 @@ def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, ca
     """Return *response* with what to type next, where its suggestion speaks to a model or to a host program."""
     errors = response.errors
     codes = [error.code for error in errors]
+    if codes == [ErrorCode.ACCESS_DENIED] and "missing" in (errors[0].details or {}) and "granted" in errors[0].message:
+        return replace(response, errors=[replace(errors[0], suggested_action=_GRANT)])
     if codes == [ErrorCode.ACCESS_DENIED] and not can_ask:
         return replace(response, errors=[replace(errors[0], suggested_action=_APPROVAL)])
     if codes != [ErrorCode.SKILL_NOT_FOUND]:

@@ -36,9 +36,10 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
 
     try:
         found = _find(skill, directories, as_json=as_json)
-        documents = draft_contracts(
-            list(derive_scripts(found.resources(), found.read_resource_bytes).values()), found.frontmatter
+        derived = derive_scripts(
+            found.resources(), found.read_resource_bytes, instructions=found.body, skill=found.name
         )
+        documents = draft_contracts(list(derived.values()), found.frontmatter)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     if not documents:

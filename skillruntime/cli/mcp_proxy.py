@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from skillruntime.adapters.mcp_proxy.client_files import Edited
+    from skillruntime.adapters.mcp_proxy.configured import Upstream
     from skillruntime.adapters.mcp_proxy.log import Write
     from skillruntime.adapters.mcp_proxy.options import Options
 
@@ -44,7 +45,7 @@ def command() -> None:
 @command.command("run")
 @click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
 @click.option("--http", "port", metavar="HOST:PORT", help="Serve HTTP on this local port instead of stdio.")
-@click.option("--config", type=click.Path(path_type=Path), help="Serve each server of this client's file on the port.")
+@click.option("--config", type=click.Path(path_type=Path), help="Serve the servers of this client's file as one.")
 @click.option("--path", default="/mcp", show_default=True, help="The path of the port, for a server on stdio.")
 @click.option("--no-token", is_flag=True, help="Let every program of this machine use the port.")
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A web page's origin that may use the port.")
@@ -93,8 +94,8 @@ def run(
     from skillruntime.adapters.mcp_proxy.log import open_log
     from skillruntime.adapters.mcp_proxy.options import Options, read_tool_options
 
-    if config is not None and (server or port is None):
-        raise click.UsageError("--config needs --http, and no other server.")
+    if config is not None and server:
+        raise click.UsageError("--config lists the servers; name no other one.")
     if not server and config is None:
         raise click.UsageError("Name a server: a URL, or -- and the command that starts it.")
     try:
@@ -112,7 +113,21 @@ def run(
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
     if port is not None:
-        _serve(server, config, port, path, no_token, allow_origin, sent, options, log)
+        from skillruntime.adapters.mcp_proxy.configured import Upstream
+
+        where = "/" + path.strip("/")
+        if config is None:
+            upstreams = [Upstream(server, where, tuple(sent))]
+        else:  # each at its own path, and all as one, by a proxy on stdio behind the port
+            words = ["--config", str(config), "--policy", policy, "--check-output", check_output]
+            words += [word for flag, given in (("--tool-options", tool_options), ("--log", log_path)) if given
+                      for word in (flag, str(given))]  # fmt: skip
+            words += [flag for flag, given in (("--fold", fold), ("--log-values", log_values)) if given]
+            all_of_them = (sys.executable, "-m", "skillruntime.cli", "mcp-proxy", *words)
+            upstreams = [*_listed(config), Upstream(all_of_them, where, is_merged=True)]
+        _serve(upstreams, port, no_token, allow_origin, options, log)
+    elif config is not None:
+        sys.exit(_relay_many(config, options, log))
     elif is_url:
         sys.exit(_relay_url(server[0], sent, options, log))
     else:
@@ -198,35 +213,47 @@ def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int
     from skillruntime.adapters.mcp_proxy.stdio import run_stdio
 
     try:
-        return run_stdio(server, Session(options, log=log))
+        return run_stdio(server, lambda: Session(options, log=log))
     except OSError as error:
         raise click.ClickException(f"{server[0]} cannot be started: {error}") from None
 
 
 def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: Write) -> int:
+    import threading
+
     from skillruntime.adapters.mcp_proxy.remote import start_remote
     from skillruntime.adapters.mcp_proxy.session import Session
-    from skillruntime.adapters.mcp_proxy.stdio import relay
+    from skillruntime.adapters.mcp_proxy.stdio import note_signals, relay
 
     session = Session(options, log=log)
-    server_in, server_out = start_remote(url, headers, session.tools)
-    signals = relay(session, 0, 1, server_in, server_out, lambda: True)
+    ended = threading.Event()
+    signals = note_signals(ended)
+    relay(lambda: session, (0, 1), start_remote(url, headers, session.tools), ended)
     return 128 + signals[0] if signals else 0
 
 
+def _relay_many(config: Path, options: Options, log: Write) -> int:
+    from skillruntime.adapters.mcp_proxy.many_servers import run_many
+
+    return run_many(_listed(config), options, log)
+
+
+def _listed(config: Path) -> list[Upstream]:
+    from skillruntime.adapters.mcp_proxy.configured import upstreams_of
+
+    try:
+        upstreams, notes = upstreams_of(config)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{config}: {error}") from None
+    for note in notes:
+        click.echo(f"mcp-proxy: {note}", err=True)
+    return upstreams
+
+
 def _serve(
-    server: tuple[str, ...],
-    config: Path | None,
-    port: str,
-    path: str,
-    no_token: bool,
-    origins: tuple[str, ...],
-    headers: list[tuple[str, str]],
-    options: Options,
-    log: Write,
+    upstreams: list[Upstream], port: str, no_token: bool, origins: tuple[str, ...], options: Options, log: Write
 ) -> None:
-    from skillruntime.adapters.mcp_proxy.client_files import servers_in
-    from skillruntime.adapters.mcp_proxy.http_server import Port, Upstream, serve, upstreams_in
+    from skillruntime.adapters.mcp_proxy.http_server import Port, serve
     from skillruntime.errors import SkillRuntimeError
 
     host, _, number = port.rpartition(":")
@@ -234,13 +261,9 @@ def _serve(
         raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")
     where = Port(host.strip("[]"), int(number), origins, not no_token)
     try:
-        if config is not None:
-            upstreams = upstreams_in(servers_in(config.read_bytes().decode()))
-        else:
-            upstreams = [Upstream(server, "/" + path.strip("/"), tuple(headers))]
         serve(upstreams, where, options=options, log=log)
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"{config or server[0]}: {error}") from None
+        raise click.ClickException(f"{upstreams[0].server[0]}: {error}") from None
     except SkillRuntimeError as error:
         raise click.ClickException(f"{error}: {error.suggested_action}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -177,10 +178,13 @@ def short(value: Any, limit: int = 60) -> str:
 
 
 def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> None:
-    """Draw findings, one line each."""
+    """Draw findings, one line each; paths below the current directory as they would be typed there."""
     from rich.markup import escape
+
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - what the shell shows, links not followed
 
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
     for diagnostic in diagnostics:
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
-        console.print(f"[{colours[diagnostic.severity.value]}]{escape(str(diagnostic))}[/]")
+        line = escape(str(diagnostic).removeprefix(here))
+        console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")

@@ -52,12 +52,16 @@ def command(style: str, budget: int, model: str, directories: tuple[str, ...], t
         sure = "" if tokens.exact else "about "
         kinds = [f"{len(names):,} {kind.replace('_', ' ')}" for kind, names in left_out.items() if names]
         # On stderr, so that "skillruntime prompt > file" is the text and nothing else.
-        echo(f"{sure}{tokens.tokens:,} tokens, {len(rendered.included):,} skills{_in_brackets(kinds)}", err=True)
+        echo(f"{sure}{tokens.tokens:,} tokens, {_counted(len(rendered.included))}{_in_brackets(kinds)}", err=True)
         if not catalog:
             echo(no_skills(directories), err=True)
         return
     document = {"text": rendered.text, **tokens.to_dict(), "included": list(rendered.included), **left_out}
     print_result(document, lambda console: None, as_json=True)
+
+
+def _counted(skills: int) -> str:
+    return "1 skill" if skills == 1 else f"{skills:,} skills"
 
 
 def _in_brackets(words: list[str]) -> str:

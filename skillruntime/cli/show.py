@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,9 +17,10 @@ from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillruntime.catalog import Skill
+    from skillruntime.catalog import Skill, SkillCatalog
     from skillruntime.contract import Contract
     from skillruntime.remote import SkillDescriptor
+    from skillruntime.runtime import Missing
 
 __all__ = ["command"]
 
@@ -45,6 +47,7 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
         skill = catalog.activate(skill_name)
         contracts = {f"{skill.name}/{tool}": skill.contract(f"{skill.name}/{tool}")} if tool else _contracts(skill)
         unavailable = catalog.unmet(skill_name)
+        missing = _missing(catalog, contracts)
     except SkillNotFoundError as error:
         fail(with_next_command(error, catalog, name, "show"), as_json=as_json)
     except SkillRuntimeError as error:
@@ -58,13 +61,14 @@ def command(name: str, body: bool, directories: tuple[str, ...], trust: bool, as
         _draw_head(out, skill, unavailable)
         for callable_name, contract in contracts.items():
             _draw_contract(out, callable_name, contract)
+            _draw_needs(out, contract, missing.get(callable_name, ()))
         if not contracts:
             out.print("\nIt has no callable tools, only instructions.")
         if not tool:
             _draw_files(out, skill)
             _draw_body(out, skill.body)
 
-    print_result(_described(skill, contracts, unavailable), draw, as_json=as_json)
+    print_result(_described(skill, contracts, unavailable, missing), draw, as_json=as_json)
     if not as_json:
         draw_diagnostics(console(stderr=True), skill.diagnostics)
 
@@ -104,7 +108,36 @@ def _contracts(skill: Skill) -> dict[str, Contract]:
     return {skill.name: descriptor.to_contract(skill.name)}
 
 
-def _described(skill: Skill, contracts: Mapping[str, Contract], unavailable: tuple[str, ...]) -> dict[str, Any]:
+def _missing(catalog: SkillCatalog, names: Iterable[str]) -> dict[str, tuple[Missing, ...]]:
+    """Return what each script lacks before it can be called; without what has no script."""
+    from skillruntime.runtime import SkillRuntime
+
+    runtime = SkillRuntime(catalog)
+    found = {}
+    for name in names:
+        with suppress(SkillRuntimeError):  # nothing runs it here: `call` says why
+            found[name] = runtime.missing(name)
+    return found
+
+
+def _draw_needs(out: Console, contract: Contract, missing: tuple[Missing, ...]) -> None:
+    """Draw what the script asks for, and what it lacks with what to do about it."""
+    from skillruntime.runtime import requirements_of
+
+    for kind, asked in requirements_of(contract).to_dict().items():
+        out.print(f"  [dim]asks for {kind}:[/] {shown(', '.join(asked))}")
+    for each in missing:
+        out.print(f"  [red]not ready:[/] {shown(each.message)}")
+        if each.kind != "grant":  # that action speaks to a host program
+            out.print(f"  [dim]{shown(each.action)}[/]")
+
+
+def _described(
+    skill: Skill,
+    contracts: Mapping[str, Contract],
+    unavailable: tuple[str, ...],
+    missing: Mapping[str, tuple[Missing, ...]],
+) -> dict[str, Any]:
     resources = [{"path": item.path, "bytes": item.bytes, "media_type": item.media_type} for item in skill.resources()]
     return {
         "name": skill.name,
@@ -114,6 +147,7 @@ def _described(skill: Skill, contracts: Mapping[str, Contract], unavailable: tup
         "trusted": skill.trusted,
         "available": not unavailable,
         "unavailable": list(unavailable),
+        "missing": {name: [each.to_dict() for each in found] for name, found in missing.items() if found},
         "body": skill.body,
         "callable": {name: contract.to_dict() for name, contract in contracts.items()},
         "resources": resources,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from skillruntime.contract.limits import resolve
 from skillruntime.contract.pointer import value_at
+from skillruntime.contract.references import resolve
 
 __all__ = ["BRANCHES", "NotComparable", "closed", "normal_form"]
 

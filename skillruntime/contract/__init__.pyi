@@ -12,6 +12,7 @@ from skillruntime.contract.migration.migration import Migration as Migration
 from skillruntime.contract.response import SkillResponse as SkillResponse
 from skillruntime.contract.response import handle_skill_error as handle_skill_error
 from skillruntime.contract.schema import Schema as Schema
+from skillruntime.contract.secret_names import masked as masked
 from skillruntime.contract.versions import Version as Version
 from skillruntime.contract.versions import VersionRange as VersionRange
 from skillruntime.contract.versions import check_skill_compatibility as check_skill_compatibility

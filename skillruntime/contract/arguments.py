@@ -434,11 +434,13 @@ _KEY = re.compile(
 _NAMED = re.compile(
     rf"""(?=(?<![\w.-])(?P<name>[^\W\d][\w.-]{{0,80}})["'`*\]\u201d\u2019]{{0,3}}\s*{_COLON}\s*{_VALUE})"""
 )
-_TAG = re.compile(r"""(?=<[^<>]*?(?P<name>[^\W\d][\w.-]*)["']?\s*/?>\s*(?:<[^<>]*>\s*)*(?P<value>[^<]*))""")
+_TAG = re.compile(
+    r"""(?=<[^<>]{0,200}?(?P<name>[^\W\d][\w.-]{0,80})["']?\s{0,9}/?>\s{0,99}(?:<[^<>]{0,200}>\s{0,99}){0,4}(?P<value>[^<]*))"""
+)
 _ATTRIBUTE = re.compile(
     r"""<(?P<tag>[\w:.-]+)(?:\s+name=["']?(?P<name>[\w.-]+)["']?)?\s+value=["']?(?P<value>[^"'<>/]*)["']?\s*/?>"""
 )
-_ARGUMENT = re.compile(r"<arg_key>\s*(?P<name>[^<]*?)\s*</arg_key>\s*<arg_value>\s*(?P<value>[^<]*)")
+_ARGUMENT = re.compile(r"<arg_key>\s{0,99}(?P<name>[^<]{0,99}?)\s{0,99}</arg_key>\s*<arg_value>\s*(?P<value>[^<]*)")
 
 
 def _check_beside(before: str, after: str, value: Any, names: Container[str]) -> None:

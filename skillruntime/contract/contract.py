@@ -24,6 +24,7 @@ from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.pointer import parse_pointer
+from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 from skillruntime.errors import (
@@ -220,9 +221,9 @@ class Contract:
     def _link_shapes(self) -> None:
         """Compile the shapes of older versions, and collect the names of all parameters, old and current."""
         self._shapes = tuple(self._shape(migration) for migration in self.migrations)
-        old = [declared_properties(shape.document, [()]) for shape in self._shapes if shape is not None]
+        old = [declared_properties(shape.references, [()]) for shape in self._shapes if shape is not None]
         self._reserved = frozenset(name for names in old for name in names)
-        self._names = self._reserved | declared_properties(self.input.document, [()]).keys()
+        self._names = self._reserved | declared_properties(self.input.references, [()]).keys()
 
     def _shape(self, migration: Migration) -> Schema | None:
         """Compile the schema of the arguments that *migration* starts from, where it is known."""
@@ -347,7 +348,7 @@ class Contract:
             if is_same(without_decimals(reading.coerced.value), without_decimals(old.coerced.value)):
                 continue
             if rules == {"container-text"} and not any(
-                _describes_text(shape.document, parse_pointer(repair.path)) for repair in reading.coerced.repairs
+                _describes_text(shape.references, parse_pointer(repair.path)) for repair in reading.coerced.repairs
             ):
                 return reading
             raise self._unclear_version(reading)
@@ -357,8 +358,8 @@ class Contract:
         """Whether a string of *arguments* looks like a container that *newer* asks for, and is only that."""
         for name, text in arguments.items():
             if isinstance(text, str) and text.strip(" '\"`\n")[:1] in ("[", "{", "("):
-                kinds = {str(each.get("type")) for each in subschemas(newer.document, (name,))}
-                if kinds and kinds <= {"array", "object"} and not _describes_text(shape.document, (name,)):
+                kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
+                if kinds and kinds <= {"array", "object"} and not _describes_text(shape.references, (name,)):
                     return True
         return False
 
@@ -443,11 +444,11 @@ _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", 
 """Rules of repair that leave out or make up something: a reading that needs them says nothing about its version."""
 
 
-def _describes_text(document: Any, path: tuple[str, ...]) -> bool:
+def _describes_text(references: References, path: tuple[str, ...]) -> bool:
     """Whether an old shape says what the string at *path* holds, so that it is meant as a string."""
     return any(
         not {"format", "pattern", "contentMediaType", "enum", "const"}.isdisjoint(schema)
-        for schema in subschemas(document, path)
+        for schema in subschemas(references, path)
     )
 
 

@@ -116,23 +116,23 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
     copied: dict[str, Any] = {}
     members: dict[str, _Level] = {}
     items: dict[str, _Level] = {}
-    document = schema.document
-    properties = property_locations(document, [location], choices=False)
+    references = schema.references
+    properties = property_locations(references, [location], choices=False)
     for name, places in properties.items():
-        default = default_at(document, places)
+        default = default_at(references, places)
         if default is not ABSENT and all(schema.fits(default, place) for place in places):
             (copied if isinstance(default, dict | list) else plain)[name] = default
         if depth < MAX_DEPTH:
             below = _level(schema, places[0], depth + 1)
             if below:
                 members[name] = below
-            for place, declared in in_place(document, places[:1], choices=False):
+            for place, declared in in_place(references, places[:1], choices=False):
                 if isinstance(declared.get("items"), dict):
                     below = _level(schema, (*place, "items"), depth + 1)
                     if below:
                         items[name] = below
                     break
     is_closed = any(
-        each.get("additionalProperties") is False for _, each in in_place(document, [location], choices=False)
+        each.get("additionalProperties") is False for _, each in in_place(references, [location], choices=False)
     )
     return _Level(None if is_closed else frozenset(properties), plain, copied, members, items)

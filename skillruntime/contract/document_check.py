@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.document_schema import CONTRACT_SCHEMA
-from skillruntime.contract.engines import Violation
 from skillruntime.contract.explanation import explain
+from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
+from skillruntime.contract.violations import Violation
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError
 
@@ -57,9 +57,10 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
         message = f"a contract is a JSON object, not {type(document).__name__}"
         return [Diagnostic("contract-value", Severity.ERROR, path, message)]
     try:
+        if (find_fault(document) or "").startswith("nested"):  # no contract that a person writes has ten levels
+            raise RecursionError
         found = [*_fields(document, path), *_version(document, path), *_parts(document, path)]
-    except (ValueError, RecursionError):
-        # The engines give up at some 250 levels; no contract that a person writes has ten.
+    except (ValueError, RecursionError):  # a value that an engine cannot read is nested too deep as well
         return [Diagnostic("contract-value", Severity.ERROR, path, "the document is nested too deep to be checked")]
     if not any(each.severity is Severity.ERROR for each in found):
         try:  # what only compiling its schemas can show
@@ -93,6 +94,8 @@ def _unknown(name: str, violation: Violation, document: dict[str, Any], path: st
     place = _place_of(name, where, document)
     if place is not None:
         return Diagnostic("contract-misplaced", Severity.ERROR, path, f"{shown} {place}")
+    import difflib  # only for names that do not fit
+
     close = difflib.get_close_matches(name, known, 1, cutoff=0.75)
     if close:
         message = f"{shown} is not a field of a contract"
@@ -147,20 +150,19 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
             hint = "look for a required property that is not declared, or bounds that exclude each other"
             yield Diagnostic("contract-impossible", Severity.ERROR, path, message, hint=hint)
         elif compiled is not None and key == "input":
-            yield from _defaults(compiled.document, around, path)
+            yield from _defaults(compiled, path)
     migrations = document.get("migrations")
     if isinstance(migrations, list):
         yield from _migrations(migrations, document, around, path)
 
 
-def _defaults(schema: Any, around: dict[str, Any], path: str) -> Iterator[Diagnostic]:
+def _defaults(schema: Schema, path: str) -> Iterator[Diagnostic]:
     """Yield the defaults that do not fit their own parameter: filled in, they would make a valid call fail."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    properties = schema.document.get("properties") if isinstance(schema.document, Mapping) else None
     for name, declared in (properties if isinstance(properties, dict) else {}).items():
         if not isinstance(declared, dict) or "default" not in declared:
             continue
-        own = Schema({**around, **declared})
-        for error in explain(own.violations(declared["default"]), own)[:1]:
+        for error in explain(schema.violations(declared["default"], ("properties", name)))[:1]:
             message = f"/input/properties/{name}/default: {error.message}"
             yield Diagnostic("contract-default", Severity.ERROR, path, message)
 

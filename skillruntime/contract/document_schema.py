@@ -72,7 +72,15 @@ _REQUIRES = _object(
     {
         "runtime": {"type": "string", "description": "The versions of skillruntime, such as '>=1.0.0,<2.0.0'."},
         "commands": _words("Commands that must be on PATH."),
-        "environment": _names("Environment variables that must be set; the script receives them."),
+        "environment": _names("Environment variables that must be set; the host grants them to an untrusted script."),
+        "network": {
+            "anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "Whether the script uses the network, or the hosts that it connects to. The host grants it.",
+        },
+        "write": {
+            "anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "The directories outside the workspace that the script changes. The host grants them.",
+        },
         "packages": _words("Python packages, as requirements: 'pypdf>=5'."),
         "platform": {
             "anyOf": [_PLATFORM, {"type": "array", "items": _PLATFORM}],

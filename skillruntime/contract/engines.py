@@ -5,17 +5,15 @@ Neither ever fetches: a reference is looked up among the resources handed in, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import partial
 from typing import Any, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
-from skillruntime.contract.pointer import Path, format_pointer, value_at
-from skillruntime.contract.references import Document, References
+from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.references import Document
 
-__all__ = ["BASE", "DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError", "Violation"]
+__all__ = ["BASE", "DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError"]
 
 DIALECTS = {
     "https://json-schema.org/draft/2020-12": "https://json-schema.org/draft/2020-12/schema",
@@ -45,40 +43,6 @@ class UnusableSchemaError(ValueError):
     """This engine cannot use the document as a schema."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One keyword that a value breaks.
-
-    ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword (``None``
-    where it lies in another document), ``names`` are the properties that are missing or unexpected, ``branches`` are
-    the violations of each branch of an ``anyOf`` or ``oneOf``: made by ``list_branches`` when they are asked for, since
-    a union of fifty branches has hundreds of them and most are never looked at.
-    """
-
-    keyword: str
-    path: Path
-    location: Path | None
-    schema: Any
-    value: Any
-    names: tuple[str, ...] = ()
-    list_branches: Callable[[], tuple[tuple[Violation, ...], ...]] | None = None
-
-    @property
-    def branches(self) -> tuple[tuple[Violation, ...], ...]:
-        """The violations of each branch; empty where several branches of a ``oneOf`` fit."""
-        return self.list_branches() if self.list_branches is not None else ()
-
-    @property
-    def pointer(self) -> str:
-        """The place in the value, as a JSON Pointer."""
-        return format_pointer(self.path)
-
-    @property
-    def expected(self) -> Any:
-        """What the keyword asks for, as the schema writes it."""
-        return self.schema.get(self.keyword) if isinstance(self.schema, dict) else self.schema
-
-
 class Engine(Protocol):
     """One compiled schema document; a *location* picks one of its subschemas."""
 
@@ -86,21 +50,12 @@ class Engine(Protocol):
         """Return the function that says whether a value fits the subschema."""
         ...
 
-    def violations(self, value: Any, location: Path) -> Iterator[Violation]:
-        """Yield what is wrong with *value* by the subschema."""
-        ...
-
-    def first_violation(self, value: Any) -> Violation:
-        """Return one thing that is wrong with *value*, which does not fit, without looking for more."""
-        ...
-
     def alone(self, schema: Mapping[str, Any]) -> Engine:
         """Return the engine of *schema*, which refers to nothing, in the same dialect."""
         ...
 
 
-def _reference(location: Path) -> str:
-    uri = BASE
+def _reference(location: Path, uri: str = BASE) -> str:
     if location and isinstance(location[0], Document):
         uri, location = str(location[0]).partition("#")[0], location[1:]
     return uri + "#" + quote(format_pointer(location), safe="/~!$&'()*+,;=:@?-._")
@@ -129,12 +84,16 @@ class RustEngine:
             "base_uri": BASE,
         }
         self._compile = jsonschema_rs.validator_for
-        self._error = jsonschema_rs.ValidationError
         self._new_registry = jsonschema_rs.Registry
         draft = next((name for part, name in _DRAFTS.items() if part in dialect), "Draft202012")
         self._draft = getattr(jsonschema_rs, draft)
         self._resources = dict(resources)
         self._registry: Any = None
+        own = document.get("id" if "draft-04" in dialect else "$id") if isinstance(document, dict) else None
+        try:  # the document's own identifier, against which its relative references are resolved
+            self._uri = urljoin(BASE, own).partition("#")[0] if isinstance(own, str) else BASE
+        except ValueError:
+            self._uri = BASE
         # ValueError and TypeError: numbers and texts that the library cannot read, such as half of a surrogate pair.
         self._refusals = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError)
         try:
@@ -149,18 +108,23 @@ class RustEngine:
             document = self._document
             if isinstance(document, dict):
                 document = {**document, "$schema": self._dialect}
-            self._registry = self._new_registry([(BASE, document), *self._resources.items()], self._draft)
+            self._registry = self._new_registry([(self._uri, document), *self._resources.items()], self._draft)
         return self._registry
 
     def _validator(self, location: Path) -> Any:
         validator = self._validators.get(location)
         if validator is None:
-            schema = {"$schema": self._dialect, "$ref": _reference(location)}
+            schema = {"$schema": self._dialect, "$ref": _reference(location, self._uri)}
             try:
                 options = self._options | {"registry": self._open_registry(), "base_uri": BASE + "part"}
                 validator = self._compile(schema, **options)
             except self._refusals as error:
                 raise UnusableSchemaError(_reason(error)) from None
+            except BaseException as error:
+                # jsonschema-rs 0.60.3 panics where a pointer leads through an embedded resource that refers back.
+                if type(error).__name__ != "PanicException":
+                    raise
+                raise UnusableSchemaError(f"the part at {format_pointer(location)} cannot be compiled alone") from None
             self._validators[location] = validator
         return validator
 
@@ -172,55 +136,6 @@ class RustEngine:
     def checker(self, location: Path) -> Callable[[Any], bool]:
         check: Callable[[Any], bool] = self._validator(location).is_valid
         return check
-
-    def first_violation(self, value: Any) -> Violation:
-        try:
-            self._validators[()].validate(value)
-        except self._error as error:
-            return self._violation(error, value)
-        raise AssertionError("the value fits")
-
-    def violations(self, value: Any, location: Path) -> Iterator[Violation]:
-        for error in self._validator(location).iter_errors(value):
-            violation = self._violation(error, value)
-            if violation.keyword == "required" and violation.names[0] in violation.value:
-                continue  # the library also calls a required property missing that additionalProperties forbids
-            yield violation
-
-    def _violation(self, error: Any, value: Any) -> Violation:
-        kind, path = error.kind, tuple(error.instance_path)
-        keyword, location = kind.name, tuple(error.schema_path)
-        names: tuple[str, ...] = ()
-        list_branches: Callable[[], tuple[tuple[Violation, ...], ...]] | None = None
-        match keyword:
-            case "required":
-                names = (kind.property,)
-                keyword, location = str(location[-1]), location[:-1]
-                if keyword not in ("required", "dependentRequired", "dependencies"):
-                    keyword, location = "required", (*location, keyword)
-            case "additionalProperties" | "unevaluatedProperties":
-                names, location = tuple(kind.unexpected), location[:-1]
-            case "anyOf" | "oneOf":
-                location = location[:-1]
-                context = getattr(kind, "context", ())
-                if keyword == "anyOf" or all(context):
-                    list_branches = partial(self._branches, context, value)
-            case "falseSchema":
-                keyword = str(location[-1]) if location else "false"
-            case "contains":
-                keyword, location = str(location[-1]), location[:-1]
-            case "propertyNames" if keyword not in location:  # a reference leads back to the schema that holds it
-                return Violation(keyword, path, None, {}, _part(value, path))
-            case "propertyNames":
-                location = location[: len(location) - 1 - location[::-1].index("propertyNames")]
-            case _:
-                location = location[:-1]
-        found, schema = _lookup(self._document, location)
-        keyword, schema = _as_since_draft_6(keyword, schema)
-        return Violation(keyword, path, found, schema, _part(value, path), names, list_branches)
-
-    def _branches(self, context: Any, value: Any) -> tuple[tuple[Violation, ...], ...]:
-        return tuple(tuple(self._violation(each, value) for each in branch) for branch in context)
 
 
 class ReferenceEngine:
@@ -259,7 +174,6 @@ class ReferenceEngine:
         checker: Any = jsonschema.FormatChecker() if assert_formats else None
         self._dialect, self._assert_formats = dialect, assert_formats
         self._make: Callable[[Any], Any] = lambda schema: cls(schema, registry=registry, format_checker=checker)
-        self._references = References(document, resources=resources, dialect=dialect, base=BASE)
         self._starts_by_reference = isinstance(document, dict) and document.keys().isdisjoint({"$id", "id"})
 
     def _validator(self, location: Path) -> Any:
@@ -272,73 +186,6 @@ class ReferenceEngine:
     def checker(self, location: Path) -> Callable[[Any], bool]:
         validator = self._validator(location)
         return lambda value: bool(validator.is_valid(_with_floats(value)))
-
-    def first_violation(self, value: Any) -> Violation:
-        return next(self.violations(value, ()))
-
-    def violations(self, value: Any, location: Path) -> Iterator[Violation]:
-        value = _with_floats(value)
-        seen: set[tuple[str, Path, Any]] = set()
-        for error in self._validator(location).iter_errors(value):
-            for violation in self._violations(error, value, location):
-                key = (violation.keyword, violation.path, (violation.location, violation.names))
-                if key not in seen:
-                    seen.add(key)
-                    yield violation
-
-    def _violations(self, error: Any, value: Any, start: Path) -> Iterator[Violation]:
-        path, part = tuple(error.absolute_path), error.instance
-        keyword, steps = error.validator, list(error.absolute_schema_path)
-        if "propertyNames" in steps[:-1]:
-            keyword, steps, part = "propertyNames", steps[: steps.index("propertyNames") + 1], _part(value, path)
-        elif keyword is None:  # a schema that is plain false
-            keyword = str(steps[-1]) if steps else "false"
-            location = _follow(self._references, start, steps, False)
-            if keyword in ("properties", "patternProperties") and location is not None:
-                yield from self._forbidden(location, path, part)
-            else:
-                yield Violation(keyword, path, location, False, part)
-            return
-        elif keyword == "items" and error.schema.get("items") is False:
-            beyond = range(len(error.schema.get("prefixItems", ())), len(part))
-            location = _follow(self._references, start, steps, False)
-            yield from (Violation("items", (*path, index), location, False, part[index]) for index in beyond)
-            return
-        if keyword == "propertyNames":
-            location = (_follow(self._references, start, steps, None) or ())[:-1]
-            schema = _lookup(self._document, location)[1]
-        else:
-            location, schema = _follow(self._references, start, steps[:-1], error.schema), error.schema
-        if keyword == "minContains" and "minContains" not in schema:
-            keyword = "contains"
-        branches: tuple[tuple[Violation, ...], ...] = ()
-        if keyword in ("anyOf", "oneOf") and error.context:
-            groups: dict[int, list[Violation]] = {}
-            for child in error.context:
-                groups.setdefault(child.schema_path[0] if child.schema_path else 0, []).extend(
-                    self._violations(child, value, start)
-                )
-            branches = tuple(tuple(groups[index]) for index in sorted(groups))
-        keyword, schema = _as_since_draft_6(keyword, schema)
-        for names in _names(keyword, schema, part):
-            yield Violation(keyword, path, location, schema, part, names, (lambda: branches) if branches else None)
-
-    def _forbidden(self, location: Path, path: Path, part: Any) -> Iterator[Violation]:
-        """Yield a violation for each member of *part* that a ``false`` schema forbids; the library names only one."""
-        members = value_at(self._document, location)
-        for name in part if isinstance(part, dict) else ():
-            if members.get(name) is False:
-                yield Violation(name, (*path, name), (*location, name), False, part[name])
-
-
-def _as_since_draft_6(keyword: str, schema: Any) -> tuple[str, Any]:
-    """Return an exclusive limit as draft 6 and later write it: draft 4 has a limit, and true beside it."""
-    for side in ("Minimum", "Maximum"):
-        exclusive, plain = f"exclusive{side}", side.lower()
-        if keyword in (exclusive, plain) and isinstance(schema, dict) and schema.get(exclusive) is True:
-            rest = {word: value for word, value in schema.items() if word != plain}
-            return exclusive, {**rest, exclusive: schema.get(plain)}
-    return keyword, schema
 
 
 def _with_floats(value: Any) -> Any:
@@ -358,59 +205,3 @@ def _reason(error: Exception) -> str:
     message = str(getattr(error, "message", error))
     where = format_pointer(getattr(error, "instance_path", ()))
     return f"{message} - at {where}" if where else message
-
-
-def _lookup(document: Any, location: Path) -> tuple[Path | None, Any]:
-    try:
-        return location, value_at(document, location)
-    except LookupError:
-        return None, {}
-
-
-def _part(value: Any, path: Path) -> Any:
-    try:
-        return value_at(value, path)
-    except LookupError:  # the path of a property's name, or of a value that is not JSON
-        return value
-
-
-def _follow(references: References, location: Path, steps: list[Any], holder: Any) -> Path | None:
-    """Return where the path *steps* from *location* ends, at the schema *holder* (any, if that is ``None``).
-
-    The library leaves ``$ref`` out of its paths: where a step does not resolve, or ends at another schema, follow it.
-    """
-    found, schema = _lookup(references.document, location)
-    if found is None:
-        return None
-    if not steps and (holder is None or schema == holder):
-        return location
-    if steps:
-        ending = _follow(references, (*location, steps[0]), steps[1:], holder)
-        if ending is not None:
-            return ending
-    for target in references.targets(location):
-        ending = _follow(references, target, steps, holder)
-        if ending is not None:
-            return ending
-    return None
-
-
-def _names(keyword: str, schema: Any, part: Any) -> Iterable[tuple[str, ...]]:
-    """Return the property names a violation is about, one tuple for each violation to report."""
-    if not isinstance(part, dict) or not isinstance(schema, dict):
-        return [()]
-    match keyword:
-        case "required":
-            return [(name,) for name in schema["required"] if name not in part] or [()]
-        case "dependentRequired" | "dependencies":
-            rules = schema[keyword].items()
-            needed = (names for trigger, names in rules if trigger in part and isinstance(names, list))
-            return [(name,) for names in needed for name in names if name not in part] or [()]
-        case "additionalProperties":
-            import re
-
-            known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-            extra = (name for name in part if name not in known)
-            return [tuple(name for name in extra if not any(re.search(pattern, name) for pattern in patterns))]
-        case _:
-            return [()]

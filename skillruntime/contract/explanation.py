@@ -5,17 +5,18 @@ The law: an error costs a model 80 tokens at most, and never shows what may be a
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.coercion.subschemas import declared_properties, in_place, is_hidden, property_locations
-from skillruntime.contract.engines import Violation
 from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
+from skillruntime.contract.violations import Violation
 from skillruntime.errors import ErrorCode, SkillError
 
 __all__ = ["AMBIGUOUS", "explain"]
@@ -31,7 +32,8 @@ MAX_ITEMS = 5
 MAX_LISTED = 72
 MAX_SCHEMA = 48
 MAX_POINTER = 80
-MAX_COMPARED = 200
+MAX_COMPARED = 60
+MAX_BRANCHES = 300
 
 _RANGE = {
     "minimum": "is less than the minimum",
@@ -65,7 +67,7 @@ def explain(violations: Iterable[Violation], schema: Schema | None = None) -> li
     """
     explainer = _Explainer(schema)
     found: dict[Path, SkillError] = {}
-    for violation in _meant(violations):
+    for violation in _meant(violations, [MAX_BRANCHES]):
         for path, error in explainer.errors(violation):
             if path not in found or _weight(error) > _weight(found[path]):
                 found[path] = error
@@ -79,12 +81,20 @@ def _weight(error: SkillError) -> int:
     return 1 if error.code is ErrorCode.INVALID_INPUT else 0
 
 
-def _meant(violations: Iterable[Violation]) -> Iterator[Violation]:
-    """Yield the violations, with a union's replaced by those of the branch that was meant, where one is nearest."""
+def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violation]:
+    """Yield the violations, with a union's replaced by those of the branch that was meant, where one is nearest.
+
+    *left* counts the branches that may still be looked into: with a hundred of them, each error costs milliseconds.
+    """
     for violation in violations:
+        if violation.list_branches is not None and isinstance(violation.expected, list):
+            left[0] -= len(violation.expected)
+            if left[0] < 0:
+                yield replace(violation, keyword="anyOf", schema={"anyOf": violation.expected}, list_branches=None)
+                continue
         branch = _branch(violation)
         if branch:
-            yield from _meant(branch)
+            yield from _meant(branch, left)
         else:
             yield violation
 
@@ -114,7 +124,7 @@ class _Explainer:
     """Explains violations of one schema."""
 
     def __init__(self, schema: Schema | None) -> None:
-        self.document = schema.document if schema is not None else {}
+        self.references = schema.references if schema is not None else References({})
         self.may_hide = schema is not None and schema.may_hold_secrets
 
     def errors(self, violation: Violation) -> Iterator[tuple[Path, SkillError]]:
@@ -136,8 +146,8 @@ class _Explainer:
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
-        places = property_locations(self.document, _locations(violation)).get(name, [])
-        sides = [side for _, side in in_place(self.document, places, choices=False)] or [properties.get(name, {})]
+        places = property_locations(self.references, _locations(violation)).get(name, [])
+        sides = [side for _, side in in_place(self.references, places, choices=False)] or [properties.get(name, {})]
         declared = next((side for side in sides if _wanted(side)), sides[0])
         present = violation.value if isinstance(violation.value, dict) else {}
         action = f"Add {_quoted(name)}"
@@ -169,10 +179,10 @@ class _Explainer:
         """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
         own = violation.schema.get("properties") if isinstance(violation.schema, dict) else None
         declared = own if isinstance(own, dict) else {}
-        return declared or declared_properties(self.document, _locations(violation))
+        return declared or declared_properties(self.references, _locations(violation))
 
     def quoted(self, path: Path, value: Any) -> str:
-        if self.may_hide and value is not None and is_hidden(self.document, path, value):
+        if self.may_hide and value is not None and is_hidden(self.references, path, value):
             return _SECRET
         return _quoted(value)
 
@@ -211,8 +221,10 @@ _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=s
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the one of *names* that is most like *name*, whatever its case."""
-    folded = {known.casefold(): known for known in list(names)[:MAX_COMPARED]}
-    near = difflib.get_close_matches(name[:MAX_COMPARED].casefold(), folded, n=1, cutoff=0.6)
+    import difflib  # only for names that do not fit
+
+    folded = {known[:MAX_QUOTED].casefold(): known for known in list(names)[:MAX_COMPARED]}
+    near = difflib.get_close_matches(name[:MAX_QUOTED].casefold(), folded, n=1, cutoff=0.6)
     return folded[near[0]] if near else None
 
 
@@ -338,12 +350,13 @@ def _type_names(types: Any) -> str:
 
 def _listed(names: Iterable[Any]) -> str:
     """Return *names* as a model reads them, as many as fit."""
-    quoted = [_quoted(name) for name in names]
-    size = 0
-    for index, name in enumerate(quoted):
-        size += len(name.encode()) + 2
-        if size > MAX_LISTED and index:
-            return ", ".join(quoted[:index]) + f" and {len(quoted) - index} more"
+    every, quoted, size = list(names), list[str](), 0
+    for name in every:
+        written = _quoted(name)
+        size += len(written.encode()) + 2
+        if size > MAX_LISTED and quoted:
+            return ", ".join(quoted) + f" and {len(every) - len(quoted)} more"
+        quoted.append(written)
     return ", ".join(quoted)
 
 

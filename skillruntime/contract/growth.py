@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from skillruntime.contract.references import Child, Location, References, children
 
-__all__ = ["Growth", "in_place_ways"]
+__all__ = ["Growth"]
 
 _MAX_PAIRS = 50_000
 
@@ -39,7 +39,7 @@ class Growth:
             if state in steps:
                 continue
             found: list[tuple[Child, int]] = []
-            for location, ways in in_place_ways(references, state).items():
+            for location, ways in _in_place_ways(references, state).items():
                 for child in children(references.schema_at(location), location):
                     if child.kind not in ("same", "none"):
                         found.append((child, ways))
@@ -68,7 +68,7 @@ class Growth:
         return False
 
 
-def in_place_ways(references: References, start: Location) -> Counter[Location]:
+def _in_place_ways(references: References, start: Location) -> Counter[Location]:
     """Return the subschemas that judge the same value as the one at *start*, and in how many ways each is reached."""
     order: list[Location] = []
     below: dict[Location, list[Location]] = {}

@@ -4,8 +4,8 @@ An engine holds the interpreter while it works, so no deadline can stop it: an u
 Its size and depth are bounded, and so is the number of subschemas once every reference is followed. A value's depth is
 not bounded here: jsonschema-rs remembers what it found for each pair of a recursive subschema and a part of the value,
 so that its yes or no takes time in proportion to the value, however the schema refers back to itself. (Measured with
-0.60.3: 28 kinds of recursion, each with two ways back for the same child, take under 0.1 ms at 98 levels.) Listing what
-is wrong is another matter: `skillruntime.contract.violation_cost`.
+0.60.3: 28 kinds of recursion, each with two ways back for the same child, take under 0.1 ms at 98 levels.) What is
+wrong is listed by questions of that kind only: `skillruntime.contract.violations`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from typing import Any
 
 from skillruntime.contract.growth import Growth
 from skillruntime.contract.pointer import format_pointer
-from skillruntime.contract.references import Document, Location, References, children, resolve
+from skillruntime.contract.references import Document, Location, References, children
 
-__all__ = ["Bounds", "SchemaTooCostlyError", "measure", "resolve"]
+__all__ = ["Bounds", "SchemaTooCostlyError", "measure"]
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 50_000
 MAX_DEPTH = 100
 MAX_EVALUATIONS = 100_000
-MAX_PLAIN_EVALUATIONS = 1_000
-MAX_PLAIN_NAMES = 256
-MAX_PLAIN_BRANCHES = 32
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -42,14 +39,12 @@ class Bounds:
 
     ``guarded`` is true where the schema has a place that takes anything, so that a value which is not JSON (NaN, a
     cycle) would not be noticed by the engine. ``is_exponential`` is true where an engine that remembers nothing takes
-    twice as long with every level of a value. ``is_costly`` is true where listing the violations of a small value may
-    cost too much, so that the cost has to be counted for each value.
+    twice as long with every level of a value.
     """
 
     references: References
     guarded: bool
     is_exponential: bool = False
-    is_costly: bool = False
 
 
 def measure(
@@ -64,27 +59,23 @@ def measure(
     Raises:
         SchemaTooCostlyError: it is too large, too deep, refers to itself without end, or branches exponentially.
     """
-    has_references, names = _check_size(document)
+    has_references = _check_size(document)
     references = References(document, resources=resources, dialect=dialect, base=base)
     for location, declared in references.dialects.items():
         if not isinstance(location[0], Document) and dialect and declared.rstrip("#") != dialect.rstrip("#"):
             where = format_pointer(location)
             raise SchemaTooCostlyError(f"it changes its dialect at {where}; one document has one $schema")
     if not has_references:  # nothing is evaluated more often than it is written
-        return Bounds(references, not _is_closed(references, ()), is_costly=names > MAX_PLAIN_NAMES)
+        return Bounds(references, not _is_closed(references, ()))
     expansion = _Expansion(references)
-    evaluations = expansion.of((), 0)
+    expansion.of((), 0)
     grows = expansion.is_recursive and Growth.of(references).is_exponential()
-    costly = expansion.is_recursive or evaluations > MAX_PLAIN_EVALUATIONS or names > MAX_PLAIN_NAMES
-    return Bounds(references, not _is_closed(references, ()), is_exponential=grows, is_costly=costly)
+    return Bounds(references, not _is_closed(references, ()), is_exponential=grows)
 
 
-def _check_size(document: Any) -> tuple[bool, int]:
-    """Refuse by plain size, without recursion, for it may be deeper than the stack.
-
-    Return whether the schema has references, and how long its longest array is; a branch of a union counts for eight.
-    """
-    nodes, size, has_references, names, width = 0, 0, False, 0, 0
+def _check_size(document: Any) -> bool:
+    """Refuse by plain size, without recursion, for it may be deeper than the stack; whether there are references."""
+    nodes, size, has_references = 0, 0, False
     pending: list[tuple[Any, int]] = [(document, 0)]
     while pending:
         value, depth = pending.pop()
@@ -95,12 +86,9 @@ def _check_size(document: Any) -> tuple[bool, int]:
                 if type(key) is not str:
                     raise SchemaTooCostlyError(f"the key {key!r} is not a string")
                 size += len(key)
-                if key in ("anyOf", "oneOf") and type(child) is list:
-                    width = max(width, len(child))
                 pending.append((child, depth + 1))
             has_references = has_references or any(keyword in value for keyword in _REFERENCES)
         elif kind is list:
-            names = max(names, len(value))
             pending += [(child, depth + 1) for child in value]
         elif kind is str:
             size += len(value)
@@ -112,7 +100,7 @@ def _check_size(document: Any) -> tuple[bool, int]:
             raise SchemaTooCostlyError(f"the schema is nested more than {MAX_DEPTH} levels deep")
         if nodes + len(pending) > MAX_NODES or size > MAX_BYTES:
             raise SchemaTooCostlyError(f"the schema is larger than {MAX_NODES} nodes or {MAX_BYTES} bytes")
-    return has_references, max(names, width * (MAX_PLAIN_NAMES // MAX_PLAIN_BRANCHES))
+    return has_references
 
 
 class _Expansion:

@@ -108,7 +108,8 @@ def _members(schema: dict[str, Any], keyword: str) -> Iterator[tuple[str, Any]]:
 class References:
     """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
 
-    ``dialects`` has each subschema that declares a ``$schema`` of its own.
+    ``dialects`` has each subschema that declares a ``$schema`` of its own. ``is_old`` is true up to draft 7.
+    ``known`` keeps what others find out about the schema, which never changes.
 
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
@@ -120,7 +121,7 @@ class References:
     ) -> None:
         self.document = document
         self._resources = dict(resources or {})
-        self._is_old = any(draft in dialect for draft in _BEFORE_2019)
+        self.is_old = any(draft in dialect for draft in _BEFORE_2019)
         self._base = base
         self._bases: dict[Location, str] = {}
         self._locations: dict[str, Location] = {}
@@ -128,6 +129,8 @@ class References:
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
         self.dialects: dict[Location, str] = {}
+        self.known: dict[Any, Any] = {}
+        self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read((), document, base)
         for uri, resource in self._resources.items():
             self._read((Document(uri),), resource, uri)
@@ -147,6 +150,11 @@ class References:
 
         A dynamic reference leads to whichever of several anchors the way of evaluation chose: all of them are named.
         """
+        if location not in self._targets:
+            self._targets[location] = self._find_targets(location)
+        return self._targets[location]
+
+    def _find_targets(self, location: Location) -> tuple[Location, ...]:
         schema = self.schema_at(location)
         if not isinstance(schema, dict):
             return ()
@@ -205,9 +213,9 @@ class References:
     def _identify(self, location: Location, schema: dict[str, Any], base: str) -> str:
         if location and isinstance(schema.get("$schema"), str):
             self.dialects[location] = schema["$schema"]
-        identifier = schema.get("$id", schema.get("id") if self._is_old else None)
+        identifier = schema.get("$id", schema.get("id") if self.is_old else None)
         # Up to draft 7 a reference hides the keywords beside it, the identifier too (draft 7, section 8.3).
-        if isinstance(identifier, str) and not (self._is_old and "$ref" in schema):
+        if isinstance(identifier, str) and not (self.is_old and "$ref" in schema):
             uri, _, fragment = identifier.partition("#")
             if uri:
                 try:

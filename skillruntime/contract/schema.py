@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from skillruntime.contract.engines import (
@@ -20,12 +20,11 @@ from skillruntime.contract.engines import (
     ReferenceEngine,
     RustEngine,
     UnusableSchemaError,
-    Violation,
 )
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
-from skillruntime.contract.pointer import Path, value_at
-from skillruntime.contract.references import Document
-from skillruntime.contract.violation_cost import is_listable, narrowest_fault
+from skillruntime.contract.pointer import Path
+from skillruntime.contract.secret_names import names_a_secret
+from skillruntime.contract.violations import Fits, Lister, Violation
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["Schema", "Violation"]
@@ -49,7 +48,7 @@ class Schema:
     """
 
     __slots__ = (
-        *("_checkers", "_engine", "_is_costly", "document", "guarded", "is_valid", "may_hold_secrets"),
+        *("_checkers", "_engine", "_lister", "document", "guarded", "is_valid", "may_hold_secrets"),
         *("references", "where"),
     )
 
@@ -73,15 +72,16 @@ class Schema:
             dialect = _dialect_of(document, resources or {})
             bounds = measure(document, resources=resources, dialect=dialect, base=BASE)
             self.references = bounds.references
-            self.guarded, self._is_costly = bounds.guarded, bounds.is_costly
+            self.guarded = bounds.guarded
             text = json.dumps(document, ensure_ascii=False)
-            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text
+            self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             if resources:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:
                 self._engine = _compile_once(text, assert_formats, engine)
             if bounds.is_exponential and isinstance(self._engine, ReferenceEngine):
                 raise SchemaTooCostlyError("it refers to itself by two ways for one value, which needs jsonschema-rs")
+            self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())
         except (SchemaTooCostlyError, UnusableSchemaError, RecursionError) as error:
@@ -90,20 +90,15 @@ class Schema:
     def __repr__(self) -> str:
         return f"Schema({json.dumps(self.document)[:60]})"
 
-    def violations(self, value: Any, location: Path = ()) -> list[Violation]:
-        """Return what is wrong with *value* by the subschema at *location*; nothing if it fits.
+    def violations(
+        self, value: Any, location: Path = (), *, most: int | None = None, fits: Fits | None = None
+    ) -> list[Violation]:
+        """Return what is wrong with *value* by the subschema at *location*, at most *most* things; none if it fits.
 
-        Where the whole list could cost too much, it is one violation, of the smallest part that is found to be wrong.
+        *fits* is asked instead of this schema's own, by a caller that counts the questions.
         """
-        if self._is_costly and not is_listable(self.references, value, location):
-            return [] if self.fits(value, location) else [self._narrowed(value, location)]
-        return list(self._engine.violations(value, location))
-
-    def first_violation(self, value: Any) -> Violation:
-        """Return one thing that is wrong with *value*, which does not fit, without looking for more."""
-        if self._is_costly and not is_listable(self.references, value):
-            return self._narrowed(value, ())
-        return self._engine.first_violation(value)
+        ask = fits or self.fits
+        return list(islice(self._lister.violations(value, location, ask), most)) if not ask(value, location) else []
 
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location* of the document."""
@@ -115,32 +110,9 @@ class Schema:
                 raise InvalidSkillError(f"{self.where} is not a usable JSON Schema: {error}") from None
         return check(value)
 
-    def _narrowed(self, value: Any, location: Path) -> Violation:
-        """Return one violation, found by asking yes or no."""
-        path, place = narrowest_fault(self.references, value, location, self.fits)
-        schema, part = self.references.schema_at(place), value_at(value, path)
-        found = None if place and isinstance(place[0], Document) else place
-        if not isinstance(schema, dict):
-            return Violation(str(place[-1]) if place else "false", path, found, schema, part)
-        own = {keyword: schema[keyword] for keyword in schema if keyword in _ASSERTIONS}
-        if not self._engine.alone(own).checker(())(part):
-            violation = self._engine.alone(own).first_violation(part)
-            return replace(violation, path=path, location=found, schema=schema)
-        keyword = next((keyword for keyword in schema if keyword in _APPLICATORS), "schema")
-        return Violation(keyword, path, found, schema, part)
-
-
-_ASSERTIONS = frozenset(
-    {
-        *("type", "enum", "const", "required", "dependentRequired", "minProperties", "maxProperties", "format"),
-        *("minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "multipleOf"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-    }
-)
-_APPLICATORS = (
-    *("anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies", "propertyNames", "contains"),
-    *("additionalProperties", "patternProperties", "unevaluatedProperties", "unevaluatedItems"),
-)
+    def name_matches(self, pattern: str, name: str) -> bool:
+        """Whether the key *name* matches *pattern*, one of the schema's own."""
+        return self._lister.matches(pattern, name)
 
 
 @lru_cache(maxsize=1024)

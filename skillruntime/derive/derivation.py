@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,11 @@ from threading import Lock
 from typing import Any, Literal
 
 from skillruntime.contract.contract import Contract
+from skillruntime.derive.call_examples import example_of, with_example_values
 from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.contract_document import to_command_line, to_input_schema, with_distinct_names
 from skillruntime.derive.described import with_descriptions
+from skillruntime.derive.documented_calls import find_documented_calls
 from skillruntime.derive.interpreter.state import Neighbours
 from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
@@ -130,7 +133,7 @@ def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation |
     except RecursionError:
         _log.warning("%s is nested too deeply to be read", path)
         return None
-    return None if reading is None else _to_derivation(_with_all_words(reading, text), path)
+    return None if reading is None else _with_own_examples(_to_derivation(_with_all_words(reading, text), path), text)
 
 
 def _by_first_line(text: str) -> Callable[[str, Neighbours | None], Reading | None] | None:
@@ -189,6 +192,24 @@ def _to_derivation(reading: Reading, path: str) -> Derivation:
     return Derivation(document, reading.framework, confidence, unread, notes, dict(_flags_of(command)))
 
 
+def _with_own_examples(derivation: Derivation, text: str) -> Derivation:
+    """Return *derivation* with the calls that the script's own comments show, where nothing describes an argument."""
+    path = derivation.document["run"]["script"]
+    name = posixpath.basename(path)
+    properties = derivation.document["input"].get("properties", {}).values()
+    undescribed = any("description" not in each for each in properties)
+    if derivation.framework not in _WORD_BY_WORD or not derivation.complete or not undescribed or name not in text:
+        return derivation
+    # ``# Example: ./deploy.sh prod``, ``  python report.py sales.csv`` in a docstring or a usage text.
+    lines = [_BEFORE_CALL.sub("", line) for line in text.splitlines() if name in line]
+    calls = find_documented_calls("```sh\n" + "\n".join(lines) + "\n```", [path])
+    found = (example_of(call, derivation.document, derivation.flags) for call in calls)
+    examples = [each for each in found if each is not None]
+    if not examples:
+        return derivation
+    return replace(derivation, document=with_example_values(derivation.document, examples))
+
+
 def _flags_of(command: Command) -> Iterator[tuple[str, str]]:
     for argument in command.arguments:
         yield from ((flag, argument.name) for flag in argument.flags)
@@ -199,6 +220,10 @@ def _flags_of(command: Command) -> Iterator[tuple[str, str]]:
         yield from _flags_of(below)
 
 
+_BEFORE_CALL = re.compile(
+    r"""^[\s#*/]*(?:(?:echo|printf|print|console\.\w+)\b[ (]*)?["'`]*\s*"""
+    r"""(?:(?i:examples?|e\.g\.|usage|run)\s*:?\s*)?[$`]*\s*"""
+)
 _WORD_BY_WORD = ("sys.argv", "shell", "process.argv")
 """Kinds of scripts that read positions: without all of them, none is certain."""
 

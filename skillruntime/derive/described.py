@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from skillruntime.derive.command import Argument, Command
 from skillruntime.derive.text_fields import first_paragraph, flattened
+from skillruntime.derive.usage_line import usage_text
 
 __all__ = ["with_descriptions"]
 
@@ -36,38 +37,68 @@ def with_descriptions(command: Command, source: str) -> Command:
 
 
 def _described(command: Command, prose: str, source: str, *, top: bool) -> Command:
+    places = [each.name for each in command.arguments if not each.flags]
+    lowered = (prose.lower(), source.lower())
     arguments = [
-        each if each.description else replace(each, description=_of_argument(each, prose, source))
+        each
+        if each.description
+        else replace(each, description=_of_argument(each, places, prose, source, lowered, top=top))
         for each in command.arguments
     ]
     commands = {word: _described(below, prose, source, top=False) for word, below in command.commands.items()}
     for word, below in commands.items():
         below.description = below.description or _found(_entry(re.escape(word)), prose)
-    description = command.description or (_opening(source) if top else "")
+    description = command.description or (_opening(source) or _usage_line(source) if top else "")
     return replace(command, arguments=arguments, commands=commands, description=description)
 
 
-def _of_argument(argument: Argument, prose: str, source: str) -> str:
-    names = [re.escape(flag) for flag in argument.flags]
-    if not names:
+def _of_argument(
+    argument: Argument, places: list[str], prose: str, source: str, lowered: tuple[str, str], *, top: bool
+) -> str:
+    names = [re.escape(flag) for flag in argument.flags if flag.lower() in lowered[0]]
+    # An expression costs a hundred times as much to compile as a plain search, and most names are in no text.
+    stem = re.split(r"[-_ .]", argument.name.lower())[0]
+    if not argument.flags and stem in lowered[0]:
         # ``<max-items>``, ``[max items]`` and ``max_items`` are one name.
-        names = [rf"[<\[]?{re.escape(argument.name).replace('_', '[-_ .]?')}[>\]]?"]
+        names = [rf"[<\[`\"']?{re.escape(argument.name).replace('_', '[-_ .]?')}[>\]`\"']?"]
+    if not argument.flags and top and argument.takes == "value":
+        number = places.index(argument.name) + 1
+        # ``$1: the service``, ``argv[1] - the service``.
+        if f"${number}" in prose or f"argv[{number}]" in prose:
+            names.append(rf"(?:\$\{{?{number}\}}?|(?:sys\.)?argv\[{number}\])")
     for name in names:
         if text := _found(_entry(name), prose):
             return text
-    # ``path = sys.argv[1]  # the file to read``
+    if argument.flags and (text := _of_arm(argument.flags, source)):
+        return text
+    if stem not in lowered[1]:
+        return ""
+    # ``path = sys.argv[1]  # the file to read``, or the comment in the line above it.
     variable = re.escape(argument.name).replace("_", "[-_]?")
-    return _found(
-        rf"^[ \t]*(?:const[ ]|let[ ]|var[ ]|local[ ]|readonly[ ])?{variable}[ ]*=(?!=)[^#\n]*?[ \t](?:\#|//)[ \t]*"
-        rf"(\S[^\n]*)$",
-        source,
-    )
+    assigned = rf"[ \t]*(?:const[ ]|let[ ]|var[ ]|local[ ]|readonly[ ])?{variable}[ ]*=(?!=)"
+    if text := _found(rf"^{assigned}[^#\n]*?[ \t](?:\#|//)[ \t]*(\S[^\n]*)$", source):
+        return text
+    taken = r"[^\n]*(?:argv|\bargs\b|\$\{?[1-9@*]|\bwords\b)"
+    return _found(rf"^[ \t]*(?:\#|//)[ \t]*(?!(?i:example|usage)s?\b)([A-Z][^\n]*[\w.)])\n{assigned}{taken}", source)
+
+
+def _of_arm(flags: tuple[str, ...], source: str) -> str:
+    """Return the comment behind the arm of a ``case`` that takes one of *flags*: ``-v) VERSION=$2 ;; # to install``."""
+    for flag in flags:
+        letter = flag.lstrip("-")
+        if f"{letter})" in source or f'{letter}")' in source:
+            # ``getopts`` gives the letter without its dash.
+            arm = rf"^[ \t]*[\"']?-{{0,2}}{re.escape(letter)}[\"']?\)[^\n#]*[ \t]\#[ \t]*(\S[^\n]*)$"
+            if text := _found(arm, source):
+                return text
+    return ""
 
 
 def _entry(name: str) -> str:
     """Return the pattern of a line that explains *name*: two spaces, a dash or a colon before the explanation."""
     return (
-        rf"^[ \t#*/]*(?:-\w,?[ ]+)?{name}(?:[ ,|=]+(?:--?[\w-]+|<[^>\n]+>|[A-Z][\w-]*))*"
+        rf"^[ \t#*/]*(?:[-*\u2022][ ]+|\d+[.)][ ]+)?(?:-\w,?[ ]+)?{name}"
+        rf"(?:[ ,|=]+(?:--?[\w-]+|<[^>\n]+>|[A-Z][\w-]*))*"
         rf"(?:[ ]*\([\w, ]+\))?(?:[ \t]{{2,}}|[ \t]*[-\u2013\u2014:]+[ \t]+|\t+)(\S[^\n]*)$"
     )
 
@@ -88,6 +119,12 @@ def _plain(match: re.Match[str]) -> str:
         return match[0].strip("\"'").removeprefix("/*").removesuffix("*/")
     text = _OUTPUT.sub("", match[0])
     return re.sub(r"(?:\\n)?[\"'`](?:\s*,\s*file=sys\.stderr)?\)?;?\s*(?:1?>&2)?\s*$", "", text)
+
+
+def _usage_line(source: str) -> str:
+    """Return the first line of the usage, where it is a text and not code that makes one."""
+    line = usage_text(source, LIMIT).partition(";")[0]
+    return line if re.fullmatch(r"(?i)usage: *\w[^{}$`\"'()]{5,}", line) else ""
 
 
 def _opening(source: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from skillruntime.catalog.visible_contract import visible_document
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault
@@ -146,7 +147,7 @@ class SkillDescriptor:
             document["annotations"] = dict(self.extensions.annotations)
         if self.endpoint.timeout_ms is not None:
             document["run"] = {"timeout_seconds": self.endpoint.timeout_ms / 1000 + _WAY}
-        return Contract.from_dict(document, name=name or self.id)
+        return Contract.from_dict(visible_document(document, one_line=False), name=name or self.id)
 
 
 def schema_from_inputs(inputs: tuple[ParameterDefinition, ...]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from skillruntime.catalog.resources import Resource
 from skillruntime.catalog.skill import Skill
-from skillruntime.catalog.visible_text import framed, visible_line
+from skillruntime.catalog.visible_text import framed, visible_line, without_tag
 from skillruntime.contract.contract import Contract
 
 __all__ = ["ActiveSkill", "as_text", "digest_of", "fingerprint", "identity_of", "render_activation"]
@@ -27,6 +27,8 @@ class ActiveSkill:
     body: str
     contracts: Mapping[str, Contract]
     skill: Skill | None = None
+    not_ready: Callable[[], Mapping[str, tuple[str, ...]]] = dict
+    """Returns, by callable name, what its script lacks now: packages, variables, grants."""
 
     @classmethod
     def of_functions(cls, name: str, contracts: Mapping[str, Contract]) -> ActiveSkill:
@@ -58,11 +60,16 @@ def render_activation(
         parts += [f"- {resource.path} ({resource.bytes:,} bytes)" for resource in resources]
     if active.contracts:
         parts.append("Callable:")
+    lacking = active.not_ready() if active.contracts else {}
     for name, contract in active.contracts.items():
         parts.append(f"- {to_tool_name(name)}: {visible_line(contract.description)}")
+        if name in lacking:
+            parts.append(f"  not ready: {visible_line('; '.join(lacking[name]))}")
         if to_schema is not None:
             parts.append(f"  arguments: {as_text(to_schema(contract))}")
-    return "\n".join(parts)
+    frame, *rest = parts
+    # What follows the frame must not look like another one.
+    return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
 
 
 def fingerprint(active: ActiveSkill) -> str:

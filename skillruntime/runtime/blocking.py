@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import sys
 import threading
@@ -51,7 +50,11 @@ def run_to_end(function: Callable[..., Awaitable[_Result]], *arguments: Any) -> 
 
 def _runs_event_loop() -> bool:
     """Whether an event loop is running in this very thread."""
+    # asyncio is not imported for this: without it none of its loops can be running, and its import is slow.
+    asyncio = sys.modules.get("asyncio")
     try:
+        if asyncio is None:
+            raise RuntimeError
         asyncio.get_running_loop()
     except RuntimeError:
         trio = sys.modules.get("trio")

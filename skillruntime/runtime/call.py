@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.path_arguments import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
-from skillruntime.runtime.scripts import ScriptRunner
 from skillruntime.runtime.session import SkillSession
+from skillruntime.runtime.skill_copy import SkillCopy
 from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
 
+if TYPE_CHECKING:
+    from skillruntime.runtime.scripts import ScriptRunner
+
 __all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata"]
+
+_NO_GRANTS = Grants()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,10 @@ class Target:
     @classmethod
     def of(cls, name: str, skill: Skill | None, contract: Contract, runner: Runner) -> Target:
         """Return the target, with the two answers about it that every call needs."""
-        is_untrusted_script = isinstance(runner, ScriptRunner) and not runner.skill.trusted
+        # Imported by the first skill that has a script; before that no runner can be one.
+        scripts = sys.modules.get("skillruntime.runtime.scripts")
+        is_script = scripts is not None and isinstance(runner, scripts.ScriptRunner)
+        is_untrusted_script = is_script and not cast("ScriptRunner", runner).skill.trusted
         return cls(name, skill, contract, runner, has_paths(contract.input.document), is_untrusted_script)
 
 
@@ -90,6 +100,8 @@ class Prepared:
     workspace: WatchedWorkspace
     # Filled by the runner while it runs: the level of its sandbox, and whether a cancelled script was seen to stop.
     execution: dict[str, Any] = field(default_factory=dict)
+    grants: Grants = _NO_GRANTS
+    code: SkillCopy | None = None
 
     def context(self, deadline: float | None) -> CallContext:
         """Return what the runner is given in addition to the arguments."""
@@ -101,6 +113,8 @@ class Prepared:
             options.get("config"),
             deadline,
             execution=self.execution,
+            grants=self.grants,
+            code=self.code,
         )
         call_id = options.get("call_id")
         return context if call_id is None else replace(context, call_id=call_id)
@@ -115,8 +129,8 @@ def call_metadata(request: CallRequest, target: Target | None, prepared: Prepare
     if prepared is not None:
         _add_prepared(metadata, prepared)
     metadata["duration_ms"] = round((time.perf_counter() - request.started) * 1000)
-    if prepared is not None and "sandbox" in prepared.execution:
-        metadata["sandbox"] = prepared.execution["sandbox"]
+    if prepared is not None:
+        metadata |= {key: prepared.execution[key] for key in ("sandbox", "grants") if key in prepared.execution}
     if prepared is not None and (files := prepared.workspace.changes()):
         metadata["files"] = files
     return metadata

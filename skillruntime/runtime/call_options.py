@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
+from skillruntime.runtime.grants import Grants
+
 __all__ = ["CallOptions"]
 
 
@@ -14,6 +16,7 @@ class CallOptions(TypedDict, total=False):
     ``version``: the version that the arguments were written for. ``timeout``: seconds; it replaces the contract's own.
     ``finish_reason``: why the model stopped, in its provider's words (``"length"``: its text was cut off).
     ``caller`` and ``config`` reach the runner in its `CallContext`. ``call_id`` is the model's id of this tool call.
+    ``grants`` are what the host lets the script use in this call, in addition to the skill's own.
     ``let_through`` returns true for exceptions that belong to the host's control flow (an interrupt of LangGraph):
     those are raised to the caller instead of becoming a failed response.
     """
@@ -24,4 +27,5 @@ class CallOptions(TypedDict, total=False):
     caller: str | None
     config: Mapping[str, Any] | None
     call_id: str | None
+    grants: Grants | None
     let_through: Callable[[Exception], bool] | None

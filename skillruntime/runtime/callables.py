@@ -5,8 +5,9 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from skillruntime._version import __version__
@@ -23,10 +24,14 @@ from skillruntime.errors import (
 )
 from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
+from skillruntime.runtime.grants import Grants
+from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
+from skillruntime.runtime.scripts import ScriptRunner
 
 __all__ = ["Callables"]
 
+_NO_GRANTS = Grants()
 _MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
 
 
@@ -98,7 +103,8 @@ class Callables:
         if (functions := self._functions_of(name)) and name not in self.catalog:
             return ActiveSkill.of_functions(name, functions)
         skill = self.catalog.activate(name)
-        return ActiveSkill(skill.name, skill.body, {**skill.contracts, **self._functions_of(skill.name)}, skill)
+        contracts = {**skill.contracts, **self._functions_of(skill.name)}
+        return ActiveSkill(skill.name, skill.body, contracts, skill, partial(self._not_ready, tuple(contracts)))
 
     def without_catalog(self) -> list[str]:
         """Return the skills that exist only as functions: those without a SKILL.md in the catalog."""
@@ -140,6 +146,23 @@ class Callables:
         own = contract.name if skill is not None and name not in self._functions and "@" in name else name
         function, _ = self._functions.get(own, (None, None))
         found = self._targets[name] = Target.of(name, skill, contract, function or self._runner(skill, contract))
+        return found
+
+    def missing(self, name: str, grants: Grants) -> tuple[Missing, ...]:
+        """Return what the script of *name* lacks; empty for anything else.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        runner = self.target(name).runner
+        return runner.missing(grants) if isinstance(runner, ScriptRunner) else ()
+
+    def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for name in names:
+            with suppress(SkillRuntimeError):  # a call of it will say why
+                if missing := self.missing(name, _NO_GRANTS):
+                    found[name] = tuple(each.message for each in missing)
         return found
 
     def _functions_of(self, name: str) -> dict[str, Contract]:

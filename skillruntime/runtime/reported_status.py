@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from skillruntime.catalog.visible_text import visible_line
 from skillruntime.contract.response import STATUSES, Status
 from skillruntime.errors import ErrorCode, SkillError
 from skillruntime.runtime.error_responses import with_next_step
@@ -29,14 +30,18 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
     errors = [_error_from(item) for item in listed] if isinstance(listed, list) else []
     if status == "failed" and not errors:
         message = output.get("message")
-        said = message if isinstance(message, str) and message else "The skill reported a failure without a reason"
+        said = (
+            visible_line(message)
+            if isinstance(message, str) and message
+            else "The skill reported a failure without a reason"
+        )
         errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, said, recoverable=False)]
     return status, [with_next_step(error) for error in errors]
 
 
 def _error_from(item: Any) -> SkillError:
     if not isinstance(item, Mapping):
-        return SkillError(ErrorCode.TOOL_EXECUTION_FAILED, str(item), recoverable=False)
+        return SkillError(ErrorCode.TOOL_EXECUTION_FAILED, visible_line(str(item)), recoverable=False)
     given: Any = item.get("code")
     details = dict(item["details"]) if isinstance(item.get("details"), Mapping) else {}
     try:
@@ -48,8 +53,8 @@ def _error_from(item: Any) -> SkillError:
     action = item.get("suggested_action")
     return SkillError(
         code,
-        str(item.get("message") or "The skill gave no message"),
+        visible_line(str(item.get("message") or "The skill gave no message")),
         recoverable=item.get("recoverable") is True,
         details=details or None,
-        suggested_action=action if isinstance(action, str) else None,
+        suggested_action=visible_line(action) if isinstance(action, str) else None,
     )

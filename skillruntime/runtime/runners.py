@@ -7,8 +7,8 @@ to repeat a call that passed its deadline.
 from __future__ import annotations
 
 import inspect
+import os
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +22,8 @@ from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import to_plain
 from skillruntime.errors import ToolExecutionError
+from skillruntime.runtime.grants import Grants
+from skillruntime.runtime.skill_copy import SkillCopy
 
 __all__ = [
     "CallContext",
@@ -48,9 +50,12 @@ class CallContext:
     caller: str | None = None
     config: Mapping[str, Any] | None = field(default=None, repr=False)
     deadline: float | None = None
-    call_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    call_id: str = field(default_factory=lambda: os.urandom(16).hex())
     execution: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What a runner reports about how it ran: ``sandbox`` (its level), and ``stopped`` after a cancellation."""
+    """What a runner reports about how it ran: ``sandbox`` (its level), ``grants``, ``stopped`` after a cancellation."""
+    grants: Grants = field(default_factory=Grants)
+    code: SkillCopy | None = field(default=None, repr=False)
+    """The copy of an untrusted skill's files that was approved; its script runs from there."""
 
     @property
     def workspace(self) -> Path:

@@ -11,36 +11,34 @@ import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
 import anyio
+import anyio.to_thread
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import (
-    AccessDeniedError,
-    InvalidSkillError,
-    SkillError,
-    ToolTimeoutError,
-)
+from skillruntime.errors import InvalidSkillError, SkillError, ToolTimeoutError
 from skillruntime.runtime.activation import ActiveSkill
+from skillruntime.runtime.approval import Approval, Approve, ask, not_trusted
 from skillruntime.runtime.blocking import run_to_end
-from skillruntime.runtime.call import CallRequest, Prepared, Target, WatchedWorkspace, call_metadata
+from skillruntime.runtime.call import CallRequest, Prepared, WatchedWorkspace, call_metadata
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import CallRecord, Observer, Operation, around, is_logging, notify
 from skillruntime.runtime.callables import Callables
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
+from skillruntime.runtime.grants import Grants, granted_to, requirements_of
 from skillruntime.runtime.path_arguments import with_resolved_paths
+from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.reported_status import read_reported
-from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, RunnerFactory
+from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import Sandbox
-from skillruntime.runtime.scripts import ScriptRunner, environment_asked
 from skillruntime.runtime.session import RuntimeHooks, SkillSession
+from skillruntime.runtime.skill_copy import copy_skill
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import TokenLimits
 from skillruntime.tokens.counter import Model
@@ -54,28 +52,16 @@ DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may run if neither the caller nor the contract sets a timeout."""
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """What ``approve=`` decides on: running a ``script`` of an untrusted ``skill`` with these arguments.
-
-    ``environment`` names the environment variables that the script would see in addition to the usual ones.
-    """
-
-    name: str
-    skill: Skill
-    script: str
-    arguments: Mapping[str, Any]
-    environment: tuple[str, ...] = ()
-
-
 class SkillRuntime:
     """Calls the skills of a catalog, and the functions that a host registers.
 
     *policy* sets how far malformed arguments are repaired (``"strict"``, ``"safe"``, ``"lenient"``); by default each
     contract's own policy, which is ``"safe"`` unless it states another.
-    *approve* is called before an untrusted skill's script runs; without it such a script is refused. *runners* are
-    factories of runners for other kinds of skills (remote ones, say). *environment* names variables that scripts may
-    see in addition to the usual ones. *workspace* is the directory for calls outside a session, by default temporary.
+    *approve* is called before an untrusted skill's script runs; without it such a script is refused. *grants* are what
+    the host lets the scripts of each skill use beyond their workspace, by the name of the skill or the callable; an
+    untrusted script that needs more is refused. *environment* names variables that every script may see. *runners* are
+    factories of runners for other kinds of skills (remote ones, say). *workspace* is the directory for calls outside a
+    session, by default temporary.
     *sandbox* is where untrusted scripts run: ``"auto"`` (the best level of this machine), ``"bubblewrap"``,
     ``"landlock"``, or a `Sandbox`; with *sandbox_trusted* trusted ones run there too. *approve* never replaces it.
     *timeout* is in seconds, for calls where neither the caller nor the contract sets one; None disables it.
@@ -88,7 +74,8 @@ class SkillRuntime:
         catalog: SkillCatalog | None = None,
         *,
         policy: str | None = None,
-        approve: Callable[[Approval], bool | Awaitable[bool]] | None = None,
+        approve: Approve | None = None,
+        grants: Mapping[str, Grants] | None = None,
         runners: Sequence[RunnerFactory] = (),
         workspace: str | os.PathLike[str] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
@@ -98,7 +85,15 @@ class SkillRuntime:
         on_call: Observer | Sequence[Observer] = (),
         functions: Iterable[Callable[..., Any]] = (),
     ) -> None:
-        start = partial(ScriptRunner, environment=tuple(environment), sandbox=sandbox, sandbox_trusted=sandbox_trusted)
+        asked = tuple(environment)
+        self._grants = dict(grants or {})
+
+        def start(owner: Skill, contract: Contract) -> Runner:
+            from skillruntime.runtime.scripts import ScriptRunner  # sandboxes and processes: only skills with scripts
+
+            own = granted_to(contract.name or owner.name, self._grants)
+            return ScriptRunner(owner, contract, asked, sandbox, sandbox_trusted, own)
+
         self._callables = Callables(SkillCatalog() if catalog is None else catalog, runners, start)
         self._policy = policy
         self._approve = approve
@@ -171,6 +166,16 @@ class SkillRuntime:
             InvalidSkillError: its contract is faulty.
         """
         return self._callables.contract(name)
+
+    def missing(self, name: str, *, grants: Grants | None = None) -> tuple[Missing, ...]:
+        """Return what the script of *name* lacks: an interpreter, packages, commands, variables or a grant.
+
+        Empty where it is ready, or is not a script. With *grants*, as for a call with these.
+
+        Raises:
+            SkillRuntimeError: nothing of this name can be called here.
+        """
+        return self._callables.missing(name, grants or Grants())
 
     def open_skill(self, name: str) -> ActiveSkill:
         """Return the skill *name*: its instructions, and what can be called of it, by a script or by a function.
@@ -258,8 +263,7 @@ class SkillRuntime:
         with around(self._observers, name):  # outside `try`: a span must cover the failure too
             try:
                 prepared = self.prepare(request)
-                await self._ask_approval(prepared)
-                output = await _run_within_deadline(prepared)
+                output = await self._run(prepared)
                 response = self.finish(prepared, output)
             except Exception as error:
                 response = self._failed(request, prepared, error)
@@ -315,8 +319,7 @@ class SkillRuntime:
                     output = runner.run_here(prepared.arguments, prepared.context(None))
                     output = run_to_end(_awaited, output) if inspect.isawaitable(output) else output
                 else:
-                    run_to_end(self._ask_approval, prepared)
-                    output = run_to_end(_run_within_deadline, prepared)
+                    output = run_to_end(self._run, prepared)
                 response = self.finish(prepared, output)
             except Exception as error:
                 response = self._failed(request, prepared, error)
@@ -350,11 +353,15 @@ class SkillRuntime:
         if target.has_paths:
             arguments = with_resolved_paths(arguments, target.contract.input.document, workspace)
         if target.needs_approval and self._approve is None:
-            raise _not_trusted(target)
+            raise not_trusted(target.name, str(target.contract.run["script"]))
         timeout = options.get("timeout")
         if timeout is None:
             timeout = target.contract.run.get("timeout_seconds", self._timeout)
-        return Prepared(request, target, accepted, arguments, timeout, WatchedWorkspace(workspace))
+        watched = WatchedWorkspace(workspace)
+        granted = options.get("grants")
+        if granted is None:
+            return Prepared(request, target, accepted, arguments, timeout, watched)
+        return Prepared(request, target, accepted, arguments, timeout, watched, grants=granted)
 
     def finish(self, prepared: Prepared, output: Any) -> SkillResponse:
         """Check *output* as it was returned, and put it into the envelope, in the shape that an old caller knows.
@@ -420,20 +427,31 @@ class SkillRuntime:
             )
         return response
 
-    async def _ask_approval(self, prepared: Prepared) -> None:
-        """Ask the host about an untrusted script; the deadline starts afterwards, because a person may be asked."""
+    async def _run(self, prepared: Prepared) -> Any:
+        """Run the call; an untrusted script from a copy of its skill's files, once the host has approved just these."""
         target = prepared.target
-        if not target.needs_approval or self._approve is None or target.skill is None:
-            return
-        script = str(target.contract.run["script"])
-        environment = environment_asked(target.contract)
-        answer = self._approve(Approval(prepared.request.name, target.skill, script, prepared.arguments, environment))
-        allowed = await answer if inspect.isawaitable(answer) else answer
-        if allowed is not True:  # a truthy object (a dict, a coroutine left unawaited) is not an approval
-            raise AccessDeniedError(
-                f"The host did not approve running {script} of the untrusted skill {target.skill.name!r}",
-                suggested_action="Do not repeat the call; ask the user how to go on without it",
+        if not target.needs_approval:
+            return await _run_within_deadline(prepared)
+        from skillruntime.runtime.scripts import ScriptRunner  # loaded already: a script is about to run
+
+        if target.skill is None or self._approve is None or not isinstance(target.runner, ScriptRunner):
+            raise not_trusted(target.name, str(target.contract.run["script"]))
+        with await anyio.to_thread.run_sync(copy_skill, target.skill, target.contract) as code:
+            asked = requirements_of(target.contract)
+            request = Approval(
+                prepared.request.name,
+                target.skill,
+                str(target.contract.run["script"]),
+                prepared.arguments,
+                (*asked.environment, *asked.optional),
+                code.digest,
+                prepared.grants | target.runner.grants,
+                asked.to_dict(),
+                target.runner.missing(prepared.grants, code),
             )
+            # The deadline starts afterwards, because a person may be asked.
+            granted = prepared.grants | await ask(self._approve, request)
+            return await _run_within_deadline(dataclasses.replace(prepared, grants=granted, code=code))
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
@@ -463,16 +481,6 @@ def _timed_out(prepared: Prepared) -> ToolTimeoutError:
         details={"timeout_seconds": prepared.timeout, "stopped": has_stopped},
         suggested_action=action,
         recoverable=has_stopped or is_repeatable,
-    )
-
-
-def _not_trusted(target: Target) -> AccessDeniedError:
-    skill = target.name.partition("/")[0]
-    return AccessDeniedError(
-        f"The skill {skill!r} comes from an untrusted directory, so its script is not run",
-        details={"script": str(target.contract.run["script"])},
-        suggested_action="Tell the user: the host can approve it (approve=...) or trust the directory "
-        "(discover(..., trusted=True))",
     )
 
 

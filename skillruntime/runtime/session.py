@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -90,7 +89,7 @@ class SkillSession:
         counts_tokens: bool = True,
     ) -> None:
         self._runtime = runtime
-        self.id = uuid.uuid4().hex
+        self.id = os.urandom(16).hex()
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
         self.limits = limits
         self._reports_tokens = report_tokens

@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import stat
-import tempfile
 import threading
 import weakref
 from collections.abc import Mapping
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from skillruntime.catalog.resources import media_type
-from skillruntime.runtime.sandbox.launcher import remove_tree
 
 __all__ = ["FILE_LIMIT", "Workspace"]
 
@@ -48,6 +46,8 @@ class Workspace:
         if self._given is not None:
             self._given.mkdir(parents=True, exist_ok=True)
             return self._given.resolve()
+        import tempfile
+
         made = tempfile.mkdtemp(prefix="skillruntime-")
         self._removal = weakref.finalize(self, _remove, made)
         return Path(made).resolve()
@@ -135,4 +135,6 @@ class Workspace:
 
 
 def _remove(directory: str) -> None:
+    from skillruntime.runtime.sandbox.launcher import remove_tree  # processes and sockets, which most calls do not need
+
     remove_tree(Path(directory))

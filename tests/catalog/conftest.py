@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 collect_ignore = ["fuzz.py"]  # run by hand, with what it asks for
-CORPUS = Path(__file__).parents[2] / "../shared/data/skills_corpus/skills_corpus.tar.gz"
+# Beside the repository, or beside a directory that holds a worktree of it.
+DATA = next(
+    (data for parent in Path(__file__).parents if (data := parent / "shared" / "data").is_dir()), Path("no data")
+)
+CORPUS = DATA / "skills_corpus/skills_corpus.tar.gz"
 
 WriteSkill = Callable[..., Path]
 

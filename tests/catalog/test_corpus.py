@@ -11,9 +11,10 @@ import pytest
 from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.frontmatter import cut, read_frontmatter
+from skillruntime.catalog.simple_frontmatter import scan
 from skillruntime.catalog.skill_file import summary_of
 from skillruntime.catalog.skill_lint import is_valid, lint
-from skillruntime.catalog.summary import scan, summarize
+from skillruntime.catalog.summary import summarize
 from skillruntime.diagnostic import Diagnostic
 
 reference = pytest.importorskip("skills_ref", reason="skills-ref is not installed")

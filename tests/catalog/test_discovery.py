@@ -10,6 +10,7 @@ import pytest
 
 from skillruntime.catalog.discovery import MAX_DEPTH, discover
 from skillruntime.catalog.root_snapshot import Root
+from skillruntime.catalog.validation import validate
 from tests.catalog.conftest import WriteSkill
 
 
@@ -231,3 +232,71 @@ def test_a_root_given_twice_is_read_once(tmp_path: Path, write_skill: WriteSkill
 
     assert catalog.diagnostics == ()
     assert len(catalog.roots) == 1
+
+
+def test_the_search_goes_on_below_an_invalid_skill(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """At the root, and below it; the invalid file is reported."""
+    root = write_skill("x", at=".", text="no frontmatter")
+    write_skill("one")
+    write_skill("bad", at="group", text="---\nname: group\n---\n")
+    write_skill("two", at="group/two")
+
+    catalog = discover(root, use_index=False)
+
+    assert list(catalog) == ["one", "two"]
+    assert [each.rule for each in catalog.diagnostics] == ["frontmatter-missing", "description-missing"]
+
+
+def test_a_skill_at_the_root_does_not_hide_those_beside_its_files(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Only `scripts`, `references` and `assets` belong to it."""
+    root = write_skill("whole", at=".")
+    write_skill("one")
+    write_skill("two", at="more/two")
+    write_skill("example", at="assets/example")
+
+    catalog = discover(root, use_index=False)
+
+    assert list(catalog) == ["one", "two", "whole"]
+    assert [each.rule for each in catalog.diagnostics if each.rule != "name-mismatch"] == ["not-offered"]
+
+
+def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Inside another skill, too deep, in lower case beside the proper file."""
+    root = tmp_path / "skills"
+    path = write_skill("pdf")
+    write_skill("a", at="pdf/examples/a")
+    write_skill("b", at="pdf/examples/b")
+    write_skill("deep", at="1/2/3/4/5/6/deep")
+    (path / "skill.md").write_text("---\nname: other\ndescription: Other.\n---\n")
+
+    found = [each for each in discover(root, use_index=False).diagnostics if each.rule == "not-offered"]
+
+    assert [each.message for each in found] == [
+        "4 SKILL.md files are not offered: 2 inside another skill, 1 nested too deep, 1 beside another SKILL.md; "
+        f"the first is {root}/1/2/3/4/5/6/deep/SKILL.md"
+    ]
+
+
+def test_a_heading_after_the_closing_dashes_ends_the_frontmatter(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """As skills-ref reads it; the heading is part of the instructions."""
+    write_skill("pdf", text="---\nname: pdf\ndescription: Reads PDFs.\n---# Title\n\nText\n\n---\n\nMore\n")
+
+    catalog = discover(tmp_path / "skills", use_index=False)
+
+    assert catalog["pdf"].description == "Reads PDFs."
+    assert [(each.rule, each.line) for each in catalog.diagnostics] == [("closing-with-text", 4)]
+    assert catalog.activate("pdf").body.startswith("# Title\n\nText")
+
+
+def test_yaml_that_is_broken_below_what_was_read_is_reported_at_activation(
+    write_skill: WriteSkill, tmp_path: Path
+) -> None:
+    """Discovery reads the name and the description only; the strict reader finds the rest."""
+    text = "---\nname: pdf\ndescription: Reads PDFs.\nauthor: one: two\n---\nText\n"
+    path = write_skill("pdf", text=text)
+
+    catalog = discover(tmp_path / "skills", use_index=False)
+
+    assert catalog.diagnostics == ()
+    assert "yaml-repaired" in [each.rule for each in catalog.activate("pdf").diagnostics]
+    assert [(each.rule, each.line) for each in validate(path)[0].diagnostics] == [("yaml-invalid", 4)]

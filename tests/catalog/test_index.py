@@ -29,6 +29,7 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     write_skill("bad", text="no frontmatter")
     write_skill("Odd Name", at="nested/odd", text="---\nname: Odd Name\ndescription: Reads: all\nversion: 3\n---\n")
     age(tmp_path / "skills")
+    time.sleep(0.05)  # longer than a clock's tick: what is younger is not relied on
     return tmp_path / "skills"
 
 
@@ -181,7 +182,7 @@ def test_an_edit_within_one_tick_of_the_clock_is_detected(tmp_path: Path, write_
         lambda data: data[: len(data) // 2],
         lambda data: data[:-3] + b"abc",
         lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:],
-        lambda data: data.replace(b"index 4", b"index 9"),
+        lambda data: data.replace(b"index 5", b"index 9"),
     ],
 )
 def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> None:
@@ -274,3 +275,67 @@ def test_refresh_gives_the_same_object_where_nothing_changed(skills: Path, write
     assert prompt.replace("Reads PDFs.", "Reads more.") == fresh.to_prompt()
     assert view.refresh()["pdf"].description == "Reads more."
     assert "news" not in view.refresh()
+
+
+def test_an_edit_is_appended_to_the_index(tmp_path: Path, write_skill: WriteSkill, opened: list[str]) -> None:
+    """Not the whole index is written for one skill; the next start opens nothing."""
+    for number in range(300):
+        write_skill(f"skill-{number}", "Does " + "much " * 20)
+    root = tmp_path / "skills"
+    age(root)
+    time.sleep(0.05)
+    discover(root)
+    path = Path(index_path() or "")
+    before = path.read_bytes()
+    opened.clear()
+    for edit in ("once", "twice"):
+        write_skill("skill-7", f"Edited {edit}.")
+        age(root)
+
+        assert discover(root)["skill-7"].description == f"Edited {edit}."
+
+    assert opened == ["skill-7", "skill-7"]
+    assert path.read_bytes().startswith(before)
+    assert 0 < path.stat().st_size - len(before) < 1_000
+    opened.clear()
+    assert discover(root)["skill-7"].description == "Edited twice."
+    assert dict(discover(root)) == dict(discover(root, use_index=False))
+    assert len(opened) == 300  # those of the last discovery without an index
+
+
+def test_what_an_interrupted_write_appended_is_ignored(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Every cut and every flipped byte of an appended edit gives the same catalog."""
+    write_skill("pdf", "Reads.")
+    write_skill("news", "Changed.")
+    root = tmp_path / "skills"
+    age(root)
+    time.sleep(0.05)
+    discover(root)
+    path = Path(index_path() or "")
+    base = path.stat().st_size
+    write_skill("pdf", "Reads more.")
+    age(root)
+    expected = dict(discover(root))
+    whole = path.read_bytes()
+    assert len(whole) > base
+    for position in range(base, len(whole)):
+        for damaged in (whole[:position], whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :]):
+            path.write_bytes(damaged)
+
+            assert dict(discover(root)) == expected
+
+
+def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """And one that makes it valid again hides it again."""
+    path = write_skill("group") / "SKILL.md"
+    write_skill("inner", at="group/inner")
+    root = tmp_path / "skills"
+    valid = path.read_text()
+    found = []
+    for text in (valid, "no frontmatter", valid):
+        path.write_text(text)
+        age(root)
+        time.sleep(0.05)
+        found.append(list(discover(root)))
+
+    assert found == [["group"], ["inner"], ["group"]]

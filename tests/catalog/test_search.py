@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.search import SearchIndex
+from skillruntime.catalog.search import Hit, SearchIndex
+from skillruntime.catalog.search_words import parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 from tests.catalog.conftest import WriteSkill
 
@@ -87,3 +91,102 @@ def test_common_words_find_skills_that_contain_several() -> None:
 
     assert index.search("alpha beta")[0].name == "both"
     assert len(index.search("rest")) == len(index.search("alpha gamma")) == 10
+
+
+def test_a_whole_name_comes_first(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """Before a skill that contains its words more often; in any spelling of separators and case."""
+    write_skill("pdf", description="Reads files.")
+    write_skill("pdf-pdf-tools", description="The pdf pdf pdf tool for every pdf.")
+    catalog = discover(tmp_path / "skills")
+
+    assert [catalog.search(query)[0].name for query in ("pdf", "PDF", "pdf_pdf tools")] == [
+        "pdf",
+        "pdf",
+        "pdf-pdf-tools",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("pdf-procesing", "pdf-processing"),
+        ("NewsDigestMaker", "news-digest"),
+        ("文档", None),
+        ("powerpoint-make", None),
+    ],
+)
+def test_an_unknown_name_is_searched_by_its_words(index: SearchIndex, query: str, first: str | None) -> None:
+    """What has no word in common with it is not found."""
+    assert [hit.name for hit in index.search(query)][:1] == ([first] if first else [])
+
+
+def test_every_word_of_a_long_query_counts() -> None:
+    """The topic is found among hundreds of rare words, wherever it is in the text."""
+    noise = [SkillMetadata(f"noise-{n}", f"word{n} word{n + 1}", "/") for n in range(3_000)]
+    wanted = SkillMetadata("wanted", "ferment cabbage brine kimchi sauerkraut", "/")
+    index = SearchIndex([*noise, wanted], bodies=False)
+    query = " ".join(f"word{n}" for n in range(0, 900, 3)) + " ferment cabbage and brine for kimchi and sauerkraut"
+
+    assert index.search(query)[0].name == "wanted"
+
+
+def test_a_repeated_word_counts_by_its_logarithm() -> None:
+    """One word that is repeated ten times does not outweigh four others."""
+    skills = [SkillMetadata(f"other-{n}", f"filler{n}", "/") for n in range(40)]
+    skills += [SkillMetadata("one", "cat", "/"), SkillMetadata("four", "dog bird fish horse", "/")]
+    index = SearchIndex(skills, bodies=False)
+
+    assert index.search("cat " * 10 + "dog bird fish horse")[0].name == "four"
+    assert index.search("cat cat dog")[0].name == "one"
+
+
+def test_the_sums_hold_for_any_number_of_skills_and_frequent_words() -> None:
+    """Frequent words are added by long integers: odd counts, and more than a hundred words, give the exact order."""
+    words = [f"common{n}" for n in range(250)]
+    for count in (1, 2, 3, 17, 100, 333):
+        # The skill number n has the first n words, so the more, the better; and each is in at least every second.
+        skills = [SkillMetadata(f"s{n:03}", " ".join(words[: 1 + n * 249 // count]), "/") for n in range(count)]
+        index = SearchIndex(skills, bodies=False)
+        found = [hit.name for hit in index.search(" ".join(words), count)]
+        assert sorted(found) == [skill.name for skill in skills]
+        assert found[0] == f"s{count - 1:03}" or count > 50
+
+
+def test_a_host_can_rank_by_itself(index: SearchIndex) -> None:
+    """It is given the best hits, and says their order and which remain; it cannot add a skill."""
+
+    def shortest_first(query: str, hits: Sequence[Hit]) -> list[Hit]:
+        assert query == "documents from pdf files"
+        return [Hit("secret", "not a candidate", 9.0), *sorted(hits, key=lambda hit: len(hit.description))[:2]]
+
+    assert [hit.name for hit in index.search("documents from pdf files", rank=shortest_first)] == [
+        "wen-dang",
+        "fastapi-router",
+    ]
+    assert index.search("zebra", rank=shortest_first) == []
+
+
+def test_a_catalog_keeps_the_rank_of_its_host(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """In its views and after a refresh; the catalog it was made from stays as it is."""
+    for name in ("alpha", "beta", "gamma"):
+        write_skill(name, description="The same words.")
+    plain = discover(tmp_path / "skills")
+    ranked = plain.with_rank(lambda query, hits: reversed(hits))
+    write_skill("delta", description="The same words.")
+
+    assert [hit.name for hit in plain.search("same")] == ["alpha", "beta", "gamma"]
+    assert [hit.name for hit in ranked.search("same")] == ["gamma", "beta", "alpha"]
+    assert [hit.name for hit in ranked.select(exclude=["beta"]).search("same")] == ["gamma", "alpha"]
+    assert [hit.name for hit in ranked.refresh().search("same")] == ["gamma", "delta", "beta", "alpha"]
+
+
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=8), st.text(max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_any_text_can_be_indexed_and_searched(texts: list[str], query: str) -> None:
+    """Every hit has a positive score and a word in common with the query."""
+    skills = [SkillMetadata(f"skill-{n}", text, "/") for n, text in enumerate(texts)]
+    wanted = {stem(word) for word in (*words_of(query), *parts_of(query))}
+    for hit in SearchIndex(skills, bodies=False).search(query):
+        own = f"{hit.name} {hit.description}"
+        assert hit.score > 0
+        assert wanted & {stem(word) for word in (*words_of(own), *parts_of(own))}

@@ -184,3 +184,12 @@ def test_any_json_value_can_be_checked(document: Any) -> None:
         Contract.from_dict(document)
     except InvalidSkillError:
         assert any(finding.severity is Severity.ERROR for finding in found)
+
+
+def test_defaults_are_checked_beside_the_schema_that_editors_read() -> None:
+    """A `$schema` for editors is not a dialect; a default below it is tried against its own parameter all the same."""
+    properties = {"day": {"$ref": "#/$defs/day", "default": 10}}
+    schema = {"properties": properties, "$defs": {"day": {"type": "integer", "maximum": 7}}}
+    document = {"$schema": "../contract.schema.json", "input": schema}
+
+    assert messages(document) == ["/input/properties/day/default: 10 is more than the maximum 7"]

@@ -316,7 +316,6 @@ def test_every_kind_of_reference_counts_as_one(way: str) -> None:
     assert schema.is_valid(deep(90, {}))
     assert not schema.is_valid(deep(90, 1))
     assert [(each.keyword, each.pointer) for each in schema.violations(deep(90, 1))] == [("anyOf", "")]
-    assert schema.first_violation(deep(90, 1)).keyword == "anyOf"
     with pytest.raises(InvalidSkillError, match="two ways"):
         Schema({**around, "anyOf": [branch, branch]}, engine="reference")
 
@@ -388,15 +387,17 @@ def test_only_two_ways_back_over_the_same_steps_grow_with_depth(case: str) -> No
     assert measure(document).is_exponential is expected
 
 
-def test_thousands_of_missing_names_are_reported_by_one_violation() -> None:
+def test_thousands_of_missing_names_are_listed_one_by_one() -> None:
     """The engine copies the object for each missing name, which is quadratic: 4,000 of 8,000 took it 9 s."""
     names = [f"k{index}" for index in range(8000)]
     schema = Schema({"type": "object", "required": names})
 
     assert schema.is_valid(dict.fromkeys(names, 1))
     assert len(schema.violations({})) == 8000
-    [violation] = schema.violations(dict.fromkeys(names[:4000], 1))
-    assert (violation.keyword, violation.pointer, violation.names) == ("required", "", ("k4000",))
+    assert [each.names for each in schema.violations(dict.fromkeys(names[:4000], 1), most=2)] == [
+        ("k4000",),
+        ("k4001",),
+    ]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -26,6 +26,11 @@ POINT = array(NUMBER, minItems=2)
 RING = [[0, 0], [1, 0], [1, 1]]
 MAP: dict[str, Any] = {"type": "object", "additionalProperties": TEXT}
 WITH_LIMIT = {"type": "object", "properties": {"limit": INTEGER}, "additionalProperties": TEXT}
+PATTERNED = {
+    "type": "object",
+    "patternProperties": {"^limit$": INTEGER, "^x_": INTEGER},
+    "additionalProperties": TEXT,
+}
 VALUE_AND_UNIT = closed("value unit", value=NUMBER, unit=TEXT)
 MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": TEXT}}
 
@@ -67,6 +72,13 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (closed("", f=WITH_LIMIT), {"f": {"Limit": 5}}, REFUSED),
     (closed("", f=WITH_LIMIT), {"f": {"Limit": [5, 6]}}, REFUSED),
     (WITH_LIMIT, {"Limit": 5}, REFUSED),
+    (PATTERNED, {"limit": "5", "x_a": "6"}, {"limit": 5, "x_a": 6}),
+    (PATTERNED, {"note": 5}, {"note": "5"}),
+    (PATTERNED, {"Limit": 5}, REFUSED),
+    (PATTERNED, {"limt": 5}, REFUSED),
+    (PATTERNED, {"X_a": 5}, REFUSED),
+    (closed("", f=PATTERNED), {"f": {"Limit": 5}}, REFUSED),
+    (closed("", f=PATTERNED), {"f": {"x-a": 5}}, REFUSED),
     # an echoed schema that says more than its value
     ({"type": "number"}, {"type": "number", "value": 5, "description": "in miles"}, REFUSED),
     ({"type": "number"}, {"type": "number", "value": 5}, 5),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skillruntime.derive import derive
-from skillruntime.derive.documented_calls import check_documented_calls, find_documented_calls
+from skillruntime.derive import Derivation, check_documented_calls, derive, find_documented_calls, with_examples
 
 TOP = """
 import argparse
@@ -27,15 +26,46 @@ parser.parse_args()
 """
 
 
+MERGE = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("inputs", nargs="+")
+parser.add_argument("output")
+parser.parse_args()
+"""
+PASSES_ON = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--x", required=True)
+parser.parse_known_args()
+"""
+DEPLOY = """#!/bin/bash
+[ -z "$1" ] && { echo "Usage: deploy.sh <env> [tag]"; exit 1; }
+ENV="$1"; TAG="${2:-latest}"
+echo "$ENV $TAG"
+"""
+SCRIPTS = {
+    "scripts/top.py": TOP,
+    "scripts/jobs.py": JOBS,
+    "scripts/merge.py": MERGE,
+    "scripts/part.py": PASSES_ON,
+    "scripts/deploy.sh": DEPLOY,
+}
+
+
+def derivations() -> dict[str, Derivation]:
+    """Return what is derived of each script, by its path."""
+    read = {path: derive(source, path=path) for path, source in SCRIPTS.items()}
+    return {path: each for path, each in read.items() if each is not None}
+
+
 def faults(*lines: str) -> list[tuple[str, str, int, int]]:
     """Return what is wrong with these lines of a code block."""
-    found = {
-        path: derivation
-        for path, source in (("scripts/top.py", TOP), ("scripts/jobs.py", JOBS))
-        if (derivation := derive(source, path=path)) is not None
-    }
     text = "# Skill\n\n```bash\n" + "\n".join(lines) + "\n```\n"
-    return [(each.kind, each.message, each.line, each.column) for each in check_documented_calls(text, found)]
+    return [
+        (each.kind, each.message, each.line, each.column)
+        for each in check_documented_calls(text, derivations(), skill="me")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +81,35 @@ def faults(*lines: str) -> list[tuple[str, str, int, int]]:
         "python scripts/jobs.py start --name nightly && python other.py --x",
         "python scripts/jobs.py <command>",
         "python scripts/top.py a.txt \\\n  --limit 3 \\\n  --verbose",
+        "python scripts/top.py a.txt \\  # the file\n  --limit 3",
+        "python scripts/merge.py a.pdf b.pdf out.pdf",
+        "python scripts/part.py --x 1 --passed-on 3",
+        "cd scripts && python top.py a.txt",
+        "cd other && python top.py --nope",
+        "python ../other/scripts/top.py --nope",
+        "python ~/.claude/skills/other/scripts/top.py --nope",
+        'for f in *.txt; do python scripts/top.py "$f" --format json; done',
+        "OUT=$(python scripts/top.py a.txt --format json | jq .x)",
+        "python scripts/top.py a.txt --format json|text",
+        "python scripts/top.py a.txt --format json/text",
+        "python scripts/top.py $ARGS",
+        "python scripts/top.py a.txt > out.txt 2>&1",
+        "cat > notes.txt <<'END'\npython scripts/top.py --nope\nEND",
+        "python scripts/top.py a.txt <<END\n--nope\nEND",
+        "python scripts/top.py a.txt # --nope",
+        "cat scripts/top.py --nope",
+        "chmod +x scripts/deploy.sh",
+        "pytest scripts/top.py --nope",
+        "python other.py scripts/top.py --nope",
+        "python -m pytest scripts/top.py --nope",
+        "python -c 'import x' scripts/top.py --nope",
+        "docker run image python scripts/top.py --nope",
+        'echo "python scripts/top.py --nope"',
+        "scripts/deploy.sh prod",
+        "conda run -n env python scripts/top.py a.txt -n5",
+        "uv run --with requests scripts/top.py a.txt",
+        "python scripts/top.py -- -odd-name",
+        "it doesn't matter: python scripts/top.py --nope",
     ],
 )
 def test_a_call_that_the_script_accepts_is_not_reported(line: str) -> None:
@@ -82,3 +141,66 @@ def test_only_shell_blocks_are_searched() -> None:
     text = "Run scripts/top.py --nothing.\n\n```python\nrun('scripts/top.py --nothing')\n```\n"
 
     assert find_documented_calls(text, {"scripts/top.py": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("cd scripts && python top.py a.txt --nope", 35),
+        ("$ python scripts/top.py a.txt --nope", 31),
+        ("!python scripts/top.py a.txt --nope", 30),
+        ("python -m scripts.top a.txt --nope", 29),
+        ("OUT=$(python scripts/top.py a.txt --nope)", 35),
+        ("for f in *; do python scripts/top.py $f --nope; done", 41),
+        ("cat x | python scripts/top.py a.txt --nope", 37),
+        ("python ${ROOT}/skills/me/scripts/top.py a.txt --nope", 47),
+        ("python {baseDir}/scripts/top.py a.txt --nope", 39),
+        ("uv run scripts/top.py a.txt --nope", 29),
+        ("./scripts/top.py a.txt --nope", 24),
+    ],
+)
+def test_a_call_is_found_however_it_is_written(line: str, column: int) -> None:
+    """Prompts, loops, substitutions, pipes, modules and paths through the skill's directory."""
+    assert faults(line) == [("unknown-flag", "scripts/top.py has no --nope", 4, column)]
+
+
+def test_a_fault_on_a_continued_line_has_the_place_of_its_word() -> None:
+    """An editor jumps to the flag, and not to the start of the command; blocks in lists count too."""
+    text = "1. Run\n\n   ```bash\n   python scripts/top.py a.txt \\\n     --limit 3 --nope\n   ```\n"
+
+    found = check_documented_calls(text, derivations())
+
+    assert [(each.message, each.line, each.column) for each in found] == [("scripts/top.py has no --nope", 5, 16)]
+
+
+def test_the_last_positional_gets_its_word_before_a_list() -> None:
+    """``inputs...  output``: a single word is an input, and the output is what is missing."""
+    assert faults("python scripts/merge.py a.pdf") == [
+        ("missing-argument", "output is required, and the call does not give it", 4, 8)
+    ]
+
+
+def test_calls_that_fit_become_examples_of_the_tool() -> None:
+    """With the types of the contract; calls with placeholders and calls that do not fit are left out."""
+    text = """
+```bash
+python scripts/top.py report.txt -n 5 --format json
+python scripts/top.py <file> --limit 3
+python scripts/top.py a.txt --limit many
+python scripts/jobs.py start --name nightly
+bash scripts/deploy.sh prod v2
+```
+"""
+
+    found = with_examples(derivations(), text)
+
+    examples = {path: each.document["input"].get("examples") for path, each in found.items()}
+    assert examples == {
+        "scripts/top.py": [{"file": "report.txt", "limit": 5, "format": "json"}],
+        "scripts/jobs.py": [{"command": "start", "name": "nightly"}],
+        "scripts/merge.py": None,
+        "scripts/part.py": None,
+        "scripts/deploy.sh": [{"env": "prod", "tag": "v2"}],
+    }
+    properties = found["scripts/deploy.sh"].document["input"]["properties"]
+    assert properties["env"] == {"type": "string", "description": "For example prod"}

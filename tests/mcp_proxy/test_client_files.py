@@ -143,3 +143,65 @@ def test_other_files_are_named_as_such(text: str) -> None:
     """The error says what is wrong with the file."""
     with pytest.raises(ClientFileError):
         wrapped(text)
+
+
+ODD = {
+    "line endings of Windows": (
+        '{\r\n  "mcpServers": {\r\n    "a": {\r\n      "command": "x",\r\n      "args": []\r\n    }\r\n  }\r\n}\r\n'
+    ),
+    "byte order mark": '\ufeff{"mcpServers": {"a": {"command": "x", "args": ["y"]}}}',
+    "comments everywhere": (
+        '// c\n{ /* b */ "servers": { "a": { "command": "x", // d\n "args": [ // e\n "a", /* k */ "b", ], }, }, }\n'
+    ),
+    "a separator of its own": '{"mcpServers": {"a": {"args": ["--", "y", "--"], "command": "x"}}}',
+    "projects of Claude Code": (
+        '{"projects": {"/p": {"mcpServers": {"a": {"command": "x"}}}}, "mcpServers": {"b": {"command": "y"}}}'
+    ),
+    "settings of VS Code": '{"editor.fontSize": 12, "mcp": {"servers": {"a": {"command": "x"}}}}',
+    "a URL with headers": (
+        '{\n\t"servers": {\n\t\t"a": {\n\t\t\t"type": "http", // t\n\t\t\t"url": "https://e.org/mcp",\n\t\t\t"headers":'
+        ' {"Authorization": "${input:x}", "X-A": "b"}\n\t\t}\n\t}\n}'
+    ),
+    "escapes and comments in texts": (
+        '{"mcpServers": {"\u00e4": {"\\u0063ommand": "x", "args": ["http://e//", "/* no */", ",]"]}}}'
+    ),
+}
+ODD_TOML = {
+    "no arguments": '# top\n[mcp_servers.a]\ncommand = "x"\n\n[mcp_servers.a.env]\nK = "v"\n',
+    "empty arguments": '[mcp_servers.a]\ncommand = "x"\nargs = []\n',
+    "inline": 'mcp_servers = { a = { command = "x", args = ["y"] } }\n',
+    "dotted keys": 'mcp_servers.a.command = "x"\nmcp_servers.a.args = ["y"]\n',
+    "its own word first": '[mcp_servers.a]\ncommand = "x"\nargs = ["mcp-proxy", "y"]\n',
+    "not a server": '[mcp_servers]\nb = 3\na.command = "x"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "toml"), [(each, False) for each in ODD.values()] + [(each, True) for each in ODD_TOML.values()]
+)
+def test_odd_files_are_wrapped_once_and_come_back_byte_for_byte(text: str, toml: bool) -> None:
+    """To wrap or to unwrap twice changes nothing more."""
+    first = wrapped(text, ["--log", "l"], toml=toml).text
+
+    assert first != text
+    assert wrapped(first, ["--log", "l"], toml=toml).text == first
+    assert unwrapped(first, toml=toml).text == text
+    assert unwrapped(text, toml=toml).text == text
+
+
+def test_what_cannot_be_wrapped_is_named_and_stays() -> None:
+    """Each with the reason."""
+    text = """{"mcpServers": {
+        "a": {"command": "x", "args": "y z"}, "b": {"type": "sse", "url": "https://e.org"}, "c": {},
+        "d": {"url": "https://e.org", "env": {"K": "v"}, "headers": {"X": "y"}}
+    }}"""
+
+    edited = wrapped(text)
+
+    assert edited.text == text
+    assert edited.notes == [
+        "a: not wrapped: its args are not a list",
+        "b: not wrapped: the transport 'sse' is not spoken",
+        "c: not wrapped: it has neither a command nor a url",
+        "d: not wrapped: it has a url, and env or args, which only a command has",
+    ]

@@ -283,15 +283,18 @@ def test_an_interpreter_that_is_not_installed_is_named(
     assert "'node'" in (error.suggested_action or "")
 
 
-def test_a_missing_package_comes_with_its_install_command(write_skill: WriteSkill) -> None:
+def test_a_missing_package_comes_with_the_commands_that_provide_it(write_skill: WriteSkill) -> None:
     """From the script's own PEP 723 block."""
     source = '# /// script\n# dependencies = ["no-such-package-anywhere>=2", "pytest"]\n# ///\nimport no_such_package\n'
 
     error = only_error(call(write_skill(source)))
 
     assert error.code is ErrorCode.TOOL_NOT_AVAILABLE
-    assert error.message == "The skill needs no-such-package-anywhere>=2, which is not installed"
-    assert error.suggested_action == "Ask the user to run: pip install 'no-such-package-anywhere>=2'"
+    assert "it needs no-such-package-anywhere>=2, which is not installed, and has no lock" in error.message
+    assert error.suggested_action == (
+        "Ask the user to run: uv lock --script scripts/run.py and then skillruntime prepare sample, "
+        "or: pip install 'no-such-package-anywhere>=2'"
+    )
 
 
 def test_an_undeclared_package_is_named(write_skill: WriteSkill) -> None:

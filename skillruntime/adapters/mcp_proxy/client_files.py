@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, encode, members, replaced, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import (
+    Malformed,
+    Span,
+    decode,
+    elements,
+    encode,
+    members,
+    replaced,
+    skip,
+    to_bytes,
+)
 
 __all__ = ["ClientFileError", "Edited", "servers_in", "unwrapped", "wrapped"]
 
@@ -20,6 +31,8 @@ EXECUTABLE = "skillruntime"
 COMMAND = "mcp-proxy"
 TABLES = ("mcpServers", "servers", "mcp_servers")
 """Where servers are listed: Claude Code and Cursor, VS Code, Codex."""
+_HTTP = ("http", "streamable-http", "streamableHttp")
+_BOM = b"\xef\xbb\xbf"
 _VARIABLE = "SKILLRUNTIME_HEADER_"
 _COMMENT_OR_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|//[^\r\n]*+|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|,(?=\s*[}\]])', re.DOTALL)
@@ -47,8 +60,8 @@ def wrapped(text: str, options: Sequence[str] = (), *, executable: str = EXECUTA
         ClientFileError: it is not such a file.
     """
     if toml:
-        return _toml(text, lambda name, entry: _wrapped_table(entry, options, executable, name))
-    return _json(text, lambda raw, span, name: _wrap(raw, span, options, executable, name))
+        return _toml(text, lambda entry: _wrapped_table(entry, options, executable))
+    return _json(text, lambda raw, span: _wrap(raw, span, options, executable))
 
 
 def unwrapped(text: str, *, toml: bool = False) -> Edited:
@@ -61,18 +74,24 @@ def unwrapped(text: str, *, toml: bool = False) -> Edited:
         ClientFileError: it is not such a file.
     """
     if toml:
-        return _toml(text, lambda name, entry: _unwrapped_table(entry))
-    return _json(text, lambda raw, span, name: _unwrap(raw, span))
+        return _toml(text, _unwrapped_table)
+    return _json(text, _unwrap)
 
 
-def servers_in(text: str) -> dict[str, dict[str, Any]]:
-    """Return the servers that a client's file in JSON lists, by name.
+def servers_in(text: str, *, toml: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the servers that a client's file lists, by name.
 
     Raises:
         ClientFileError: it is not such a file.
     """
+    if toml:
+        try:
+            table = tomllib.loads(text).get(TABLES[2], {})
+        except tomllib.TOMLDecodeError as error:
+            raise ClientFileError(f"not TOML: {error}") from None
+        return {name: entry for name, entry in table.items() if isinstance(entry, dict)}
     raw = _plain(text.encode())
-    return {name: decode(raw[start:end]) for name, (start, end) in _entries(raw)}
+    return {name: decode(raw[start:end]) for name, (start, end) in _entries(raw, nested=False)}
 
 
 def _json(text: str, edit: Any) -> Edited:
@@ -81,7 +100,7 @@ def _json(text: str, edit: Any) -> Edited:
     changes: dict[Span, bytes] = {}
     notes: list[str] = []
     for name, span in _entries(raw):
-        found = edit(raw, span, name)
+        found = edit(raw, span)
         if isinstance(found, str):
             notes.append(f"{name}: {found}")
         else:
@@ -99,16 +118,33 @@ def _plain(text: bytes) -> bytes:
     return _TRAILING_COMMA.sub(blank, _COMMENT_OR_STRING.sub(blank, text))
 
 
-def _entries(raw: bytes) -> list[tuple[str, Span]]:
+def _entries(raw: bytes, *, nested: bool = True) -> list[tuple[str, Span]]:
     try:
         decode(raw)
-        top = dict(members(raw, len(b"\xef\xbb\xbf") if raw[:3] == b"\xef\xbb\xbf" else 0))
-        table = next((top[key] for key in TABLES if key in top), None)
-        if table is None:
+        tables = list(_tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=nested))
+        if not any(raw[start] == ord("{") for start, _ in tables):
             raise ClientFileError(f"none of {', '.join(TABLES)} is in the file")
-        return [(name, span) for name, span in members(raw, table[0]) if raw[span[0]] == ord("{")]
+        return [
+            (name, span)
+            for start, _ in tables
+            if raw[start] == ord("{")
+            for name, span in members(raw, start)
+            if raw[span[0]] == ord("{")
+        ]
     except Malformed as error:
         raise ClientFileError(f"not JSON: {error}") from None
+
+
+def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[Span]:
+    """Yield where servers are listed: also by project (`~/.claude.json`), and in the settings of VS Code."""
+    for key, span in members(raw, start):
+        if key in TABLES:
+            yield span
+        elif key == "projects" and nested and raw[span[0]] == ord("{"):
+            for _, (inner, _) in members(raw, span[0]):
+                yield from _tables(raw, inner, nested=False) if raw[inner] == ord("{") else ()
+        elif key == "mcp" and raw[span[0]] == ord("{"):
+            yield from _tables(raw, span[0], nested=False)
 
 
 def _is_wrapped(entry: dict[str, Any]) -> bool:
@@ -116,13 +152,14 @@ def _is_wrapped(entry: dict[str, Any]) -> bool:
     return isinstance(arguments, list) and arguments[:1] == [COMMAND] and EXECUTABLE in str(entry.get("command"))
 
 
-def _wrap(raw: bytes, span: Span, options: Sequence[str], executable: str, name: str) -> dict[Span, bytes] | str:
+def _wrap(raw: bytes, span: Span, options: Sequence[str], executable: str) -> dict[Span, bytes] | str:
     entry = decode(raw[span[0] : span[1]])
     if _is_wrapped(entry):
         return {}
     if not isinstance(entry.get("command"), str):
-        new = _wrapped_url(entry, options, executable)
-        return new if isinstance(new, str) else {span: _laid_out(new, raw, span)}
+        return _wrap_url(raw, span, options, executable, entry)
+    if not isinstance(entry.get("args", []), list):
+        return "not wrapped: its args are not a list"
     inside = dict(members(raw, span[0]))
     before = [COMMAND, *options, "--", entry["command"]]
     changes = {inside["command"]: to_bytes(executable)}
@@ -135,13 +172,13 @@ def _wrap(raw: bytes, span: Span, options: Sequence[str], executable: str, name:
     return changes
 
 
-def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes]:
+def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
     entry = decode(raw[span[0] : span[1]])
     if not _is_wrapped(entry):
         return {}
     arguments = entry["args"]
     if "--" not in arguments:
-        return {span: _laid_out(_unwrapped_url(entry), raw, span)}
+        return _unwrap_url(raw, span, arguments)
     inside = dict(members(raw, span[0]))
     at = arguments.index("--") + 1
     command, rest = arguments[at], arguments[at + 1 :]
@@ -157,52 +194,68 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes]:
     return {**changes, args: json.dumps(rest, ensure_ascii=False).encode()}
 
 
-def _wrapped_url(entry: dict[str, Any], options: Sequence[str], executable: str) -> dict[str, Any] | str:
-    """Return the entry of a server at a URL as one that is started; header values go into its environment."""
-    url, kind = entry.get("url"), entry.get("type", "http")
-    if not isinstance(url, str) or kind != "http":
-        return f"not wrapped: a server of type {kind!r} is not started on stdio nor reached by streamable HTTP"
-    headers = entry.get("headers") or {}
+def _wrap_url(
+    raw: bytes, span: Span, options: Sequence[str], executable: str, entry: dict[str, Any]
+) -> dict[Span, bytes] | str:
+    """Return the changes that make of a server at a URL one that is started; header values go into its environment."""
+    if not isinstance(entry.get("url"), str):
+        return "not wrapped: it has neither a command nor a url"
+    if entry.get("type", "http") not in _HTTP:
+        return f"not wrapped: the transport {entry['type']!r} is not spoken"
+    headers = entry.get("headers", {})
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         return "not wrapped: its headers are not text"
-    new: dict[str, Any] = {"type": "stdio"} if "type" in entry else {}
-    variables = {_variable(key): value for key, value in headers.items()}
+    if "env" in entry or "args" in entry:
+        return "not wrapped: it has a url, and env or args, which only a command has"
     sent = [part for key in headers for part in ("--header", f"{key}=env:{_variable(key)}")]
-    new |= {"command": executable, "args": [COMMAND, *options, *sent, url]}
-    if variables:
-        new["env"] = variables
-    return new | {key: value for key, value in entry.items() if key not in ("type", "url", "headers")}
+    before = ", ".join(encode(each) for each in (COMMAND, *options, *sent)).encode()
+    places = _members(raw, span[0])
+    key, value = places["url"]
+    changes = {
+        key: b'"command": ' + to_bytes(executable) + b', "args"',
+        value: b"[" + before + b", " + raw[value[0] : value[1]] + b"]",
+    }
+    if "type" in places:
+        changes[places["type"][1]] = b'"stdio"'
+    if "headers" in places:
+        changes[places["headers"][0]] = b'"env"'
+        inside = _members(raw, places["headers"][1][0])
+        changes |= {key: to_bytes(_variable(name)) for name, (key, _) in inside.items()}
+    return changes
 
 
-def _unwrapped_url(entry: dict[str, Any]) -> dict[str, Any]:
-    arguments = entry["args"]
-    given = entry.get("env") or {}
-    headers: dict[str, Any] = {}
-    for flag, value in pairwise(arguments):
-        name, _, variable = str(value).partition("=env:")
-        if flag == "--header" and variable in given:
-            headers[name] = given[variable]
-    rest = {key: value for key, value in given.items() if not key.startswith(_VARIABLE)}
-    new: dict[str, Any] = {"type": "http"} if "type" in entry else {}
-    new["url"] = arguments[-1]
-    if headers:
-        new["headers"] = headers
-    if rest:
-        new["env"] = rest
-    return new | {key: value for key, value in entry.items() if key not in ("type", "command", "args", "env")}
+def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, bytes] | str:
+    places = _members(raw, span[0])
+    (start, _), (_, between) = places["command"]
+    (next_key, _), (args, end) = places["args"]
+    if raw[between:next_key].strip() != b",":
+        return "not unwrapped: its command and its args are not next to each other"
+    *_, (url, url_end) = elements(raw, args)
+    changes = {(start, end): b'"url": ' + raw[url:url_end]}
+    if "type" in places:
+        changes[places["type"][1]] = b'"http"'
+    names = {variable: name for flag, value in pairwise(arguments) if flag == "--header"
+             for name, _, variable in [value.partition("=env:")]}  # fmt: skip
+    inside = _members(raw, places["env"][1][0]) if "env" in places else {}
+    if "env" in places and all(each in names for each in inside):
+        changes[places["env"][0]] = b'"headers"'
+        changes |= {key: to_bytes(names[each]) for each, (key, _) in inside.items()}
+    return changes
+
+
+def _members(raw: bytes, start: int) -> dict[str, tuple[Span, Span]]:
+    """Return where each key of the object at *start*, and its value, is."""
+    found: dict[str, tuple[Span, Span]] = {}
+    position = start
+    for key, value in members(raw, start):
+        begin = raw.index(b'"', position)
+        found[key] = (begin, skip(raw, begin)), value
+        position = value[1]
+    return found
 
 
 def _variable(header: str) -> str:
     return _VARIABLE + re.sub(r"\W", "_", header).upper()
-
-
-def _laid_out(entry: dict[str, Any], raw: bytes, span: Span) -> bytes:
-    """Return *entry* as JSON, on lines of its own where the entry before was."""
-    if b"\n" not in raw[span[0] : span[1]]:
-        return json.dumps(entry, ensure_ascii=False).encode()
-    line = raw[raw.rfind(b"\n", 0, span[0]) + 1 : span[0]]
-    indent = line[: len(line) - len(line.lstrip())].decode()
-    return json.dumps(entry, ensure_ascii=False, indent=2).replace("\n", "\n" + indent).encode()
 
 
 def _toml(text: str, edit: Any) -> Edited:
@@ -216,24 +269,30 @@ def _toml(text: str, edit: Any) -> Edited:
     table = next((document[key] for key in TABLES if key in document), None)
     if not isinstance(table, dict):
         raise ClientFileError(f"none of {', '.join(TABLES)} is in the file")
-    notes = [f"{name}: {note}" for name, entry in table.items() if (note := edit(name, entry))]
+    notes = [f"{name}: {note}" for name, entry in table.items() if isinstance(entry, dict) and (note := edit(entry))]
     return Edited(tomlkit.dumps(document), notes)
 
 
-def _wrapped_table(entry: Any, options: Sequence[str], executable: str, name: str) -> str | None:
+def _wrapped_table(entry: Any, options: Sequence[str], executable: str) -> str | None:
+    import tomlkit
+
     if _is_wrapped(entry):
         return None
     if isinstance(entry.get("command"), str):
+        if not isinstance(entry.get("args", []), list):
+            return "not wrapped: its args are not a list"
         before = [COMMAND, *options, "--", str(entry["command"])]
         entry["command"] = executable
         if "args" not in entry:
-            entry["args"] = before
-        for index, each in enumerate(before if entry["args"][:1] != [COMMAND] else []):
+            # The last comma marks that there were none: to unwrap drops them.
+            entry["args"] = tomlkit.value(json.dumps(before)[:-1] + ",]")
+            return None
+        for index, each in enumerate(before):
             entry["args"].insert(index, each)
         return None
     if not isinstance(entry.get("url"), str):
         return "not wrapped: it has neither command nor url"
-    if "http_headers" in entry or "env_http_headers" in entry:
+    if any(key in entry for key in ("http_headers", "env_http_headers", "env_vars", "args", "env")):
         return "not wrapped: give its headers as environment variables with --header"
     token = entry.pop("bearer_token_env_var", None)
     sent = ["--bearer-env", str(token)] if token is not None else []
@@ -252,6 +311,9 @@ def _unwrapped_table(entry: Any) -> None:
     if "--" in arguments:
         at = arguments.index("--") + 1
         entry["command"] = arguments[at]
+        if len(arguments) == at + 1 and entry["args"].as_string().endswith(",]"):
+            del entry["args"]
+            return
         for _ in range(at + 1):
             entry["args"].pop(0)
         return

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 import anyio
 
 from skillruntime.adapters.mcp_proxy.access import LOCAL_HOSTS, guarded
+from skillruntime.adapters.mcp_proxy.configured import Upstream
 from skillruntime.adapters.mcp_proxy.log import Write
 from skillruntime.adapters.mcp_proxy.middleware import App, McpProxy, Receive, Scope, SendMessage, respond
 from skillruntime.adapters.mcp_proxy.options import Options
@@ -22,7 +23,7 @@ from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client, reverse_p
 from skillruntime.adapters.mcp_proxy.stdio_app import StdioApp
 from skillruntime.errors import ToolNotAvailableError
 
-__all__ = ["Port", "Upstream", "serve", "upstreams_in"]
+__all__ = ["Port", "serve"]
 
 TOKEN_VARIABLE = "SKILLRUNTIME_MCP_TOKEN"
 GRACE = 2
@@ -36,44 +37,6 @@ class Port:
     number: int
     origins: tuple[str, ...] = ()
     ask_token: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """A server behind the port: a URL or a command, served at *path*; *headers* go to the URL with every request."""
-
-    server: tuple[str, ...]
-    path: str = "/mcp"
-    headers: tuple[tuple[str, str], ...] = ()
-    environment: Mapping[str, str] | None = None
-    directory: str | None = None
-
-    @property
-    def is_url(self) -> bool:
-        return self.server[0].startswith(("http://", "https://"))
-
-
-def upstreams_in(servers: Mapping[str, Mapping[str, Any]]) -> list[Upstream]:
-    """Return the servers of a client's configuration file, each served at the path of its name.
-
-    >>> [each.path for each in upstreams_in({"git": {"command": "uvx", "args": ["mcp-server-git"]}})]
-    ['/git/mcp']
-
-    Raises:
-        ValueError: an entry has neither a command nor a URL.
-    """
-    found = []
-    for name, entry in servers.items():
-        path = f"/{name}/mcp"
-        if isinstance(entry.get("command"), str):
-            command = (entry["command"], *map(str, entry.get("args", ())))
-            environment = {**os.environ, **entry["env"]} if entry.get("env") else None
-            found.append(Upstream(command, path, (), environment, entry.get("cwd")))
-        elif isinstance(entry.get("url"), str):
-            found.append(Upstream((entry["url"],), path, tuple((entry.get("headers") or {}).items())))
-        else:
-            raise ValueError(f"{name} has neither a command nor a url")
-    return found
 
 
 def serve(upstreams: Sequence[Upstream], port: Port, *, options: Options, log: Write) -> None:
@@ -101,7 +64,8 @@ async def _serve(upstreams: Sequence[Upstream], port: Port, options: Options, lo
                 app = target if path == own else _at(own, target)
             else:
                 app, path = await stack.enter_async_context(_stdio(each)), each.path
-            apps[path] = McpProxy(app, options=options, log=log)
+            # What serves several servers as one has repaired their calls already, each by its own server's schemas.
+            apps[path] = app if each.is_merged else McpProxy(app, options=options, log=log)
         # A single remote server also gets what clients ask for next to its path, such as its OAuth metadata.
         alone = next(iter(apps.values())) if len(apps) == 1 and upstreams[0].is_url else None
         await _listen(alone or _routed(apps), port, list(apps), token)

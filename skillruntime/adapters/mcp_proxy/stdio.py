@@ -1,34 +1,37 @@
 """stdio on both sides: the client on this process's stdin and stdout, the server as a child process.
 
-Four threads and no event loop: blocking reads and writes of whole chunks are the cheapest way there is to pass bytes
-on, they start in no time, and a side that does not read holds back the other by itself.
+A few threads and no event loop: blocking reads and writes of whole chunks are the cheapest way there is to pass bytes
+on, they start in no time, and a side that does not read holds back the other by itself. Until the first message that
+a session has to see, its modules are not imported either.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
 import signal
-import subprocess
-import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from skillruntime.adapters.mcp_proxy.session import CLIENT, SERVER, Send, Session
+from skillruntime.adapters.mcp_proxy.process import Process, start_process
 
-__all__ = ["LISTING_TIMEOUT", "Lines", "end_process", "relay", "run_stdio"]
+TYPE_CHECKING = False  # importing `typing` takes 8 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from skillruntime.adapters.mcp_proxy.session import Send, Session
+
+__all__ = ["CHUNK", "LISTING_TIMEOUT", "TICK", "Lines", "Writer", "has_no_reader", "note_signals", "relay", "run_stdio"]
 
 CHUNK = 1 << 18
 LISTING_TIMEOUT = 30.0
 """Seconds after which a call whose schema the server does not give is forwarded unchecked."""
-EXIT_TIMEOUT = 1.5
-"""Seconds that the server has to exit after its stdin was closed, and again after SIGTERM; the SDKs give two."""
 DRAIN_TIMEOUT = 0.5
 TICK = 0.2
 MOST_QUEUED = 1 << 20
+MOST_EARLY = 8
+CLIENT, SERVER = "client", "server"
+# What only a session can decide. The handshake passes in any case, and is shown to the session when there is one.
+_NEEDS_SESSION = (b"tools/", b"cancelled", b"tasks/", b"\\")
 
 
 class Lines:
@@ -61,7 +64,7 @@ class Lines:
         return rest
 
 
-class _Writer:
+class Writer:
     """A thread that writes to one file descriptor; the sender waits while more than a megabyte is queued.
 
     What the other direction adds (a refusal, a call that waited) never waits: two readers that wait for one another's
@@ -121,11 +124,13 @@ class _Writer:
             with self._changed:
                 self._size -= len(data)
                 self._changed.notify_all()
-        with contextlib.suppress(OSError):
+        try:
             os.close(self._descriptor)
+        except OSError:
+            return
 
 
-def run_stdio(command: Sequence[str], session: Session, *, stdin: int = 0, stdout: int = 1) -> int:
+def run_stdio(command: Sequence[str], make_session: Callable[[], Session], *, stdin: int = 0, stdout: int = 1) -> int:
     """Run *command* as the server of the client at *stdin* and *stdout* until either ends; return its exit status.
 
     The server has the environment, the working directory and the stderr of this process. It is ended as the protocol
@@ -134,144 +139,159 @@ def run_stdio(command: Sequence[str], session: Session, *, stdin: int = 0, stdou
     Raises:
         OSError: the command cannot be started.
     """
-    process = subprocess.Popen(
-        list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, bufsize=0
-    )
-    assert process.stdin and process.stdout
-    server_in = os.dup(process.stdin.fileno())
-    process.stdin.close()
-    signals = relay(session, stdin, stdout, server_in, process.stdout.fileno(), lambda: process.poll() is None)
-    return end_process(process, patient=not signals)
+    ended = threading.Event()
+    signals = note_signals(ended)  # first, so that there is no moment at which a signal leaves the server behind
+    process = start_process(command)
+    relay(make_session, (stdin, stdout), (process.stdin, process.stdout), ended, process)
+    return process.end(patient=not signals)
 
 
 def relay(
-    session: Session, stdin: int, stdout: int, server_in: int, server_out: int, is_alive: Callable[[], bool]
-) -> list[int]:
-    """Pass messages on until either side has ended or a signal came; return the signals. Closes *server_in*."""
-    ended = threading.Event()
-    signals: list[int] = []
+    make_session: Callable[[], Session],
+    client: tuple[int, int],
+    server: tuple[int, int],
+    ended: threading.Event,
+    process: Process | None = None,
+) -> None:
+    """Pass messages on until either side has ended or *ended* is set; closes the server's stdin.
 
-    def note_signal(number: int, frame: object) -> None:
-        signals.append(number)
-        ended.set()
-
-    for name in ("SIGTERM", "SIGHUP", "SIGINT"):
-        with contextlib.suppress(ValueError, AttributeError):  # not in the main thread; not on this system
-            signal.signal(getattr(signal, name), note_signal)
-    writers = {CLIENT: _Writer(os.dup(stdout)), SERVER: _Writer(server_in)}
-    both = _Relay(session, writers)
+    Each side is two descriptors: the client's are read and written, the server's written and read.
+    """
+    stdin, stdout = client
+    server_in, server_out = server
+    writers = {CLIENT: Writer(os.dup(stdout)), SERVER: Writer(server_in)}
+    both = _Relay(make_session, writers)
 
     def from_client() -> None:
         try:
-            both.pump(stdin, session.from_client, SERVER)
+            both.pump(stdin, CLIENT)
             both.wait_for_calls()
         finally:
             writers[SERVER].close()
 
     def from_server() -> None:
         try:
-            both.pump(server_out, session.from_server, CLIENT)
+            both.pump(server_out, SERVER)
             writers[CLIENT].close()
             writers[CLIENT].thread.join()
         finally:
             ended.set()
 
-    for run in (from_client, from_server):
+    for run in (from_client, from_server, both.import_ahead):
         threading.Thread(target=run, daemon=True).start()
-    _warm_up()
     while not ended.wait(TICK):
-        if not is_alive():
+        if process is not None and process.exited.is_set():
             ended.wait(DRAIN_TIMEOUT)  # a process that it left behind may hold its stdout open forever
             break
-        if writers[CLIENT].broken or _has_no_reader(stdout):
+        if writers[CLIENT].broken or has_no_reader(stdout):
             break
     writers[SERVER].close()
+
+
+def note_signals(ended: threading.Event) -> list[int]:
+    """Return the list to which a signal that ends the proxy is added; it sets *ended* too."""
+    signals: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        signals.append(number)
+        ended.set()
+
+    for name in ("SIGTERM", "SIGHUP", "SIGINT"):
+        try:
+            signal.signal(getattr(signal, name), note)
+        except (ValueError, AttributeError):  # not in the main thread; not on this system
+            continue
     return signals
 
 
-@dataclass(slots=True)
 class _Relay:
     """Passes on what the session says, in the order in which it says it."""
 
-    session: Session
-    writers: dict[str, _Writer]
-    lock: threading.Condition = field(default_factory=threading.Condition)
+    def __init__(self, make_session: Callable[[], Session], writers: dict[str, Writer]) -> None:
+        self._make_session = make_session
+        self._writers = writers
+        self._session: Session | None = None
+        self._early: list[bytes] = []
+        self._lock = threading.Condition()
+        self._answered, self._listed = threading.Event(), threading.Event()
 
-    def pump(self, descriptor: int, take: Callable[[bytes], list[Send]], to: str) -> None:
-        """Give every line from *descriptor* to *take* until its end; wait while the side *to* does not read."""
+    def pump(self, descriptor: int, side: str) -> None:
+        """Pass on every line that comes from *descriptor* until its end; wait while the other side does not read."""
         lines = Lines()
-        with contextlib.suppress(OSError):
+        other = self._writers[CLIENT if side == SERVER else SERVER]
+        try:
             while chunk := os.read(descriptor, CHUNK):
                 for line in lines.feed(chunk):
-                    self._pass(take, line)
-                    self.writers[to].wait_for_space()
+                    self._pass(side, line)
+                    other.wait_for_space()
+        except OSError:  # closed by the other end
+            pass
         if rest := lines.rest():
-            self._pass(take, rest, ending=b"")
+            self._pass(side, rest, ending=b"")
 
     def wait_for_calls(self) -> None:
         """Wait until no call waits for its schema: `printf ... | skillruntime mcp-proxy` ends its input at once."""
-        with self.lock:
-            self.lock.wait_for(lambda: not self.session.waiting)
+        with self._lock:
+            self._lock.wait_for(lambda: self._session is None or not self._session.waiting)
 
-    def _pass(self, take: Callable[[bytes], list[Send]], line: bytes, ending: bytes = b"\n") -> None:
-        with self.lock:
-            wait = self.session.waits
-            for to, data in take(line):
-                self.writers[to].put(data if data.endswith(b"\n") else data + ending)
-            starts = self.session.waits != wait
-            self.lock.notify_all()
-        if starts:
-            timer = threading.Timer(LISTING_TIMEOUT, self._expire, [self.session.waits])
+    def import_ahead(self) -> None:
+        """Import what the next messages need while the server or the model is busy, so that none of them waits."""
+        self._answered.wait()
+        import skillruntime.adapters.mcp_proxy.session
+
+        self._listed.wait()
+        import skillruntime.contract.contract  # noqa: F401
+
+    def _pass(self, side: str, line: bytes, ending: bytes = b"\n") -> None:
+        with self._lock:
+            if self._session is None and not self._needs_session(side, line):
+                self._put([(SERVER if side == CLIENT else CLIENT, line)], ending)
+                return
+            session = self._session or self._open_session()
+            waits = session.waits
+            self._put(session.from_client(line) if side == CLIENT else session.from_server(line), ending)
+            if session.tools.complete:
+                self._listed.set()
+            begun = session.waits if session.waits != waits else None
+            self._lock.notify_all()
+        if begun is not None:
+            timer = threading.Timer(LISTING_TIMEOUT, self._expire, [session, begun])
             timer.daemon = True
             timer.start()
 
-    def _expire(self, wait: int) -> None:
-        with self.lock:
-            if self.session.waiting and self.session.waits == wait:
-                for to, data in self.session.give_up_listing():
-                    self.writers[to].put(data if data.endswith(b"\n") else data + b"\n")
-            self.lock.notify_all()
+    def _needs_session(self, side: str, line: bytes) -> bool:
+        if side == SERVER:  # no call is pending, and no tool known: nothing of it is of interest
+            self._answered.set()
+            return False
+        if any(word in line for word in _NEEDS_SESSION) or len(self._early) > MOST_EARLY:
+            return True
+        if b"initialize" in line:
+            self._early.append(line)
+        return False
+
+    def _open_session(self) -> Session:
+        self._session = self._make_session()
+        for line in self._early:
+            self._session.from_client(line)  # it was passed on already, as the session would have
+        return self._session
+
+    def _put(self, sends: list[Send], ending: bytes = b"\n") -> None:
+        for to, data in sends:
+            self._writers[to].put(data if data.endswith(b"\n") else data + ending)
+
+    def _expire(self, session: Session, wait: int) -> None:
+        with self._lock:
+            if session.waiting and session.waits == wait:
+                self._put(session.give_up_listing())
+            self._lock.notify_all()
 
 
-def _warm_up() -> None:
-    """Import the contract while the server starts: the first call does not wait for it."""
-    with contextlib.suppress(Exception):
-        from skillruntime.contract import Contract
-
-        Contract.from_dict({"input": {"type": "object"}})
-
-
-def _has_no_reader(descriptor: int) -> bool:
+def has_no_reader(descriptor: int) -> bool:
     """Whether *descriptor* is a pipe that has no reader any more: the client was killed."""
+    import select
+
     if not hasattr(select, "poll"):
         return False
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(events & (select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))
-
-
-def end_process(process: subprocess.Popen[bytes], *, patient: bool = True) -> int:
-    """End the server, whose stdin is closed, and all that it started; return its exit status.
-
-    Who sent a signal to the proxy waits no longer: then the server gets SIGTERM at once, and SIGKILL before a client
-    that counts two seconds (as the SDKs do) kills the proxy.
-    """
-    for name in (None, "SIGTERM", "SIGKILL") if patient else ("SIGTERM", "SIGKILL"):
-        if name is not None:
-            signal_group(process, name)
-        try:
-            status = process.wait(EXIT_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            continue
-        signal_group(process, "SIGTERM")  # what the server left behind in its group
-        return status if status >= 0 else 128 - status
-    return 1
-
-
-def signal_group(process: subprocess.Popen[bytes], name: str) -> None:
-    """Send a signal to the process group of *process*; nothing where there is none left."""
-    with contextlib.suppress(OSError, AttributeError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, getattr(signal, name))

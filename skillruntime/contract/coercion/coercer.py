@@ -7,16 +7,24 @@ decide it, and if nothing does, the value is refused. In one branch of a union, 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
 from skillruntime.contract.coercion.edit import Edit
-from skillruntime.contract.coercion.keys import alike, is_schema_echo, is_wrapper, may_wrap, renames, wrapped
+from skillruntime.contract.coercion.keys import (
+    alike,
+    is_schema_echo,
+    is_wrapper,
+    literal_names,
+    may_wrap,
+    renames,
+    spellings,
+    wrapped,
+)
 from skillruntime.contract.coercion.policy import Policy
 from skillruntime.contract.coercion.repair import Repair, Repaired, least, plain
-from skillruntime.contract.coercion.scalars import fold_name, is_nothing, listed, matches, pieces, unquoted
+from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, listed, pieces, unquoted
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_properties,
@@ -25,6 +33,7 @@ from skillruntime.contract.coercion.subschemas import (
     in_place,
     item_locations,
     places_of,
+    properties_of,
     property_locations,
     subschemas,
 )
@@ -33,13 +42,12 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["Coercer", "OverBudgetError", "is_close"]
 
-BASE_WORK = 1_800
+BASE_WORK = 3_500
 WORK_PER_PART = 4
-LISTING_WORK = 8
+ROUND_WORK = 3
 MAX_NESTED_REPAIRS = 12
 MAX_ROUNDS = 6
 MAX_OPTIONS = 3
-MAX_DROPPED = 200
 MAX_PLACES = 16
 MAX_COMPARED = 40
 MAX_LEVELS_TRIED = 16
@@ -65,7 +73,7 @@ class Coercer:
 
     def __init__(self, schema: Schema, policy: Policy, parts: int, reserved: frozenset[str] = frozenset()) -> None:
         self.schema = schema
-        self.document = schema.document
+        self.references = schema.references
         self.policy = policy
         self.reserved = reserved
         self.work = BASE_WORK + WORK_PER_PART * parts
@@ -74,7 +82,6 @@ class Coercer:
         self.nearly: dict[Path, Any] = {}
         self.wrapping: set[tuple[Path, Path]] = set()
         self.around: dict[Path, dict[str, Any]] = {}
-        self.constants: dict[Path, list[dict[str, list[str]]]] = {}
         self.doubts = 0
         self.listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
         self.sizes: dict[int, tuple[Any, int]] = {}
@@ -96,19 +103,13 @@ class Coercer:
         return self.schema.fits(value, location)
 
     def violations(self, value: Any, location: Path) -> list[Violation]:
-        """Return what is wrong with *value*; that takes an engine many times longer than to say yes or no.
-
-        Of a union it lists what each branch finds wrong, so a wide one costs more.
-        """
+        """Return what is wrong with *value*; each question that takes counts."""
         key = (id(value), location)
         if key in self.listings and self.listings[key][0] is value:
             return self.listings[key][1]
-        self.spend(LISTING_WORK + self.size(value))
-        found = self.schema.violations(value, location)
+        found = self.schema.violations(value, location, fits=self.fits)
+        self.spend(len(found))
         self.listings[key] = value, found
-        for each in found:
-            if each.list_branches and isinstance(each.expected, list):
-                self.spend(len(each.expected) // 8 + (0 if each.path else 2 * self.size(value)))
         return found
 
     def size(self, value: Any) -> int:
@@ -136,6 +137,7 @@ class Coercer:
         current = Repaired(value)
         violations: list[Violation] = []
         for attempt in range(MAX_ROUNDS):
+            self.spend(ROUND_WORK + (5 + len(current.value) // 2 if isinstance(current.value, dict) else 0))
             if attempt and self.fits(current.value, location):
                 return self.beside_wrapper(value, current, location, path, depth)
             violations = self.violations(current.value, location)
@@ -163,7 +165,7 @@ class Coercer:
         """
         if path or not isinstance(value, dict) or len(value) > 2:
             return [repaired]
-        declared = declared_properties(self.document, [location])
+        declared = declared_properties(self.references, [location])
         if not any(may_wrap(name) for name in value):
             return [repaired]
         unwrapped = self.whole(value, [], location, path, depth)
@@ -194,7 +196,7 @@ class Coercer:
 
     def holds_arrays(self, location: Path) -> bool:
         """Whether the items of an array at *location* may be arrays themselves, directly or by a union."""
-        for _, schema in in_place(self.document, item_locations(self.document, location)):
+        for _, schema in in_place(self.references, item_locations(self.references, location)):
             types = schema.get("type")
             if types == "array" or (isinstance(types, list) and "array" in types):
                 return True
@@ -207,7 +209,7 @@ class Coercer:
             self.chains[key] = None
             for length in range(1, len(where)):
                 if isinstance(where[length], int):
-                    places = places_of(self.document, location, key[1][:length])
+                    places = places_of(self.references, location, key[1][:length])
                     place = next((each for each in places if self.holds_arrays(each)), None)
                     if place is not None:
                         self.chains[key] = length, place
@@ -247,7 +249,7 @@ class Coercer:
 
     def is_tuple(self, location: Path) -> bool:
         """Whether the items at *location* have places of their own."""
-        return any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(self.document, [location]))
+        return any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(self.references, [location]))
 
     def lacks_level(self, value: list[Any], location: Path) -> bool:
         """Whether an item of *value* is refused because it is not an array, and none may be several in a string."""
@@ -279,7 +281,7 @@ class Coercer:
             misspelt = self.misspelt(value, violations, location)
             kept = {name for name in misspelt if self.fits_as_it_is_called(value, name, refusals, path, depth)}
             is_pair = len(value) == 2 and "value" in value
-            if is_pair and _is_unclear_echo(value, declared_properties(self.document, [location])):
+            if is_pair and _is_unclear_echo(value, declared_properties(self.references, [location])):
                 return []
             repairs += self.keys(edit, here, location, path, misspelt - kept)
         ambiguous: list[tuple[Path, list[Repaired]]] = []
@@ -329,12 +331,30 @@ class Coercer:
         names = {str(each.path[0]) for each in violations if each.path and _is_of_undeclared(each)}
         if not names:
             return names
-        declared = declared_properties(self.document, [location])
-        undeclared = [name for name in names if name not in declared]
-        absent = [name for name in declared if name not in value][:MAX_COMPARED]
-        self.spend(len(undeclared[:MAX_COMPARED]) * len(absent) // 8)
-        close = {name for name in undeclared[:MAX_COMPARED] if any(is_close(name, other) for other in absent)}
-        return alike(undeclared, declared) | close
+        schemas = [schema for _, schema in in_place(self.references, [location])]
+        declared = declared_properties(self.references, [location])
+        return {name for name in names if name not in declared and self.may_mean(name, declared, value, schemas)}
+
+    def may_mean(
+        self, name: str, declared: Mapping[str, Any], present: Mapping[str, Any], schemas: Iterable[dict[str, Any]]
+    ) -> bool:
+        """Whether the undeclared *name* is a declared one in other letters, or close to one that is absent.
+
+        A pattern of *schemas* declares names as well: ``X_rate`` in other letters is one of ``^x_``.
+        """
+        patterns = {pattern for schema in schemas for pattern in properties_of(schema, "patternProperties")}
+        named = {*declared, *(each for pattern in patterns for each in literal_names(pattern))}
+        if name in named:
+            return False
+        absent = [each for each in named if each not in present]
+        self.spend(len(absent) // 2 + len(patterns))  # comparing two names takes about half as long as a validator call
+        if alike([name], named) or any(is_close(name, each) for each in absent):
+            return True
+        matches = self.schema.name_matches
+        return any(
+            not matches(pattern, name) and any(matches(pattern, each) for each in spellings(name))
+            for pattern in patterns
+        )
 
     def fits_as_it_is_called(
         self,
@@ -362,14 +382,12 @@ class Coercer:
                 return []  # left out or renamed by an earlier repair
             if not isinstance(parent, dict):
                 continue
+            schemas = subschemas(self.references, (*path, *where[:length]))
             declared: dict[str, Any] = {}
-            for schema in subschemas(self.document, (*path, *where[:length])):
-                declared |= _properties(schema)
+            for schema in schemas:
+                declared |= properties_of(schema)
             name = str(where[length])
-            absent = [each for each in declared if each not in parent][:MAX_COMPARED]
-            if name in declared or name not in parent:
-                continue
-            if not alike([name], declared) and not any(is_close(name, each) for each in absent):
+            if name in declared or name not in parent or not self.may_mean(name, declared, parent, schemas):
                 continue
             meant = renames([key for key in parent if key not in declared], declared, parent)
             is_extra = length == len(where) - 1 and self.coerce(parent[name], refuser, (*path, *where), depth + 1)
@@ -402,7 +420,7 @@ class Coercer:
 
     def is_property(self, path: Path) -> bool:
         """Whether *path* leads to a declared property: not to an item, or to a key that is itself data."""
-        return any(path[-1] in _properties(schema) for schema in subschemas(self.document, path[:-1]))
+        return any(path[-1] in properties_of(schema) for schema in subschemas(self.references, path[:-1]))
 
     # The keys of an object: renamed, left out, filled by a default.
 
@@ -415,20 +433,22 @@ class Coercer:
         if not unknown and not missing:
             return
         value = edit.value
-        declared = declared_properties(self.document, [location, *(violation.location for violation in here)])
+        declared = declared_properties(self.references, [location, *(violation.location for violation in here)])
         candidates = unknown or {name for name in value if name not in declared}
         meant = renames(candidates, declared, value)
         for old, new in meant.items():
             if old in unknown or new in missing:
                 edit.rename(old, new)
                 yield Repair(format_pointer((*path, old)), "key-name", old, new)
+        schemas = [schema for _, schema in in_place(self.references, [location])]
         stays = any(name in declared and not is_nothing(member) for name, member in edit.value.items())
         for name in sorted(unknown - meant.keys()):
             rule = None
             self.doubts += bool(alike([name], declared))
+            may_stay = path or not stays or is_wrapper(value, name, declared)
             if name == "" and not path and value[name] in ("", None, {}, []):
                 rule = "empty-key"
-            elif path or not stays or len(value) > MAX_DROPPED or self.may_be_meant(value, name, declared):
+            elif may_stay or self.may_mean(name, declared, value, schemas):
                 continue
             elif value[name] is None and name not in self.reserved:
                 rule = "unknown-null"
@@ -438,27 +458,21 @@ class Coercer:
                 edit.leave_out((name,))
                 yield Repair(format_pointer((*path, name)), rule, value[name], None)
 
-    def may_be_meant(self, value: dict[str, Any], name: str, declared: dict[str, Any]) -> bool:
-        """Whether an unknown key wraps the arguments, or may be a misspelt name of a parameter that is absent."""
-        if is_wrapper(value, name, declared) or alike([name], declared):
-            return True
-        return any(is_close(name, key) for key in declared if key not in value)
-
     def defaults(self, edit: Edit, here: list[Violation], location: Path, path: Path) -> Iterator[Repair]:
         """Fill in the default of each required property that is absent, unless another key may be meant for it."""
         value = edit.value
         absent = sorted(_missing(here) - value.keys())
         locations = [location, *(violation.location for violation in here)]
-        declared = declared_properties(self.document, locations)
+        declared = declared_properties(self.references, locations)
         if not absent or any(is_wrapper(value, name, declared) for name in value):
             return  # what is wrapped may hold what is absent
         others = [key for key in value if key not in declared]
         if not path and any(key in self.reserved or self.is_reserved(key) for key in others):
             return  # the caller may mean a parameter of an older version
-        places = property_locations(self.document, locations, choices=False)
+        places = property_locations(self.references, locations, choices=False)
         wrapping = [key for key in value if may_wrap(key)]
         for name in absent:
-            default = default_at(self.document, places.get(name, ()))
+            default = default_at(self.references, places.get(name, ()))
             if default is ABSENT:
                 continue
             self.spend(1 + len(others))  # each comparison of two names costs about as much as a validator call
@@ -498,9 +512,7 @@ class Coercer:
                 case "anyOf" | "oneOf" if isinstance(violation.expected, list):
                     yield from self.branches(value, violation, path, depth)
                 case "enum" | "const":
-                    allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
-                    self.spend(len(allowed) // 64)
-                    for after in matches(value, allowed):
+                    for after in self.options(violation).meant_by(value):
                         yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
                 case "type":
                     for wanted in _types(violation):
@@ -516,7 +528,7 @@ class Coercer:
         assert union.location is not None
         before = self.around.get(path)
         if isinstance(value, dict):
-            self.around[path] = {**(before or {}), **declared_properties(self.document, [union.location])}
+            self.around[path] = {**(before or {}), **declared_properties(self.references, [union.location])}
             if any(map(_may_hold_members, union.expected)):
                 self.around[path].setdefault("value", {})  # {"value": 5} may be an object of another branch
         results: list[Repaired] = []
@@ -541,17 +553,38 @@ class Coercer:
         every = [(*union, index) for index in range(count)]
         if not isinstance(value, dict):
             return every
-        if union not in self.constants:
-            self.constants[union] = [discriminators(self.document, branch) for branch in every]
+        known = self.references.known
+        if ("constants", union) not in known:
+            constants = [discriminators(self.references, branch) for branch in every]
+            tags = [name for name in constants[0] if all(name in each for each in constants)]
+            by_text: dict[str, list[int]] = {}
+            for index, each in enumerate(constants if tags else ()):
+                for text in dict.fromkeys(map(bare, each[tags[0]])):
+                    by_text.setdefault(text, []).append(index)
+            options = [{name: Options(allowed) for name, allowed in each.items()} for each in constants]
+            known["constants", union] = options, tags[:1], by_text
+        options, tags, by_text = known["constants", union]
+        meant: Sequence[int] = range(count)
+        if tags and isinstance(value.get(tags[0]), str):
+            meant = by_text.get(bare(value[tags[0]]), ())
         return [
-            branch
-            for branch, constants in zip(every, self.constants[union], strict=True)
+            every[index]
+            for index in meant
             if all(
-                value[name] in allowed or bool(matches(value[name], allowed))
-                for name, allowed in constants.items()
-                if isinstance(value.get(name), str)
+                each.meant_by(value[name]) for name, each in options[index].items() if isinstance(value.get(name), str)
             )
         ]
+
+    def options(self, violation: Violation) -> Options:
+        """Return the members of the enum that *violation* is of, or its one constant, ready to be asked."""
+        allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
+        if violation.keyword == "const" or violation.location is None:
+            return Options(allowed)
+        known = self.references.known
+        if ("options", violation.location) not in known:
+            known["options", violation.location] = Options(allowed)
+        found: Options = known["options", violation.location]
+        return found
 
     def reshaped(self, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> Iterator[Repaired]:
         """Yield *value* in a container or out of one: wrapped into an array, taken out of an array or an object."""
@@ -566,7 +599,7 @@ class Coercer:
         for each in arrays:
             assert each.location is not None
             items = listed(value, self.item_schemas(each)) if isinstance(value, str) else None
-            places = item_locations(self.document, each.location)
+            places = item_locations(self.references, each.location)
             if items is not None and not any(self.fits(value, place) for place in places):
                 yield Repaired(items, (Repair(pointer, "comma-list", value, items),))
         if not isinstance(value, list) and any(self.is_item(value, each, path, depth) for each in arrays):
@@ -584,15 +617,15 @@ class Coercer:
         """Yield what *value* holds alone: the one item of an array, the inside of a wrapper or of an echoed schema."""
         inner = wanted - {"array"} if isinstance(value, list) else wanted
         locations = [location, *(each.location for each in here)]
-        declared = declared_properties(self.document, locations)
+        declared = declared_properties(self.references, locations)
         required = set[str]()
         schema: dict[str, Any] = {}
-        for _, each in in_place(self.document, locations, choices=False):
+        for _, each in in_place(self.references, locations, choices=False):
             schema = {**each, **schema}
             names = each.get("required")
             required |= set(names) if isinstance(names, list) and not path else set()
-        places = property_locations(self.document, locations, choices=False) if required else {}
-        needed = {name for name in required if default_at(self.document, places.get(name, ())) is ABSENT}
+        places = property_locations(self.references, locations, choices=False) if required else {}
+        needed = {name for name in required if default_at(self.references, places.get(name, ())) is ABSENT}
         found = taken_out(
             value,
             {**declared, **self.around.get(path, {})},
@@ -608,8 +641,8 @@ class Coercer:
     def item_schemas(self, violation: Violation) -> list[dict[str, Any]]:
         """Return the subschemas that judge the items of the array that *violation* asks for."""
         assert violation.location is not None
-        places = item_locations(self.document, violation.location)
-        return [schema for _, schema in in_place(self.document, places)]
+        places = item_locations(self.references, violation.location)
+        return [schema for _, schema in in_place(self.references, places)]
 
     def is_item(self, value: Any, violation: Violation, path: Path, depth: int) -> bool:
         """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
@@ -643,7 +676,12 @@ def is_close(name: str, other: str) -> bool:
     """
     if fold_name(name) == fold_name(other):
         return True
-    return difflib.SequenceMatcher(None, name.casefold(), other.casefold()).ratio() >= MISSPELT
+    import difflib  # only for keys that do not fit
+
+    if abs(len(name) - len(other)) > max(len(name), len(other)) // 2:
+        return False  # a ratio of 0.75 needs the shorter to be three fifths of the longer
+    pair = difflib.SequenceMatcher(None, name[:MAX_COMPARED].casefold(), other[:MAX_COMPARED].casefold())
+    return pair.quick_ratio() >= MISSPELT and pair.ratio() >= MISSPELT
 
 
 def _holds(value: Any, name: str) -> bool:
@@ -668,7 +706,7 @@ def _may_hold_members(branch: Any) -> bool:
     return not {"object", "array"}.isdisjoint(types if isinstance(types, list) else [types])
 
 
-def _is_unclear_echo(value: dict[str, Any], declared: dict[str, Any]) -> bool:
+def _is_unclear_echo(value: dict[str, Any], declared: Mapping[str, Any]) -> bool:
     """Whether *value* echoes a schema around a value, or is an object with a member of that name."""
     return "value" in declared and "type" not in declared and is_schema_echo(value, {})
 
@@ -679,17 +717,12 @@ def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> boo
         return False  # {"0": ..., "1": ...} is an array in another form
     if len(value) == 2 and is_schema_echo(value, {}):
         return False  # {"type": "integer", "value": 0} is a value in the form of its schema
-    declared = {name for schema in items for name in _properties(schema)}
+    declared = {name for schema in items for name in properties_of(schema)}
     if declared:
         return any(name in declared or any(is_close(name, each) for each in declared) for name in value)
     types = [schema.get("type") for schema in items if "type" in schema]
     takes_objects = any(each == "object" or (isinstance(each, list) and "object" in each) for each in types)
     return takes_objects and not all(isinstance(member, dict) for member in value.values())
-
-
-def _properties(schema: dict[str, Any]) -> dict[str, Any]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
 
 
 def _missing(here: list[Violation]) -> set[str]:

@@ -21,7 +21,7 @@ from skillruntime.contract.schema import Schema, Violation
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
 MAX_PARTS = 20_000
-MAX_REPORTED = 50
+MAX_REPORTED = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
         return Coerced(value)
     parts = _count_parts(value)
     if parts > MAX_PARTS:
-        return Coerced(value, (), (schema.first_violation(value),))
+        return Coerced(value, (), tuple(schema.violations(value, most=1)))
     if not policy.repair:
-        return Coerced(value, (), tuple(schema.violations(value)))
+        return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     coercer = Coercer(schema, policy, parts, reserved)
     try:
         results = coercer.coerce(value, (), ())
@@ -84,7 +84,7 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
         return repairs
     return tuple(
         replace(
-            each, secret=each.rule != "key-name" and is_hidden(schema.document, parse_pointer(each.path), each.after)
+            each, secret=each.rule != "key-name" and is_hidden(schema.references, parse_pointer(each.path), each.after)
         )
         for each in repairs
     )
@@ -93,11 +93,10 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
 def _still_wrong(value: Any, coercer: Coercer) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
     schema, best = coercer.schema, coercer.best
-    known = coercer.listings.get((id(value), ()))
-    reported = original = (known[1] if known and known[0] is value else schema.violations(value))[:MAX_REPORTED]
+    reported = original = schema.violations(value, most=MAX_REPORTED)
     if best is not None:
         sent = {violation.path: violation for violation in original}
-        rest = schema.violations(best.value)[:MAX_REPORTED]
+        rest = schema.violations(best.value, most=MAX_REPORTED)
         reported = [
             sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest
         ]

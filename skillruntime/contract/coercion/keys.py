@@ -9,7 +9,18 @@ from typing import Any
 from skillruntime.contract.arguments import parse_container
 from skillruntime.contract.coercion.scalars import fold_name
 
-__all__ = ["alike", "is_call_wrapper", "is_entry", "is_schema_echo", "is_wrapper", "may_wrap", "renames", "wrapped"]
+__all__ = [
+    "alike",
+    "is_call_wrapper",
+    "is_entry",
+    "is_schema_echo",
+    "is_wrapper",
+    "literal_names",
+    "may_wrap",
+    "renames",
+    "spellings",
+    "wrapped",
+]
 
 _CALL = frozenset(
     {
@@ -61,6 +72,34 @@ def alike(unknown: Iterable[str], declared: Iterable[str]) -> set[str]:
     """
     folded = set(map(fold_name, declared))
     return {name for name in unknown if fold_name(name) in folded}
+
+
+def spellings(name: str) -> set[str]:
+    """Return *name* as other languages and styles would write it, to find out whether a pattern may be meant.
+
+    >>> sorted(spellings("X-rate"))
+    ['X-RATE', 'X_rate', 'Xrate', 'x-rate', 'x_rate', 'xrate']
+    """
+    text = name.strip("_- ")
+    forms = {text, text.replace("-", "_"), text.replace("_", "-"), re.sub("[_ -]", "", text), _snake(text)}
+    return ({form.casefold() for form in forms} | forms | {text.upper()}) - {name, ""} if text else set()
+
+
+def literal_names(pattern: str) -> list[str]:
+    """Return the names that *pattern* lists, if it is one that only lists names: ``^(offset|page)$``.
+
+    >>> literal_names("^(offset|page)$"), literal_names("^limit$"), literal_names("^x_")
+    (['offset', 'page'], ['limit'], [])
+    """
+    match = _LISTED.fullmatch(pattern)
+    return match[1].strip("()").removeprefix("?:").split("|") if match else []
+
+
+_LISTED = re.compile(r"\^(\w+|\((?:\?:)?\w[\w|-]*\))\$")
+
+
+def _snake(text: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).casefold()
 
 
 def may_wrap(name: str) -> bool:

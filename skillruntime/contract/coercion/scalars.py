@@ -14,7 +14,18 @@ from typing import Any
 from skillruntime.contract.plain_json import MAX_BITS
 
 __all__ = [
-    *("booleans", "fold_name", "folds", "is_alike", "is_nothing", "is_same", "matches", "number_in", "number_text"),
+    *(
+        "Options",
+        "booleans",
+        "fold_name",
+        "folds",
+        "is_alike",
+        "is_nothing",
+        "is_same",
+        "matches",
+        "number_in",
+        "number_text",
+    ),
     *("listed", "pieces", "unquoted"),
 ]
 
@@ -206,6 +217,7 @@ def _narrow(character: str) -> str:
     return character
 
 
+@lru_cache(maxsize=4096)
 def fold_name(text: str) -> str:
     """Return *text* without what models get wrong in names: case, separators in it and around it, full width.
 
@@ -258,6 +270,39 @@ def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:
                 or _folded(value, texts)
             )
     return []
+
+
+class Options:
+    """The members of an enum, to be asked many times which of them a value means.
+
+    Texts that are alike are the same without any separators, so only those are compared that are.
+
+    >>> Options(["today", "this_week", 5]).meant_by("this week"), Options(["today", 5]).meant_by("5")
+    (['this_week'], [5])
+    """
+
+    def __init__(self, allowed: Iterable[Any]) -> None:
+        self._texts: dict[str, list[Any]] = {}
+        self._others: list[Any] = []
+        for option in allowed:
+            if isinstance(option, str):
+                self._texts.setdefault(bare(option), []).append(option)
+            else:
+                self._others.append(option)
+
+    def meant_by(self, value: Any) -> list[Any]:
+        """Return the members that *value* means, as `matches` has it."""
+        text = value if isinstance(value, str) else str(value)
+        options = [*self._texts.get(bare(text), ()), *self._others]
+        return matches(value, options) if options else []
+
+
+@lru_cache(maxsize=4096)
+def bare(text: str) -> str:
+    """Return *text* without case, width and anything that may separate words: texts that differ in it are not alike."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+    return _SEPARATORS.sub("", text.strip()).replace("+", "").casefold()
 
 
 def _alike(text: str, options: list[str], reading: Callable[[str], str]) -> list[Any]:

@@ -5,15 +5,16 @@ Nothing here judges a value; the engine does that. This reads the schema as its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
-from skillruntime.contract.limits import resolve
-from skillruntime.contract.pointer import Path, value_at
+from skillruntime.contract.pointer import Path
+from skillruntime.contract.references import References
+from skillruntime.contract.secret_names import is_secret_name
 
 __all__ = [
     *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "places_of", "property_locations", "subschemas"),
+    *("is_hidden", "item_locations", "places_of", "properties_of", "property_locations", "subschemas"),
 ]
 
 ABSENT = object()
@@ -25,34 +26,53 @@ _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contai
 
 
 def in_place(
-    document: Any, locations: Iterable[Path | None], *, choices: bool = True
-) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the subschemas at *locations* and all that judge the same value, each with its location.
+    references: References, locations: Iterable[Path | None], *, choices: bool = True
+) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the subschemas at *locations* and all that judge the same value, each with its location.
 
     That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
     also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
-    pending, seen = list(locations)[::-1], set[Path]()
+    return _known(references, tuple(locations), choices, _walk)
+
+
+Found = TypeVar("Found")
+
+
+def _known(
+    references: References,
+    locations: tuple[Path | None, ...],
+    choices: bool,
+    make: Callable[[References, tuple[Path | None, ...], bool], Found],
+) -> Found:
+    """Return what *make* answers, made once for a schema: a union of fifty branches is asked about for each item."""
+    key = make, locations, choices
+    if key not in references.known:
+        references.known[key] = make(references, locations, choices)
+    found: Found = references.known[key]
+    return found
+
+
+def _walk(
+    references: References, locations: tuple[Path | None, ...], choices: bool
+) -> list[tuple[Path, dict[str, Any]]]:
+    pending, found = list(locations)[::-1], dict[Path, dict[str, Any]]()
     while pending:
         location = pending.pop()
-        if location is None or location in seen:
+        if location is None or location in found:
             continue
-        seen.add(location)
         try:
-            schema = value_at(document, location)
+            schema = references.schema_at(location)
         except LookupError:
             continue
         if isinstance(schema, dict):
-            yield location, schema
-            pending += list(_beside(document, location, schema, choices))[::-1]
+            found[location] = schema
+            pending += [*references.targets(location), *_beside(location, schema, choices)][::-1]
+    return list(found.items())
 
 
-def _beside(document: Any, location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
+def _beside(location: Path, schema: dict[str, Any], choices: bool) -> Iterator[Path]:
     """Yield the locations of the subschemas of *schema* that apply to the same value."""
-    for keyword in ("$ref", "$dynamicRef"):
-        target = resolve(document, schema[keyword]) if keyword in schema else None
-        if target is not None:
-            yield target
     for keyword in ("allOf", *_CHOICES) if choices else ("allOf",):
         below = schema.get(keyword)
         if isinstance(below, list):
@@ -64,57 +84,72 @@ def _beside(document: Any, location: Path, schema: dict[str, Any], choices: bool
 
 
 def property_locations(
-    document: Any, locations: Iterable[Path | None], *, choices: bool = True
-) -> dict[str, list[Path]]:
+    references: References, locations: Iterable[Path | None], *, choices: bool = True
+) -> Mapping[str, list[Path]]:
     """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
+    return _known(references, tuple(locations), choices, _property_locations)
+
+
+def _property_locations(
+    references: References, locations: tuple[Path | None, ...], choices: bool
+) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for location, schema in in_place(document, locations, choices=choices):
-        properties = schema.get("properties")
-        for name in properties if isinstance(properties, dict) else ():
+    for location, schema in in_place(references, locations, choices=choices):
+        for name in properties_of(schema):
             found.setdefault(name, []).append((*location, "properties", name))
     return found
 
 
-def declared_properties(document: Any, locations: Iterable[Path | None], *, choices: bool = True) -> dict[str, Any]:
+def declared_properties(
+    references: References, locations: Iterable[Path | None], *, choices: bool = True
+) -> Mapping[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
+    return _known(references, tuple(locations), choices, _declared_properties)
+
+
+def _declared_properties(references: References, locations: tuple[Path | None, ...], choices: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for _, schema in in_place(document, locations, choices=choices):
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
-            found = {**properties, **found}
+    for _, schema in in_place(references, locations, choices=choices):
+        for name, declared in properties_of(schema).items():
+            found.setdefault(name, declared)
     return found
 
 
-def item_locations(document: Any, location: Path) -> list[Path]:
+def properties_of(schema: Mapping[str, Any], keyword: str = "properties") -> Mapping[str, Any]:
+    """Return the properties that *schema* itself declares, or its ``patternProperties``."""
+    properties = schema.get(keyword)
+    return properties if isinstance(properties, dict) else {}
+
+
+def item_locations(references: References, location: Path) -> list[Path]:
     """Return where the items of an array at *location* are described, by its own schema or by what that refers to."""
     return [
         place
-        for where, schema in in_place(document, [location])
+        for where, schema in in_place(references, [location])
         for keyword in ("items", "prefixItems")
         for place in _each(where, schema, keyword, list)
     ]
 
 
-def places_of(document: Any, location: Path, where: Path) -> list[Path]:
+def places_of(references: References, location: Path, where: Path) -> list[Path]:
     """Return the subschemas that surely describe what is at *where* in a value of *location*."""
     places = [location]
     for token in where:
-        found = in_place(document, places, choices=False)
+        found = in_place(references, places, choices=False)
         places = [below for place, schema in found for below in _below(place, schema, token)]
     return places
 
 
-def discriminators(document: Any, branch: Path) -> dict[str, list[str]]:
+def discriminators(references: References, branch: Path) -> dict[str, list[str]]:
     """Return the members whose text is fixed in the objects of the union's *branch*, each with the texts it may have.
 
     >>> union = {"anyOf": [{"properties": {"kind": {"const": "circle"}}}, {"type": "string"}]}
-    >>> [discriminators(union, ("anyOf", index)) for index in (0, 1)]
+    >>> [discriminators(References(union), ("anyOf", index)) for index in (0, 1)]
     [{'kind': ['circle']}, {}]
     """
     found: dict[str, list[str]] = {}
-    for _, schema in in_place(document, [branch], choices=False):
-        properties = schema.get("properties")
-        for name, declared in properties.items() if isinstance(properties, dict) else ():
+    for _, schema in in_place(references, [branch], choices=False):
+        for name, declared in properties_of(schema).items():
             if isinstance(declared, dict):
                 allowed = [declared["const"]] if "const" in declared else declared.get("enum")
                 if isinstance(allowed, list) and allowed and all(isinstance(each, str) for each in allowed):
@@ -122,23 +157,23 @@ def discriminators(document: Any, branch: Path) -> dict[str, list[str]]:
     return found
 
 
-def default_at(document: Any, locations: Iterable[Path | None]) -> Any:
+def default_at(references: References, locations: Iterable[Path | None]) -> Any:
     """Return the default that the subschemas at *locations* declare, or what they refer to, or ``ABSENT``."""
-    for _, schema in in_place(document, locations, choices=False):
+    for _, schema in in_place(references, locations, choices=False):
         if "default" in schema:
             return schema["default"]
     return ABSENT
 
 
-def subschemas(document: Any, path: Path) -> list[dict[str, Any]]:
+def subschemas(references: References, path: Path) -> list[dict[str, Any]]:
     """Return the subschemas that may apply to the part at *path* of a value; none where nothing is declared."""
-    return [schema for _, schema in _judging(document, path)]
+    return [schema for _, schema in _judging(references, path)]
 
 
-def _judging(document: Any, path: Path) -> list[tuple[Path, dict[str, Any]]]:
-    found = list(in_place(document, [()]))
+def _judging(references: References, path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    found = list(in_place(references, [()]))
     for token in path:
-        found = list(in_place(document, [below for place, schema in found for below in _below(place, schema, token)]))
+        found = list(in_place(references, [below for place, schema in found for below in _below(place, schema, token)]))
     return found
 
 
@@ -168,33 +203,34 @@ def _each(location: Path, schema: dict[str, Any], keyword: str, kind: type[Any] 
         yield (*location, keyword)
 
 
-def is_hidden(document: Any, path: Path, value: Any) -> bool:
+def is_hidden(references: References, path: Path, value: Any) -> bool:
     """Whether *value*, at *path*, may be or hold a secret (``writeOnly``, ``format: password``) of this schema.
 
-    Where nothing is declared at *path* the answer is yes: a misspelt ``pasword`` holds a password all the same.
+    So is what has the name of a secret (``api_key``), marked or not. Where nothing is declared at *path* the answer is
+    yes: a misspelt ``pasword`` holds a password all the same.
 
     >>> schema = {"properties": {"user": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
-    >>> [is_hidden(schema, (name,), "abc") for name in ("user", "key", "kye")]
+    >>> [is_hidden(References(schema), (name,), "abc") for name in ("user", "key", "kye")]
     [False, True, True]
     """
-    if not path:
+    if not path or any(isinstance(part, str) and is_secret_name(part) for part in path):
         return True
     found: list[tuple[Path, dict[str, Any]]] = []
     for length in range(1, len(path) + 1):
-        found = _judging(document, path[:length])
+        found = _judging(references, path[:length])
         if not found or any(_is_secret(schema) for _, schema in found):
             return True
-    return isinstance(value, dict | list) or _holds(document, [place for place, _ in found])
+    return isinstance(value, dict | list) or _holds(references, [place for place, _ in found])
 
 
-def _holds(document: Any, locations: Iterable[Path]) -> bool:
+def _holds(references: References, locations: Iterable[Path]) -> bool:
     """Whether the subschemas at *locations* declare a secret for any part of the value."""
     pending, seen = list(locations), set[Path]()
     while pending:
-        for place, schema in in_place(document, [pending.pop()]):
+        for place, schema in in_place(references, [pending.pop()]):
             if place not in seen:
                 seen.add(place)
-                if _is_secret(schema):
+                if _is_secret(schema) or (place[-2:-1] == ("properties",) and is_secret_name(str(place[-1]))):
                     return True
                 for keyword in ("properties", *_MEMBERS, *_ITEMS):
                     kind = dict if keyword in ("properties", "patternProperties") else list

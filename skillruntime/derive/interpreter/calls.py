@@ -9,6 +9,7 @@ from typing import Any
 from skillruntime.derive.interpreter.assignments import bind_name
 from skillruntime.derive.interpreter.attributes import attribute
 from skillruntime.derive.interpreter.known_calls import call_foreign, call_method, changes, items_of
+from skillruntime.derive.interpreter.relevance import nodes_of
 from skillruntime.derive.interpreter.state import (
     EarlyEnds,
     LoopLeft,
@@ -157,7 +158,7 @@ def _settled(state: State, value: Any) -> Any:
 
 def _is_generator(state: State, node: ast.AST) -> bool:
     if id(node) not in state.generators:
-        state.generators[id(node)] = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))
+        state.generators[id(node)] = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in nodes_of(node))
     return state.generators[id(node)]
 
 

@@ -17,21 +17,36 @@ _TOUCHING = frozenset(
 )
 """Calls that end the script, and calls that read ``sys.argv`` themselves."""
 
+_LAST_NAMES = frozenset(each.rpartition(".")[2] for each in _TOUCHING)
+_TOUCHING_NAMES = frozenset(("argv", "SystemExit", "__doc__"))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_CHANGES = ("append", "update", "add", "extend", "pop", "clear", "insert", "remove", "setdefault")
+_CHANGES = frozenset(("append", "update", "add", "extend", "pop", "clear", "insert", "remove", "setdefault"))
+_LEAVES = frozenset((ast.Name, ast.Constant, ast.alias, ast.expr_context, ast.operator, ast.cmpop))
+_CHILDREN: dict[type, tuple[str, ...]] = {
+    kind: tuple(field for field in kind._fields if field not in ("ctx", "op", "ops", "kind", "type_comment"))
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST) and kind._fields and kind not in _LEAVES
+}
+"""The fields of each node that may hold nodes; names and constants, half of a script's nodes, have none."""
+
+_STATEMENTS = frozenset(kind for kind in _CHILDREN if issubclass(kind, ast.stmt)) | {ast.Pass, ast.Break, ast.Continue}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Summary:
     """What a statement mentions: names, whether it may end something, whether it has to do with the command line."""
 
-    names: frozenset[str]
+    names: set[str]
     leaves: bool
     breaks: bool
     touches: bool
     table: str = ""
     """The name that a constant, or a table of a few, is given."""
+    always: bool | None = None
+    """Whether the statement matters whatever is known; None until that is asked."""
+    reach: frozenset[str] = frozenset()
+    """The names that the functions it calls mention."""
 
 
 class Relevance:
@@ -49,44 +64,14 @@ class Relevance:
         """The texts that may contain a usage line."""
         self.counters: set[str] = set()
         """Names that hold a position: what they hold matters, though it is not a word."""
-        self._summarys: dict[int, _Summary] = {}
+        self._summaries: dict[int, _Summary] = {}
         self._touching: dict[str, bool] = {}
         self._reach: dict[str, frozenset[str]] = {}
         self.classes: list[ast.ClassDef] = []
-        changed: set[str] = set()
-        for node in nodes_of(tree):
-            kind = type(node)
-            if kind is ast.Constant:
-                if isinstance(node.value, str) and "usage" in node.value.lower():
-                    self.texts.append(node)
-            elif kind is ast.JoinedStr or (kind is ast.BinOp and isinstance(node.op, ast.Add)):
-                self.texts.append(node)
-            elif kind is ast.Import:
-                for alias in node.names:
-                    top = alias.name.partition(".")[0]
-                    self.imports[alias.asname or top] = alias.name if alias.asname else top
-            elif kind is ast.ImportFrom:
-                self.imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            elif kind is ast.Attribute:
-                match node:
-                    case ast.Attribute(value=ast.Name(id="sys"), attr="argv"):
-                        self.argv.add(id(node))
-                    case ast.Attribute(value=ast.Name(id=name), attr=attr) if attr in _CHANGES:
-                        changed.add(name)
-            elif kind is ast.Subscript:
-                match node:
-                    case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
-                        changed.add(name)
-                    case ast.Subscript(slice=ast.Name(id=index) | ast.BinOp(left=ast.Name(id=index))):
-                        self.counters.add(index)
-            elif kind is ast.While or kind is ast.AugAssign or kind is ast.Global:
-                match node:
-                    case ast.While(test=ast.Compare(left=ast.Name(id=index))):
-                        self.counters.add(index)
-                    case ast.AugAssign(target=ast.Name(id=name)):
-                        changed.add(name)
-                    case ast.Global(names=names):
-                        changed.update(names)
+        self._changed: set[str] = set()
+        # One pass over the tree: with several, it would take longer to look at a script than to parse it.
+        for statement in tree.body:
+            self._summarize(statement)
         for statement in tree.body:
             match statement:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -98,10 +83,10 @@ class Relevance:
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 ):
                     if name in self.constants:
-                        changed.add(name)
+                        self._changed.add(name)
                     self.constants[name] = value
         # A constant that is changed somewhere is not constant.
-        for name in changed:
+        for name in self._changed:
             self.constants.pop(name, None)
 
     def matters(self, statement: ast.stmt, known: set[str], shared: set[str]) -> bool:
@@ -113,13 +98,15 @@ class Relevance:
         # A trace does not follow objects: words in a class are reported as not followed.
         if isinstance(statement, ast.ClassDef):
             return False
-        summary = self._summary(statement)
+        summary = self._summaries[id(statement)]
         if summary.table and self.constants.get(summary.table) is getattr(statement, "value", None):
             return False  # it is looked up on demand
-        if summary.leaves or summary.breaks or summary.touches or summary.table or not known.isdisjoint(summary.names):
-            return True
-        called = [name for name in summary.names if name in self.functions]
-        return any(self.touches(name) or not shared.isdisjoint(self.reach(name)) for name in called)
+        if summary.always is None:
+            called = [name for name in summary.names if name in self.functions]
+            ends = summary.leaves or summary.breaks or summary.touches or bool(summary.table)
+            summary.always = ends or any(self.touches(name) for name in called)
+            summary.reach = frozenset().union(*(self.reach(name) for name in called))
+        return summary.always or not (known.isdisjoint(summary.names) and shared.isdisjoint(summary.reach))
 
     def reach(self, name: str) -> frozenset[str]:
         """Return the names that the function *name* mentions, and those it calls."""
@@ -127,15 +114,15 @@ class Relevance:
             return frozenset()
         if name not in self._reach:
             self._reach[name] = frozenset()  # for a function that calls itself
-            own = self._summary(self.functions[name]).names
-            self._reach[name] = own.union(*(self.reach(each) for each in own - {name}))
+            own = self._summaries[id(self.functions[name])].names
+            self._reach[name] = frozenset(own).union(*(self.reach(each) for each in own - {name}))
         return self._reach[name]
 
     def mentions(self, node: ast.stmt, names: set[str]) -> bool:
         """Whether *node*, a function or a class, mentions one of *names* that is not a parameter of its own."""
         own = node.args if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
         parameters = {each.arg for each in [*own.posonlyargs, *own.args, *own.kwonlyargs]} if own else set()
-        return not (names - parameters).isdisjoint(self._summary(node).names)
+        return not (names - parameters).isdisjoint(self._summaries[id(node)].names)
 
     def touches(self, name: str) -> bool:
         """Whether the function *name* has to do with the command line, or may end the script."""
@@ -145,44 +132,91 @@ class Relevance:
             # Most functions of a script compute; following them would cost a hundred times what their declarations
             # need.
             self._touching[name] = False  # for a function that calls itself
-            summary = self._summary(self.functions[name])
+            summary = self._summaries[id(self.functions[name])]
             self._touching[name] = summary.touches or any(self.touches(each) for each in summary.names - {name})
         return self._touching[name]
 
-    def _summary(self, node: ast.stmt) -> _Summary:
-        if (known := self._summarys.get(id(node))) is not None:
-            return known
+    def _summarize(self, node: ast.stmt) -> _Summary:
+        """Record what *node* and the statements in it mention, and what they say of the whole module."""
+        kind: type = type(node)
         names: set[str] = set()
-        leaves = isinstance(node, ast.Return | ast.Raise)
-        breaks = isinstance(node, ast.Break | ast.Continue)
-        touches = isinstance(node, ast.ImportFrom) and node.module == "sys"
-        pending: list[Any] = list(node.__dict__.values())
+        leaves = kind is ast.Return or kind is ast.Raise
+        breaks = kind is ast.Break or kind is ast.Continue
+        touches = self._note_statement(node, kind)
+        pending: list[Any] = [getattr(node, field) for field in _CHILDREN.get(kind, ())]
         while pending:
-            each: Any = pending.pop()
-            kind = type(each)
-            if kind is list:
+            each = pending.pop()
+            kind = each.__class__
+            if kind is ast.Name:
+                names.add(each.id)
+            elif kind is list:
                 pending += each
-            elif isinstance(each, ast.stmt):
-                inner = self._summary(each)
+            elif kind is ast.Constant:
+                if each.value.__class__ is str and "usage" in each.value.lower():
+                    touches = True
+                    self.texts.append(each)
+            elif kind in _STATEMENTS:
+                inner = self._summarize(each)
                 names |= inner.names
                 leaves, breaks, touches = leaves or inner.leaves, breaks or inner.breaks, touches or inner.touches
-            elif kind is ast.Name:
-                names.add(each.id)
-            elif isinstance(each, ast.Constant):
-                touches = touches or (isinstance(each.value, str) and "usage" in each.value.lower())
-            elif isinstance(each, ast.AST):
-                touches = touches or id(each) in self.argv
-                touches = touches or (isinstance(each, ast.Call) and dotted(each.func) in _TOUCHING)
-                pending += each.__dict__.values()
-        touches = touches or not names.isdisjoint(("argv", "SystemExit", "__doc__"))
+            elif (fields := _CHILDREN.get(kind)) is not None:
+                if kind in _NOTED:
+                    touches = self._note_expression(each, kind) or touches
+                for field in fields:
+                    pending.append(getattr(each, field))
+        touches = touches or not names.isdisjoint(_TOUCHING_NAMES)
         if isinstance(node, _FUNCTIONS):
             leaves = breaks = False
         table = ""
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_plain(node.value):
             table = dotted(node.targets[0])
-        found = _Summary(frozenset(names), leaves, breaks and not isinstance(node, _LOOPS), touches, table)
-        self._summarys[id(node)] = found
+        found = _Summary(names, leaves, breaks and not isinstance(node, _LOOPS), touches, table)
+        self._summaries[id(node)] = found
         return found
+
+    def _note_statement(self, node: Any, kind: type) -> bool:
+        """Record the imports and changes that a statement makes; return whether it has to do with ``sys.argv``."""
+        if kind is ast.Import:
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                self.imports[alias.asname or top] = alias.name if alias.asname else top
+        elif kind is ast.ImportFrom:
+            self.imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            return bool(node.module == "sys")
+        elif kind is ast.Global:
+            self._changed.update(node.names)
+        elif kind is ast.AugAssign:
+            if isinstance(node.target, ast.Name):
+                self._changed.add(node.target.id)
+        elif kind is ast.While and isinstance(node.test, ast.Compare) and isinstance(node.test.left, ast.Name):
+            self.counters.add(node.test.left.id)
+        return False
+
+    def _note_expression(self, node: Any, kind: type) -> bool:
+        """Record what an expression says of names; return whether it has to do with ``sys.argv`` or ends the script."""
+        if kind is ast.Attribute:
+            if isinstance(node.value, ast.Name):
+                if node.attr == "argv" and node.value.id == "sys":
+                    self.argv.add(id(node))
+                    return True
+                if node.attr in _CHANGES:
+                    self._changed.add(node.value.id)
+        elif kind is ast.Call:
+            function = node.func
+            last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            return last in _LAST_NAMES and dotted(function) in _TOUCHING
+        elif kind is ast.Subscript:
+            index = node.slice.left if isinstance(node.slice, ast.BinOp) else node.slice
+            if isinstance(node.value, ast.Name) and not isinstance(node.ctx, ast.Load):
+                self._changed.add(node.value.id)
+            elif isinstance(index, ast.Name):
+                self.counters.add(index.id)
+        elif kind is ast.JoinedStr or isinstance(node.op, ast.Add):
+            self.texts.append(node)
+        return False
+
+
+_NOTED = frozenset((ast.Attribute, ast.Call, ast.Subscript, ast.JoinedStr, ast.BinOp))
 
 
 def nodes_of(node: ast.AST) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from skillruntime.derive.interpreter.relevance import dotted
+from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 
 __all__ = ["gives_up", "only_complains", "shows_usage"]
 
@@ -18,7 +18,7 @@ _COMPLAINT = re.compile(
 
 def shows_usage(node: ast.AST) -> bool:
     """Whether the text at *node* says how the script is used."""
-    for each in ast.walk(node):
+    for each in nodes_of(node):
         if isinstance(each, ast.Constant) and isinstance(each.value, str) and _USAGE.search(each.value):
             return True
         if isinstance(each, ast.Name) and (each.id == "__doc__" or "usage" in each.id.lower()):

@@ -88,7 +88,7 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
     actions = [read.action for read in group]
     arguments = [read.argument for read in group]
     if len(group) == 1:
-        return [replace(arguments[0], name=_named_by_flag(group[0], dest))]
+        return [_named(arguments[0], _named_by_flag(group[0], dest))]
     # ``--color`` and ``--no-color`` with one destination: a boolean with a flag for each answer.
     if sorted(actions) == ["store_false", "store_true"]:
         yes = arguments[actions.index("store_true")]
@@ -111,7 +111,7 @@ def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argum
         return [
             Argument(dest, (), "one_of", description=described, choices=pairs, required=required, group=group_number)
         ]
-    named = [replace(read.argument, name=_named_by_flag(read, dest, always=True)) for read in group]
+    named = [_named(read.argument, _named_by_flag(read, dest, always=True)) for read in group]
     # These add to the destination instead of replacing it, so several may be given.
     if any(action in ("append", "append_const", "extend", "count") for action in actions):
         return named
@@ -140,7 +140,11 @@ def _with_name(argument: Argument, taken: set[str]) -> Argument:
     while name in taken:
         name, number = f"{plain}_{number}", number + 1
     taken.add(name)
-    return replace(argument, name=name)
+    return _named(argument, name)
+
+
+def _named(argument: Argument, name: str) -> Argument:
+    return argument if argument.name == name else replace(argument, name=name)
 
 
 def _ordered(arguments: list[Argument], command: Command) -> list[Argument]:

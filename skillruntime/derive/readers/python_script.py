@@ -29,6 +29,7 @@ UNDECLARED_LIMIT = 100_000
 """Characters of a script that is read for its use of ``sys.argv`` or stdin; a longer one is a program, or generated."""
 
 _UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
+_FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_UNREAD_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
 _HELP = ("-h", "--help", "-V", "--version", "__main__")
@@ -37,10 +38,18 @@ _PARSES = ("parse_args", "parse_known_args", "parse_intermixed_args")
 
 def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | None:
     """Return what the Python script *text* takes, or None where it cannot be read or takes nothing."""
-    may_parse = _PARSES_WORDS.search(text) is not None or (neighbours is not None and "parse_args(" in text)
-    is_declared = may_parse or _DECORATED.search(text) is not None
-    is_foreign = any(f"import {name}" in text or f"from {name}" in text for name in _UNREAD_LIBRARIES)
-    if not is_declared and (is_foreign or len(text) > UNDECLARED_LIMIT):
+    # A plain search is many times faster than an expression, and most modules fail it.
+    names_argparse = "argparse" in text or "ArgumentParser" in text
+    may_parse = names_argparse and _PARSES_WORDS.search(text) is not None
+    may_parse = may_parse or (neighbours is not None and "parse_args(" in text)
+    is_decorated = ("click" in text or "typer" in text) and _DECORATED.search(text) is not None
+    is_declared = may_parse or is_decorated
+    # Nothing below reads a module without one of these, so it need not be parsed.
+    uses_words = "argv" in text or "__main__" in text or "sys.stdin" in text
+    if not is_declared and (len(text) > UNDECLARED_LIMIT or not uses_words):
+        return None
+    is_foreign = _FOREIGN.search(text) is not None
+    if is_foreign and not is_declared:
         return None
     try:
         tree = ast.parse(text)
@@ -49,11 +58,11 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     # A script may mention argparse and use click: the first that declares something counts.
     if may_parse and (reading := _read_argparse(tree, neighbours)) is not None:
         return reading
-    if _DECORATED.search(text) and (reading := _read_decorated(tree, neighbours)) is not None:
+    if is_decorated and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
     if is_foreign:
         return None
-    if "sys.stdin" in text and (reading := read_stdin(tree)) is not None:
+    if "sys.stdin" in text and "json.load" in text and (reading := read_stdin(tree)) is not None:
         return reading
     if "argv" in text and (reading := read_argv(tree)) is not None:
         return reading
@@ -124,6 +133,9 @@ def _read_argparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
 
 def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:
     """Return the parsers that the first word chooses: ``if sys.argv[1] == "build": ...``, with ``sys.argv[2:]``."""
+    # Few scripts have such a branch, and writing a whole tree out takes ten times as long as parsing it.
+    if not state.found_aside:
+        return {}
     source = ast.unparse(tree)
     if "argv[2:]" not in source and "argv.pop(" not in source and "argv[1:] = " not in source:
         return {}  # a parser that is given the whole command line refuses the word itself

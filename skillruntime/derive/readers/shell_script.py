@@ -166,7 +166,10 @@ def _description(text: str) -> str:
     for line in text.splitlines()[0 if not text.startswith("#!") else 1 :]:
         if not line.startswith("#") or (lines and not line.strip("# \t")):
             break
-        if line.strip("#-=* \t") and not re.match(r"(?i)#\s*usage", line):
+        # What follows explains the words, and is read as their descriptions.
+        if lines and re.match(r"(?i)#\s*(?:(?:examples?|arguments|args|options|parameters)\s*:|\$\{?\d)", line):
+            break
+        if line.strip("#-=* \t") and not re.match(r"(?i)#\s*(?:usage|examples?\s*:)", line):
             lines.append(line.lstrip("# \t"))
     return flattened(" ".join(lines))
 

@@ -52,7 +52,14 @@ def system_paths(*, namespaces: bool, network: bool) -> tuple[Path, ...]:
 def interpreter_paths(executable: str) -> tuple[Path, ...]:
     """Return what *executable* needs to run: its own tree, every link on the way to it, and for Python its packages."""
     found: list[Path] = []
-    if os.path.realpath(executable) == os.path.realpath(sys.executable):
+    environment = Path(executable).parent.parent
+    if (environment / "pyvenv.cfg").is_file() and environment != Path(sys.prefix):
+        # The environment of a script: itself and the Python that it was made from, without the host's packages.
+        found += [
+            environment,
+            *(part for prefix in {sys.base_prefix, sys.base_exec_prefix} for part in _tree(Path(prefix))),
+        ]
+    elif os.path.realpath(executable) == os.path.realpath(sys.executable):
         # A host in a virtual environment has two trees: the environment, and the Python that it was made from.
         prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
         for prefix in sorted(prefixes):

@@ -1,0 +1,99 @@
+"""All diagnostics of a root; also which SKILL.md files below it are not offered, and why.
+
+Those are looked for when the diagnostics are asked for: a start does not list the directories of skills.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from skillruntime.catalog.root_snapshot import Snapshot
+from skillruntime.diagnostic import Diagnostic, Severity
+
+__all__ = ["PARTS_OF_A_SKILL", "SKIPPED", "diagnostics_of", "not_offered"]
+
+SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox"})
+"""Directories that are never searched."""
+
+PARTS_OF_A_SKILL = frozenset({"scripts", "references", "assets"})
+"""The directories that the format gives to a skill; in a root that is a skill itself, all others may contain skills."""
+
+MAX_LISTED = 200_000
+"""How many directories are listed at most."""
+
+_DEEP = "nested too deep"
+_INSIDE = "inside another skill"
+_BESIDE = "beside another SKILL.md"
+_HINT = "move them out of that skill, or pass their directory as a root"
+
+
+def diagnostics_of(snapshot: Snapshot) -> list[Diagnostic]:
+    """Return all diagnostics of a root, sorted by file. Its directories are listed once more for them."""
+    from skillruntime.catalog.summary import notes_on_name  # not needed for a start
+
+    found = [*snapshot.problems, *not_offered(snapshot)]
+    for position, entry in enumerate(snapshot.entries):
+        notes = snapshot.notes.get(position, ())
+        found += notes
+        if entry.name:
+            found += notes_on_name(entry.name, entry.description, entry.file, notes)
+    return sorted(found, key=lambda diagnostic: (diagnostic.path, diagnostic.line or 0, diagnostic.rule))
+
+
+def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Yield one diagnostic with the number of the SKILL.md files below the root of *snapshot* that are not offered."""
+    offered = {entry.file: bool(entry.name) for entry in snapshot.entries}
+    offered.update((each.path, False) for each in snapshot.problems)
+    numbers: dict[str, int] = {}
+    first = ""
+    for path, is_inside, is_beside in _skill_files(snapshot.root.path, offered):
+        kind = _BESIDE if is_beside else _INSIDE if is_inside else _DEEP
+        numbers[kind] = numbers.get(kind, 0) + 1
+        first = min(first, path) if first else path
+    if numbers:
+        total = sum(numbers.values())
+        listed = ", ".join(f"{numbers[kind]:,} {kind}" for kind in (_INSIDE, _DEEP, _BESIDE) if kind in numbers)
+        what = f"{total:,} SKILL.md file{'s are' if total > 1 else ' is'} not offered: {listed}; the first is {first}"
+        yield Diagnostic("not-offered", Severity.WARNING, snapshot.root.path, what, hint=_HINT)
+
+
+def _skill_files(root: str, offered: dict[str, bool]) -> Iterator[tuple[str, bool, bool]]:
+    """Yield each SKILL.md below *root* that is not in *offered*, and whether it is inside or beside one that is."""
+    root = root.rstrip("/")
+    waiting = [(root, False)]
+    for _ in range(MAX_LISTED):
+        if not waiting:
+            return
+        directory, is_inside = waiting.pop()
+        try:
+            with os.scandir(directory or "/") as entries:
+                children = list(entries)
+        except (OSError, ValueError):
+            continue  # it has a diagnostic of its own
+        names = [child.name for child in children if child.name.lower() == "skill.md"]
+        # On a case-insensitive file system the only file was opened by its proper name.
+        files = [f"{directory}/{name if len(names) > 1 else _opened(directory, name, offered)}" for name in names]
+        here = any(path in offered for path in files)
+        for path in files:
+            if path not in offered and not os.path.isdir(path):  # noqa: PTH112
+                yield path, is_inside, here
+        is_skill = any(offered.get(path) for path in files)
+        below = is_inside or is_skill
+        for child in children:
+            # Links are followed by discovery only to skills; following them here could count a file twice.
+            if child.name not in SKIPPED and _is_directory(child):
+                # A skill at the root hides only what is in its own directories.
+                is_part = below and (directory != root or child.name in PARTS_OF_A_SKILL)
+                waiting.append((f"{directory}/{child.name}", is_part))
+
+
+def _opened(directory: str, name: str, offered: dict[str, bool]) -> str:
+    return "SKILL.md" if f"{directory}/SKILL.md" in offered else name
+
+
+def _is_directory(child: os.DirEntry[str]) -> bool:
+    try:
+        return child.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

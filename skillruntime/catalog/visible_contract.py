@@ -1,0 +1,83 @@
+"""Cleans the text of a contract where it is read, so that no adapter can show what is hidden in it. Pure.
+
+Words for a reader (descriptions, titles, examples) lose hidden characters. What a model must repeat exactly (names of
+properties, allowed values, defaults) cannot be changed: a contract that hides something there is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
+from skillruntime.errors import InvalidSkillError
+
+__all__ = ["visible_document"]
+
+_WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
+_VALUES = frozenset({"const", "default", "enum", "required"})
+_DEPTH = 128  # deeper documents are refused when they are compiled
+
+
+def visible_document(document: Any, *, one_line: bool) -> Any:
+    """Return the contract *document* without hidden characters; the same object where it has none.
+
+    With *one_line* a text for a reader becomes a single line, as an untrusted description in a list must be.
+
+    Raises:
+        InvalidSkillError: a name or a value has hidden characters.
+    """
+    try:
+        text = json.dumps(document, ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):
+        return document  # not a document of JSON: compiling it will say what is wrong
+    # json.dumps escapes C0, so the escapes are looked for too; a backslash of a pattern costs only the longer way.
+    if is_visible(text) and "\\u00" not in text and not (one_line and "\\n" in text):
+        return document
+    cleaned = _cleaned(document, visible_line if one_line else visible_text, _DEPTH)
+    for value in _exact(cleaned, _DEPTH):
+        if hidden := hidden_characters(value):
+            raise InvalidSkillError(f"a name or a value of the contract has {listed_kinds(hidden)}: {value[:40]!a}")
+    return cleaned
+
+
+def _cleaned(value: Any, clean: Callable[[str], str], depth: int) -> Any:
+    if depth == 0 or not isinstance(value, Mapping | list):
+        return value
+    if isinstance(value, list):
+        return [_cleaned(item, clean, depth - 1) for item in value]
+    made = {}
+    for key, item in value.items():
+        if isinstance(item, str) and (key in _WORDS or str(key).startswith("x-")):
+            made[key] = clean(item)
+        elif key == "examples":
+            made[key] = _cleaned_all(item, clean, depth - 1)
+        else:
+            made[key] = item if key in _VALUES else _cleaned(item, clean, depth - 1)
+    return made
+
+
+def _cleaned_all(value: Any, clean: Callable[[str], str], depth: int) -> Any:
+    """Return an example with every text in it cleaned: nothing is checked against it."""
+    if isinstance(value, str):
+        return clean(value)
+    if depth == 0 or not isinstance(value, Mapping | list):
+        return value
+    if isinstance(value, list):
+        return [_cleaned_all(item, clean, depth - 1) for item in value]
+    return {key: _cleaned_all(item, clean, depth - 1) for key, item in value.items()}
+
+
+def _exact(value: Any, depth: int) -> Iterator[str]:
+    """Yield the keys and the texts that stay as they were written."""
+    if isinstance(value, str):
+        yield value
+    elif depth and isinstance(value, list):
+        for item in value:
+            yield from _exact(item, depth - 1)
+    elif depth and isinstance(value, Mapping):
+        for key, item in value.items():
+            # A line end in a name would start a line of its own wherever names are listed.
+            yield str(key).replace("\n", "\x00").replace("\t", "\x00")
+            yield from _exact(item, depth - 1)

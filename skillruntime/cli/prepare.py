@@ -1,0 +1,54 @@
+"""``skillruntime prepare``: build the environments of a skill's scripts, once, so that calls need no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillruntime.cli.output import fail, json_option, print_result
+from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
+from skillruntime.cli.terminal_text import shown
+from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["command"]
+
+
+@click.command("prepare")
+@click.argument("name")
+@click.option("--uv", default="uv", show_default=True, metavar="PROGRAM", help="The program uv.")
+@catalog_options
+@json_option
+def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+    """Install the packages that the scripts of the skill NAME declare (PEP 723), as their locks say.
+
+    Only wheels are installed, no Python is downloaded, and nothing of the skill or of a package runs. Each lock gets an
+    environment of its own in the cache directory, which calls then use without network. `uv lock --script FILE` makes
+    a lock.
+    """
+    from skillruntime.runtime import prepare_script, scripts_with_packages
+
+    catalog = open_catalog(directories, trust=trust)
+    prepared: dict[str, Path] = {}
+    try:
+        skill = catalog.activate(name.partition("/")[0])
+        for script in scripts_with_packages(skill):
+            prepared[script] = prepare_script(skill, script, uv=uv)
+    except SkillNotFoundError as error:
+        fail(with_next_command(error, catalog, name, "prepare"), as_json=as_json)
+    except SkillRuntimeError as error:
+        fail(error, as_json=as_json)
+
+    def draw(out: Console) -> None:
+        for script, python in prepared.items():
+            out.print(f"[green]prepared[/] {shown(script)} [dim]{shown(python.parents[1])}[/]")
+        if not prepared:
+            out.print(f"No script of {shown(skill.name)!r} declares packages.")
+
+    print_result(
+        {"skill": skill.name, "prepared": {path: str(at) for path, at in prepared.items()}}, draw, as_json=as_json
+    )

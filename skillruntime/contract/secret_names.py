@@ -1,0 +1,69 @@
+"""Names that say that a value is a secret, so that it is masked without being marked in a schema. Pure.
+
+Whole segments of a name decide: ``api_key`` and ``authToken`` are secrets, ``max_tokens``, ``page_token`` and
+``keyboard`` are not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["MASK", "is_secret_name", "masked", "names_a_secret"]
+
+MASK = "(secret)"
+
+_SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_ALWAYS = frozenset({"password", "passwd", "passphrase", "pwd", "apikey", "credential", "credentials", "authorization"})
+# A key is a secret only by what kind it is: `sort_key` and `primary_key` are not.
+_KEYS = frozenset({"api", "access", "secret", "private", "encryption", "signing", "auth", "master", "subscription"})
+# Tokens that are a place in a list (Google's AIP-158, AWS's NextToken) or a unit of text.
+_NOT_SECRET_TOKENS = frozenset(
+    {"page", "next", "prev", "previous", "continuation", "cursor", "sync", "resume", "start", "stop", "end"}
+    | {"max", "min", "pad", "eos", "bos", "unk", "mask", "sep", "special", "per", "first", "last"}
+)
+_KEY_IN_JSON = re.compile(r'"([A-Za-z0-9_.\-]{2,64})"\s*:')
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a parameter, property or variable called *name* holds a secret.
+
+    >>> [each for each in ("api_key", "accessToken", "DB_PASSWORD", "max_tokens", "page_token") if is_secret_name(each)]
+    ['api_key', 'accessToken', 'DB_PASSWORD']
+    """
+    segments = [segment.lower() for segment in _SEGMENT.findall(name)]
+    if not segments:
+        return False
+    *before, last = segments
+    if last in ("value", "text") and before:
+        *before, last = before
+    if last in _ALWAYS or last in ("secret", "secrets"):
+        return True
+    if last in ("key", "keys"):
+        return bool(before) and before[-1] in _KEYS
+    return last == "token" and not _NOT_SECRET_TOKENS.intersection(before[-1:])
+
+
+def names_a_secret(text: str) -> bool:
+    """Return whether any key of the JSON document *text* is the name of a secret."""
+    return any(is_secret_name(name) for name in set(_KEY_IN_JSON.findall(text)))
+
+
+def masked(value: Any, depth: int = 64) -> Any:
+    """Return *value* with each value under the name of a secret replaced by ``(secret)``; the same object if none is.
+
+    >>> masked({"url": "https://x.test", "headers": [{"api_key": "sk-1"}]})
+    {'url': 'https://x.test', 'headers': [{'api_key': '(secret)'}]}
+    """
+    if depth == 0:
+        return value
+    if isinstance(value, dict):
+        made = {
+            key: MASK if isinstance(key, str) and is_secret_name(key) and item is not None else masked(item, depth - 1)
+            for key, item in value.items()
+        }
+        return value if all(made[key] is value[key] for key in value) else made
+    if isinstance(value, list):
+        items = [masked(item, depth - 1) for item in value]
+        return value if all(one is other for one, other in zip(items, value, strict=True)) else items
+    return value

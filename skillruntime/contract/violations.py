@@ -1,0 +1,325 @@
+"""List what is wrong with a value, keyword by keyword, by asking an engine nothing but yes or no.
+
+An engine's own list costs too much for adversarial values. jsonschema-rs builds all of it before the first item can be
+read: each missing name copies the whole object (4,000 missing of 8,000: 9 s), each refused item copies its enum (500
+items of an enum of 5,000: 0.2 s), and each union lists what every branch finds wrong, at every level of a recursive
+value. Here a part that fits is never entered, a union's branches are listed only when they are asked for, and a caller
+may stop after the first few violations. Both engines give the same list, since both only answer yes or no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any, TypeAlias
+
+from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.references import Document, Location, References
+from skillruntime.errors import InvalidSkillError
+
+__all__ = ["Fits", "Lister", "Violation"]
+
+Fits: TypeAlias = Callable[[Any, Location], bool]
+Part: TypeAlias = tuple[Any, Location, Path]
+"""A part of the value that does not fit, the subschema that refuses it, and the path of the part."""
+
+_STRINGS = frozenset({"minLength", "maxLength", "pattern"})
+_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_ARRAYS = frozenset({"minItems", "maxItems", "uniqueItems"})
+_OBJECTS = frozenset({"minProperties", "maxProperties"})
+_ASSERTIONS = ("type", "enum", "const", "format", *sorted(_STRINGS | _NUMBERS | _ARRAYS | _OBJECTS))
+_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
+_UNIONS = ("anyOf", "oneOf")
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "deprecated", "$schema", "$comment", "$defs", "definitions"}
+)
+_UNTRACED = ("unevaluatedItems", "$dynamicRef", "$recursiveRef", "$ref")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One keyword that a value breaks.
+
+    ``path`` leads to the offending part of the value, ``location`` to the subschema that holds the keyword (``None``
+    where it lies in another document), ``names`` are the properties that are missing or unexpected, ``branches`` are
+    the violations of each branch of an ``anyOf`` or ``oneOf``: made by ``list_branches`` when they are asked for, since
+    a union of fifty branches has hundreds of them and most are never looked at.
+    """
+
+    keyword: str
+    path: Path
+    location: Path | None
+    schema: Any
+    value: Any
+    names: tuple[str, ...] = ()
+    list_branches: Callable[[], tuple[tuple[Violation, ...], ...]] | None = None
+
+    @property
+    def branches(self) -> tuple[tuple[Violation, ...], ...]:
+        """The violations of each branch; empty where several branches of a ``oneOf`` fit."""
+        return self.list_branches() if self.list_branches is not None else ()
+
+    @property
+    def pointer(self) -> str:
+        """The place in the value, as a JSON Pointer."""
+        return format_pointer(self.path)
+
+    @property
+    def expected(self) -> Any:
+        """What the keyword asks for, as the schema writes it."""
+        return self.schema.get(self.keyword) if isinstance(self.schema, dict) else self.schema
+
+
+class Lister:
+    """Lists the violations of one schema; *compile_alone* returns the checker of a schema that refers to nothing."""
+
+    def __init__(
+        self, references: References, compile_alone: Callable[[Mapping[str, Any]], Callable[[Any], bool]]
+    ) -> None:
+        self._references = references
+        self._compile_alone = compile_alone
+        self._schemas: dict[Location, Any] = {}
+        self._checks: dict[Location, list[tuple[str, Callable[[Any], bool]]]] = {}
+        self._patterns: dict[str, Callable[[Any], bool]] = {}
+
+    def violations(self, value: Any, location: Location, fits: Fits, path: Path = ()) -> Iterator[Violation]:
+        """Yield what is wrong with *value*, which is at *path* and does not fit the subschema at *location*."""
+        is_empty = True
+        pending: list[Part] = [(value, location, path)]
+        while pending:  # not by recursion, for each yield would pass through a frame for every level of the value
+            part, place, where = pending.pop()
+            below: list[Part] = []
+            try:
+                for violation in self._here(part, place, where, fits, below):
+                    is_empty = False
+                    yield violation
+            except InvalidSkillError:  # a part that an engine cannot compile alone: "$id" beside "$ref" in draft 7
+                is_empty = False
+                yield Violation("schema", where, _in_document(place), self._schema(place), part)
+            pending += reversed(below)
+        if is_empty:  # what cannot be traced to one part, such as a dynamic reference with several targets
+            schema = self._schema(location)
+            keyword = next((word for word in _UNTRACED if isinstance(schema, dict) and word in schema), "schema")
+            yield Violation(keyword, path, _in_document(location), schema, value)
+
+    def _here(self, value: Any, location: Location, path: Path, fits: Fits, below: list[Part]) -> Iterator[Violation]:
+        """Yield what the keywords at *location* find wrong with *value* itself; put what they refuse inside *below*."""
+        schema, found = self._schema(location), _in_document(location)
+        if not isinstance(schema, dict):
+            if schema is False:
+                yield Violation(str(location[-1]) if location else "false", path, found, False, value)
+            return
+        if not ("$ref" in schema and self._references.is_old):  # up to draft 7 a reference hides what is beside it
+            for keyword, check in self._assertions(location, schema):
+                if _concerns(keyword, value) and not check(value):
+                    named, shown = _as_since_draft_6(keyword, schema)
+                    yield Violation(named, path, found, shown, value)
+            yield from self._unions(value, schema, location, path, fits)
+            if isinstance(value, dict):
+                yield from self._members(value, schema, location, path, fits, below)
+            elif isinstance(value, list):
+                yield from self._items(value, schema, location, path, fits, below)
+            below += ((value, place, path) for place in self._in_place(value, schema, location, fits))
+        targets = self._references.targets(location)
+        refusing = [(value, target, path) for target in targets if not fits(value, target)]
+        if len(targets) == len(refusing) == 1 or (len(refusing) == len(targets) and "$ref" in schema):
+            below += refusing
+
+    def _unions(
+        self, value: Any, schema: dict[str, Any], location: Location, path: Path, fits: Fits
+    ) -> Iterator[Violation]:
+        for keyword in _UNIONS:
+            branches = schema.get(keyword)
+            if not isinstance(branches, list):
+                continue
+            places: list[Location] = [(*location, keyword, index) for index in range(len(branches))]
+            # The part is known to be refused: a union that stands alone need not be asked, fifty branches each time.
+            if not schema.keys() - _ANNOTATIONS <= {keyword}:
+                fitting = islice((place for place in places if fits(value, place)), 2)
+                if len(list(fitting)) in ((1, 2) if keyword == "anyOf" else (1,)):
+                    continue
+
+            def branches_of(places: list[Location] = places) -> tuple[tuple[Violation, ...], ...]:
+                if any(fits(value, place) for place in places):  # several branches of a ``oneOf``
+                    return ()
+                return tuple(tuple(self.violations(value, place, fits, path)) for place in places)
+
+            yield Violation(keyword, path, _in_document(location), schema, value, (), cache(branches_of))
+        if "not" in schema and fits(value, (*location, "not")):
+            yield Violation("not", path, _in_document(location), schema, value)
+
+    def _in_place(self, value: Any, schema: dict[str, Any], location: Location, fits: Fits) -> Iterator[Location]:
+        """Yield the subschemas that surely apply to *value* itself and refuse it."""
+        for index in range(len(schema["allOf"]) if isinstance(schema.get("allOf"), list) else 0):
+            if not fits(value, (*location, "allOf", index)):
+                yield *location, "allOf", index
+        if "if" in schema:
+            branch = "then" if fits(value, (*location, "if")) else "else"
+            if branch in schema and not fits(value, (*location, branch)):
+                yield *location, branch
+        for keyword in ("dependentSchemas", "dependencies") if isinstance(value, dict) else ():
+            rules = schema.get(keyword)
+            for name, rule in rules.items() if isinstance(rules, dict) else ():
+                if name in value and not isinstance(rule, list) and not fits(value, (*location, keyword, name)):
+                    yield *location, keyword, name
+
+    def _members(
+        self,
+        value: dict[str, Any],
+        schema: dict[str, Any],
+        location: Location,
+        path: Path,
+        fits: Fits,
+        below: list[Part],
+    ) -> Iterator[Violation]:
+        found = _in_document(location)
+        properties, patterns = schema.get("properties"), schema.get("patternProperties")
+        declared = properties if isinstance(properties, dict) else {}
+        patterned = patterns if isinstance(patterns, dict) else {}
+        has_rest = "additionalProperties" in schema
+        unknown: list[str] = []
+        for name, member in value.items():
+            places = [(*location, "properties", name)] if name in declared else []
+            places += [(*location, "patternProperties", each) for each in patterned if self.matches(each, name)]
+            if has_rest and not places:
+                if schema["additionalProperties"] is False:
+                    unknown.append(name)
+                    continue
+                places = [(*location, "additionalProperties")]
+            below += ((member, place, (*path, name)) for place in places if not fits(member, place))
+        if unknown:
+            yield Violation("additionalProperties", path, found, schema, value, tuple(unknown))
+        for keyword, name in _missing(value, schema):
+            yield Violation(keyword, path, found, schema, value, (name,))
+        if "propertyNames" in schema:
+            place = (*location, "propertyNames")
+            if not all(fits(name, place) for name in value):
+                yield Violation("propertyNames", path, found, schema, value)
+        if "unevaluatedProperties" in schema:
+            evaluated = self._evaluated(value, location, fits)
+            rest = [name for name in value if name not in evaluated]
+            if schema["unevaluatedProperties"] is not False:
+                place = (*location, "unevaluatedProperties")
+                below += ((value[name], place, (*path, name)) for name in rest if not fits(value[name], place))
+            elif rest:
+                yield Violation("unevaluatedProperties", path, found, schema, value, tuple(rest))
+
+    def _items(
+        self, value: list[Any], schema: dict[str, Any], location: Location, path: Path, fits: Fits, below: list[Part]
+    ) -> Iterator[Violation]:
+        # Up to 2019-09 "items" may be a list, one schema for each place, and "additionalItems" judges those behind.
+        prefix, rest = (
+            ("items", "additionalItems") if isinstance(schema.get("items"), list) else ("prefixItems", "items")
+        )
+        count = min(len(schema[prefix]) if isinstance(schema.get(prefix), list) else 0, len(value))
+        places: list[Location] = [(*location, prefix, index) for index in range(count)]
+        if rest in schema:
+            places += [(*location, rest)] * (len(value) - count)
+        for index, place in enumerate(places):
+            if not fits(value[index], place):
+                below.append((value[index], place, (*path, index)))
+        if "contains" in schema:
+            least, most = schema.get("minContains", 1), schema.get("maxContains")
+            contained = sum(fits(item, (*location, "contains")) for item in value)
+            if contained < least:
+                keyword = "minContains" if "minContains" in schema else "contains"
+                yield Violation(keyword, path, _in_document(location), schema, value)
+            elif most is not None and contained > most:
+                yield Violation("maxContains", path, _in_document(location), schema, value)
+
+    def _evaluated(self, value: dict[str, Any], location: Location, fits: Fits) -> set[str]:
+        """Return the members of *value* that a keyword beside ``unevaluatedProperties`` judges (2020-12, 11.3).
+
+        One that a reference or ``allOf`` refuses counts as judged: its own violation says more than "not known" would.
+        """
+        found: set[str] = set()
+        pending, seen = [location], set[Location]()
+        while pending:
+            place = pending.pop()
+            schema = self._schema(place)
+            if place in seen or not isinstance(schema, dict):
+                continue
+            seen.add(place)
+            if "additionalProperties" in schema or (place != location and "unevaluatedProperties" in schema):
+                return set(value)
+            properties, patterns = schema.get("properties"), schema.get("patternProperties")
+            found |= value.keys() & properties.keys() if isinstance(properties, dict) else set()
+            for pattern in patterns if isinstance(patterns, dict) else ():
+                found |= {name for name in value if self.matches(pattern, name)}
+            pending += self._references.targets(place)
+            pending += ((*place, "allOf", index) for index in range(len(schema.get("allOf") or ())))
+            choices = [(*place, word, index) for word in _UNIONS for index in range(len(schema.get(word) or ()))]
+            if "if" in schema:
+                holds = fits(value, (*place, "if"))
+                pending += [(*place, "if")] if holds else []
+                choices += [(*place, branch) for branch in ("then" if holds else "else",) if branch in schema]
+            dependent = schema.get("dependentSchemas")
+            choices += [(*place, "dependentSchemas", name) for name in (dependent or ()) if name in value]
+            pending += [choice for choice in choices if fits(value, choice)]
+        return found
+
+    def _schema(self, location: Location) -> Any:
+        if location not in self._schemas:
+            self._schemas[location] = self._references.schema_at(location)
+        return self._schemas[location]
+
+    def _assertions(self, location: Location, schema: dict[str, Any]) -> list[tuple[str, Callable[[Any], bool]]]:
+        """Return the keywords at *location* that look at nothing inside a value, each with its checker."""
+        found = self._checks.get(location)
+        if found is None:
+            found = self._checks[location] = []
+            for keyword in _ASSERTIONS:
+                if keyword in schema and not (keyword in _EXCLUSIVE.values() and isinstance(schema[keyword], bool)):
+                    alone = {word: schema[word] for word in (keyword, _EXCLUSIVE.get(keyword, "")) if word in schema}
+                    found.append((keyword, self._compile_alone(alone)))
+        return found
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Whether *name* matches *pattern*: the engine is asked, since it takes linear time."""
+        check = self._patterns.get(pattern)
+        if check is None:
+            check = self._patterns[pattern] = self._compile_alone({"pattern": pattern})
+        return check(name)
+
+
+def _in_document(location: Location) -> Location | None:
+    return None if location and isinstance(location[0], Document) else location
+
+
+def _concerns(keyword: str, value: Any) -> bool:
+    """Whether *keyword* says anything about a value of this type."""
+    match value:
+        case str():
+            return keyword not in _NUMBERS and keyword not in _ARRAYS and keyword not in _OBJECTS
+        case list():
+            return keyword not in _NUMBERS and keyword not in _STRINGS and keyword not in _OBJECTS
+        case dict():
+            return keyword not in _NUMBERS and keyword not in _STRINGS and keyword not in _ARRAYS
+        case None | bool():
+            return keyword in ("type", "enum", "const")
+    return keyword not in _STRINGS and keyword not in _ARRAYS and keyword not in _OBJECTS
+
+
+def _missing(value: dict[str, Any], schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each name that *value* lacks, with the keyword that requires it."""
+    required = schema.get("required")
+    for name in required if isinstance(required, list) else ():
+        if name not in value:
+            yield "required", name
+    for keyword in ("dependentRequired", "dependencies"):
+        rules = schema.get(keyword)
+        lacking: dict[str, None] = {}
+        for trigger, names in rules.items() if isinstance(rules, dict) else ():
+            if trigger in value and isinstance(names, list):
+                lacking |= dict.fromkeys(name for name in names if name not in value)
+        yield from ((keyword, name) for name in lacking)
+
+
+def _as_since_draft_6(keyword: str, schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return an exclusive limit as draft 6 and later write it: draft 4 has a limit, and true beside it."""
+    exclusive = _EXCLUSIVE.get(keyword)
+    if exclusive is None or schema.get(exclusive) is not True:
+        return keyword, schema
+    return exclusive, {**{word: value for word, value in schema.items() if word != keyword}, exclusive: schema[keyword]}

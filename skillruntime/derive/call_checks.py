@@ -1,0 +1,86 @@
+"""The calls of scripts that a text shows: what the scripts would refuse of them, and the examples among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from skillruntime.derive.call_examples import example_of, parse_call, with_example_values
+from skillruntime.derive.derivation import Derivation
+from skillruntime.derive.documented_calls import DocumentedCall, find_documented_calls
+from skillruntime.derive.documented_words import stands_for_many
+from skillruntime.derive.shell_text import Word
+
+__all__ = ["CallFault", "check_documented_calls", "with_examples"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallFault:
+    """A documented call that the script would refuse: ``unknown-flag``, ``missing-argument`` or ``wrong-choice``."""
+
+    call: DocumentedCall
+    kind: Literal["unknown-flag", "missing-argument", "wrong-choice"]
+    message: str
+    line: int
+    column: int
+    word: str = ""
+
+
+def check_documented_calls(markdown: str, derivations: Mapping[str, Derivation], *, skill: str = "") -> list[CallFault]:
+    """Return what the scripts would refuse of the calls that *markdown* shows; *derivations* are by the script's path.
+
+    Only what was read whole is checked, and a word that is a placeholder (``<file>``, ``$NAME``) fits everywhere.
+    """
+    calls = find_documented_calls(markdown, derivations, skill=skill)
+    return [fault for call in calls for fault in _faults(call, derivations[call.script])]
+
+
+def with_examples(derivations: Mapping[str, Derivation], markdown: str, *, skill: str = "") -> dict[str, Derivation]:
+    """Return *derivations* with the calls that *markdown* shows as ``examples`` of their input, where they fit.
+
+    A call with a placeholder is not an example. An argument without a description is described by its value in one.
+    """
+    examples: dict[str, list[dict[str, Any]]] = {}
+    for call in find_documented_calls(markdown, derivations, skill=skill):
+        derivation = derivations[call.script]
+        if derivation.complete and (values := example_of(call, derivation.document, derivation.flags)):
+            examples.setdefault(call.script, []).append(values)
+    found = dict(derivations)
+    for path, known in examples.items():
+        found[path] = replace(found[path], document=with_example_values(found[path].document, known))
+    return found
+
+
+def _faults(call: DocumentedCall, derivation: Derivation) -> Iterator[CallFault]:
+    # Of a contract with gaps nothing can be said to be wrong.
+    parsed = parse_call(call, derivation.document, derivation.flags) if derivation.complete else None
+    if parsed is None:
+        return
+    if parsed.wrong_command is not None:
+        word, names = parsed.wrong_command
+        yield _fault(call, "wrong-choice", word, f"{word.text!r} is not one of {', '.join(names)}")
+        return
+    # What such a script does not know goes to another program.
+    passes_on = any("parse_known_args" in note for note in derivation.notes)
+    for flag in () if passes_on else parsed.unknown:
+        yield _fault(call, "unknown-flag", flag, f"{call.script} has no {flag.text}")
+    # An unknown flag may have taken the word that is missed, and ``$ARGS`` may be any number of words.
+    if not parsed.unknown and not any(stands_for_many(word) for word in call.words) and not _shows_usage(call):
+        for name in parsed.missing:
+            yield _fault(call, "missing-argument", None, f"{name} is required, and the call does not give it")
+    for name, word, choices in parsed.wrong_choices:
+        shown = ", ".join(map(str, choices))
+        yield _fault(call, "wrong-choice", word, f"{name}: {word.text!r} is not one of {shown}")
+
+
+def _shows_usage(call: DocumentedCall) -> bool:
+    """Whether a call without words is shown for the usage that the script prints."""
+    return not call.arguments and re.search(r"(?i)\b(?:usage|help|options)\b", call.comment) is not None
+
+
+def _fault(call: DocumentedCall, kind: Any, word: Word | None, message: str) -> CallFault:
+    if word is None:
+        return CallFault(call, kind, message, call.line, call.column)
+    return CallFault(call, kind, message, word.line, word.column, word.text)

@@ -1,0 +1,106 @@
+"""What a skill's contract asks for beyond its workspace, and what the host grants it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.catalog.visible_text import visible_line
+from skillruntime.contract.contract import Contract
+
+__all__ = ["Grants", "granted_to", "requirements_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What the host lets a skill's script use: the network, variables of its environment, further directories.
+
+    ``write`` are absolute paths of directories that the script may change, in addition to its workspace. Give grants
+    for a skill (``SkillRuntime(grants={"pdf": Grants(network=True)})``), for one call (``call(..., grants=...)``), or
+    as the answer of ``approve``.
+
+    >>> Grants(network=True) | Grants(environment=("TOKEN",))
+    Grants(network=True, environment=('TOKEN',), write=())
+    """
+
+    network: bool = False
+    environment: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("environment", "write"):
+            # One string would count as its letters: "KEY" as the variables K, E and Y.
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"Grants.{name} takes a tuple of strings, not one string")
+            object.__setattr__(self, name, tuple(os.fspath(each) for each in getattr(self, name)))
+        if relative := [path for path in self.write if not os.path.isabs(path)]:  # noqa: PTH117
+            raise ValueError(f"Grants.write takes absolute paths, not {relative[0]!r}")
+
+    def __or__(self, other: Grants) -> Grants:
+        return Grants(
+            self.network or other.network,
+            tuple(dict.fromkeys((*self.environment, *other.environment))),
+            tuple(dict.fromkeys((*self.write, *other.write))),
+        )
+
+    def __bool__(self) -> bool:
+        return self.network or bool(self.environment or self.write)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is granted, without the values of variables."""
+        stated = {"network": self.network, "environment": list(self.environment), "write": list(self.write)}
+        return {name: value for name, value in stated.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a contract asks for: ``requires.network``, ``.write``, ``.environment``, and ``run.environment``.
+
+    ``network`` and ``write`` are the words of the contract, for a person to read; ``optional`` are the variables that
+    the script takes if they are given.
+    """
+
+    network: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, tuple[str, ...]]:
+        """Return what is asked for; empty where nothing is."""
+        stated = {"network": self.network, "write": self.write, "environment": (*self.environment, *self.optional)}
+        return {name: value for name, value in stated.items() if value}
+
+
+def requirements_of(contract: Contract) -> Requirements:
+    """Return what *contract* asks for; values of another type than the format's are left out."""
+    stated, run = contract.requires, contract.run
+    return Requirements(
+        _words(stated.get("network"), "any host"),
+        _words(stated.get("write"), "outside the workspace"),
+        _words(stated.get("environment")),
+        _words(run.get("environment")),
+    )
+
+
+def granted_to(name: str, grants: Mapping[str, Grants]) -> Grants:
+    """Return what the host grants the callable *name* (``pdf/extract``): its own grants and those of its skill."""
+    # A version range ("pdf@^1") is part of a name that a model writes; grants are given to the skill.
+    plain = name.partition("@")[0]
+    skill = plain.partition("/")[0]
+    return grants.get(skill, _NOTHING) | (grants.get(plain, _NOTHING) if plain != skill else _NOTHING)
+
+
+_NOTHING = Grants()
+
+
+def _words(stated: Any, if_true: str = "") -> tuple[str, ...]:
+    if stated is True and if_true:
+        return (if_true,)
+    if isinstance(stated, str):
+        stated = [stated]
+    if not isinstance(stated, list):
+        return ()
+    # A person reads them before an approval, in a terminal perhaps: on one line, with nothing hidden.
+    return tuple(dict.fromkeys(visible_line(each) for each in stated if isinstance(each, str)))

@@ -1,0 +1,92 @@
+"""What runs a script, and the environment that it sees."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+
+from skillruntime.errors import ToolNotAvailableError
+
+__all__ = ["SANDBOX_PATH", "command_names", "find_interpreter", "interpreter_of", "script_environment"]
+
+_INTERPRETERS: Mapping[str, tuple[str, ...]] = {
+    ".py": (sys.executable,),
+    ".sh": ("bash", "sh"),
+    ".bash": ("bash",),
+    ".js": ("node",),
+    ".mjs": ("node",),
+    ".cjs": ("node",),
+    ".rb": ("ruby",),
+    ".pl": ("perl",),
+}
+
+_LOCALE = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
+_PASSED = (
+    *("PATH", "HOME", *_LOCALE, "TMPDIR", "TEMP", "TMP"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "USERPROFILE", "XDG_CACHE_HOME"),
+)
+SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where a script in a sandbox finds commands, after the directory of its interpreter."""
+
+
+def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | None:
+    """Return the commands of which one must be there to run *script*; None where it is run as a program itself.
+
+    *first_line* is that of the file: a script without a known suffix names its interpreter there.
+
+    >>> command_names("scripts/run.mjs"), command_names("run", b"#!/usr/bin/env -S deno run"), command_names("run")
+    (('node',), ('deno',), None)
+    """
+    known = _INTERPRETERS.get(PurePath(script).suffix.lower())
+    if known is not None or not first_line.startswith(b"#!"):
+        return known
+    words = first_line[2:].decode("utf-8", "replace").split()
+    if words and PurePath(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return (words[0],) if words else None
+
+
+def find_interpreter(names: Iterable[str]) -> str | None:
+    """Return the path of the first of *names* that is installed."""
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the words that start *script*, before its own path: none where it is executable itself.
+
+    Raises:
+        ToolNotAvailableError: nothing here runs it.
+    """
+    path = PurePath(script)
+    names = _INTERPRETERS.get(path.suffix.lower())
+    if names is None:
+        if os.access(script, os.X_OK):
+            return ()
+        raise ToolNotAvailableError(
+            f"No interpreter is known for {path.name!r}, and the file is not executable",
+            suggested_action=f"Tell the user to make {path.name!r} executable, or to use one of: "
+            + ", ".join(_INTERPRETERS),
+        )
+    if found := find_interpreter(names):
+        return (found,)
+    raise ToolNotAvailableError(
+        f"{names[0]!r}, which runs {path.name!r}, is not installed",
+        suggested_action=f"Ask the user to install {names[0]!r}",
+    )
+
+
+def script_environment(variables: Iterable[str], *, is_confined: bool = False) -> dict[str, str]:
+    """Return the environment of a script: an allow list, and those of *variables* that are set.
+
+    In a sandbox (*is_confined*) the list holds the language and the time zone; the sandbox adds its own directories.
+    """
+    names = (*(_LOCALE if is_confined else _PASSED), *variables)
+    return {
+        **({"PATH": SANDBOX_PATH} if is_confined else {}),
+        **{name: os.environ[name] for name in names if name in os.environ},
+        "PYTHONUTF8": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }

@@ -1,0 +1,213 @@
+"""The environments of scripts that declare packages (PEP 723): one for each lock, built by ``skillruntime prepare``.
+
+`uv` builds them outside any call, from wheels alone, so that nothing of a package runs at that time. A call only runs
+the interpreter of the environment, without uv and without the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+
+import tomlkit
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from skillruntime.catalog.skill import Skill
+from skillruntime.derive.inline_metadata import parse_inline_metadata
+from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, ToolNotAvailableError
+from skillruntime.runtime.sandbox.launcher import remove_tree
+
+__all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages", "stale_packages"]
+
+_TIMEOUT = 600.0  # seconds for uv: it may download hundreds of megabytes
+# Credentials of the host reach uv only by its own variables; a lock may name any server.
+_PASSED = re.compile(
+    r"UV_\w+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_\w+|PATH|HOME|XDG_\w+|LANG|LC_ALL|SYSTEMROOT", re.IGNORECASE
+)
+
+
+def lock_name(script: str) -> str:
+    """Return the name of the lock that ``uv lock --script`` writes beside *script*."""
+    return f"{script}.lock"
+
+
+def environment_of(lock: bytes) -> Path | None:
+    """Return the interpreter of the environment that was prepared for *lock*; None if there is none."""
+    found = _directory(lock) / "bin" / "python"
+    return found if found.is_file() else None
+
+
+def stale_packages(declared: tuple[str, ...], lock: bytes) -> list[str]:
+    """Return those of the *declared* dependencies that *lock* was not made for, or that cannot be read as requirements.
+
+    Raises:
+        InvalidSkillError: it is not a lock of uv.
+    """
+    locked = {_identity(each) for each in _stated(_parsed(lock))}
+    return [text for text in declared if _identity(text) not in locked]
+
+
+def scripts_with_packages(skill: Skill) -> list[str]:
+    """Return the scripts of *skill* that declare packages: those its contracts run, and those beside them."""
+    found = []
+    named = [str(contract.run["script"]) for contract in skill.contracts.values() if "script" in contract.run]
+    for path in dict.fromkeys((*named, *(each.path for each in skill.resources()))):
+        if path.endswith(".py"):
+            with suppress(ResourceNotFoundError):
+                source = skill.read_resource_bytes(path)
+                if parse_inline_metadata(source.decode("utf-8", "replace")).dependencies:
+                    found.append(path)
+    return found
+
+
+def prepare_script(skill: Skill, script: str, *, uv: str = "uv") -> Path:
+    """Build the environment of the *script* of *skill* from its lock, and return its interpreter.
+
+    It is built again only for another lock or another Python. Only wheels are installed, and no Python is downloaded.
+
+    Raises:
+        ToolNotAvailableError: uv is not installed, or could not build the environment.
+        InvalidSkillError: the script has no lock, or one that is out of date or takes more than wheels.
+        ResourceNotFoundError: there is no such script.
+    """
+    source, lock = skill.read_resource_bytes(script), _lock_of(skill, script)
+    declared = parse_inline_metadata(source.decode("utf-8", "replace"))
+    if stale := stale_packages(declared.dependencies, lock):
+        raise InvalidSkillError(
+            f"{lock_name(script)} is out of date: it lacks {', '.join(stale)}",
+            suggested_action=f"Run: uv lock --script {script}",
+        )
+    if (found := environment_of(lock)) is not None:
+        return found
+    program = shutil.which(uv)
+    if program is None:
+        raise ToolNotAvailableError(
+            f"{uv!r}, which builds the environments of scripts, is not installed",
+            suggested_action="Install it, for example with: pip install uv",
+        )
+    target = _directory(lock)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Built under another name: an environment that is there is whole, even if this process is killed.
+    building = Path(tempfile.mkdtemp(dir=target.parent, prefix="building-"))
+    try:
+        # uv reads copies of exactly the bytes whose digest names the environment.
+        path = building / "script.py"
+        path.write_bytes(source)
+        Path(lock_name(str(path))).write_text(_with_absolute_paths(lock, (skill.directory / script).parent), "utf-8")
+        environment = building / "environment"
+        _run(
+            [program, "venv", "--quiet", "--no-config", "--no-python-downloads", "--python", sys.executable],
+            environment,
+        )
+        options = ("--active", "--frozen", "--no-build", "--no-config", "--no-python-downloads")
+        _run([program, "sync", "--quiet", "--script", str(path), *options], environment)
+        try:
+            environment.rename(target)
+        except OSError:
+            if environment_of(lock) is None:  # else another process was faster
+                raise
+    finally:
+        remove_tree(building)
+    return target / "bin" / "python"
+
+
+def _run(command: list[str], environment: Path) -> None:
+    variables = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
+    done = subprocess.run(
+        command,
+        env={**variables, "VIRTUAL_ENV": str(environment)},
+        cwd=environment.parent,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_TIMEOUT,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise ToolNotAvailableError(
+            f"uv could not build the environment: {' '.join(lines)[-600:] or f'exit code {done.returncode}'}",
+            suggested_action="Run: uv lock --script SCRIPT, and check that each package has a wheel for this machine",
+        )
+
+
+def _lock_of(skill: Skill, script: str) -> bytes:
+    try:
+        return skill.read_resource_bytes(lock_name(script))
+    except ResourceNotFoundError:
+        raise InvalidSkillError(
+            f"{script} declares packages and has no lock ({lock_name(script)})",
+            suggested_action=f"Run: uv lock --script {script}",
+        ) from None
+
+
+def _directory(lock: bytes) -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    # The bytes of the lock are part of what was approved; another Python needs other wheels.
+    parts = (lock, sys.version.encode(), os.path.realpath(sys.executable).encode(), platform.machine().encode())
+    return Path(cache, "skillruntime", "environments", hashlib.sha256(b"\0".join(parts)).hexdigest()[:32])
+
+
+def _parsed(lock: bytes) -> dict[str, object]:
+    try:
+        return tomllib.loads(lock.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidSkillError(
+            "The lock of the script is not one that uv wrote", suggested_action="Run: uv lock --script SCRIPT"
+        ) from None
+
+
+def _stated(document: dict[str, object]) -> list[str]:
+    """Return the requirements for which a lock was made, from its ``manifest``."""
+    manifest = document.get("manifest")
+    stated = manifest.get("requirements") if isinstance(manifest, dict) else None
+    found = []
+    for each in stated if isinstance(stated, list) else ():
+        if isinstance(each, dict):
+            extras = each.get("extras")
+            shown = f"[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else ""
+            marker = f"; {each['marker']}" if "marker" in each else ""
+            found.append(f"{each.get('name')}{shown}{each.get('specifier', '')}{marker}")
+    return found
+
+
+def _identity(text: str) -> tuple[object, ...]:
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return (text,)
+    # uv writes a marker in a form of its own, so only its presence is compared.
+    extras = tuple(sorted(map(canonicalize_name, requirement.extras)))
+    return canonicalize_name(requirement.name), extras, str(requirement.specifier), requirement.marker is not None
+
+
+def _with_absolute_paths(lock: bytes, directory: Path) -> str:
+    """Return *lock* for another directory: a local index is written relative to the script's.
+
+    Raises:
+        InvalidSkillError: a package comes from elsewhere than an index or a wheel's address.
+    """
+    _parsed(lock)
+    document = tomlkit.parse(lock.decode("utf-8"))
+    for package in document.get("package", ()):
+        source = package.get("source", {})
+        # A directory, a checkout or an archive would have to be built, which runs its code.
+        if not set(source) & {"registry", "url"} or not package.get("wheels"):
+            raise InvalidSkillError(
+                f"The lock takes {package.get('name')!r} from somewhere other than an index of wheels",
+                suggested_action="Declare only packages that have wheels, and run: uv lock --script SCRIPT",
+            )
+        registry = source.get("registry")
+        if isinstance(registry, str) and "://" not in registry:
+            source["registry"] = os.path.abspath(directory / registry)  # noqa: PTH100  links must stay as they are
+    return tomlkit.dumps(document)

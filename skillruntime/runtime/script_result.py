@@ -1,0 +1,184 @@
+"""What a script said: its result on stdout, and its words on stderr, fit to be quoted."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from skillruntime.catalog.visible_text import visible_text
+from skillruntime.derive.script_output import read_output
+from skillruntime.errors import SkillOutputError
+from skillruntime.runtime.besides_result import text_besides_result
+from skillruntime.runtime.sandbox.protocol import Finished
+
+__all__ = [
+    "Said",
+    "capped",
+    "how_it_ended",
+    "parse_json_output",
+    "parse_text_output",
+    "reported_failure",
+    "shortened_paths",
+    "without",
+]
+
+_SURROGATE_ESCAPE = re.compile(r"\\[uU][dD][89a-fA-F]")
+_QUOTED_LINE = 300  # characters of a script's own words in a message
+_QUOTED_TAIL = 600  # characters of them in the details
+_SHORTEST_SECRET = 4  # shorter values occur in any text
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A script's stderr, fit to be quoted: no host paths, no hidden characters, capped."""
+
+    finished: Finished
+    shortened: tuple[tuple[str, str], ...]
+
+    def text(self) -> str:
+        """Return all of it that was kept."""
+        text = self.finished.stderr.decode("utf-8", "replace")
+        for path, short in self.shortened:
+            text = text.replace(path, short)
+        return visible_text(text).strip()
+
+    def last_line(self) -> str:
+        """Return its last line."""
+        lines = self.text().splitlines()
+        return capped(lines[-1].strip(), _QUOTED_LINE) if lines else ""
+
+    def details(self) -> dict[str, Any]:
+        """Return the tail of stderr, where it says more than its last line."""
+        text = self.text()
+        if "\n" not in text:
+            return {}
+        return {"stderr": text if len(text) <= _QUOTED_TAIL else "..." + text[-_QUOTED_TAIL:]}
+
+
+def without(finished: Finished, secrets: Iterable[str]) -> Finished:
+    """Return *finished* with ``***`` in place of each of *secrets*, also where JSON escapes it.
+
+    A script may print the variables that it was granted: in a traceback, or on purpose. What it encodes is not found.
+    """
+    stdout, stderr = finished.stdout, finished.stderr
+    for secret in sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True):
+        for text in dict.fromkeys((secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])):
+            stdout = stdout.replace(os.fsencode(text), b"***")
+            stderr = stderr.replace(os.fsencode(text), b"***")
+    return replace(finished, stdout=stdout, stderr=stderr)
+
+
+def shortened_paths(*named: tuple[Path, str]) -> tuple[tuple[str, str], ...]:
+    """Return what to write in place of the host's paths: those of *named*, of Python and of the home directory."""
+    pairs = [(str(path), short) for path, short in named]
+    pairs += [(sys.prefix, "python"), (sys.base_prefix, "python"), (str(Path.home()), "~")]
+    return tuple((path + os.sep, short + "/") for path, short in pairs if len(path) > 1)
+
+
+def how_it_ended(exit_code: int) -> str:
+    """Return the end of a sentence about a script that failed.
+
+    >>> how_it_ended(3), how_it_ended(-9)
+    ('failed with exit code 3', 'was ended by SIGKILL')
+    """
+    if exit_code >= 0:
+        return f"failed with exit code {exit_code}"
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_code}"
+
+
+def parse_text_output(stdout: bytes) -> Any:
+    """Return the output of a script of the ordinary kind: any text, read as JSON only where it is JSON."""
+    text = stdout.decode("utf-8", "replace")
+    output = read_output(text)
+    if not isinstance(output, dict) or output.keys() - {"stdout", "cut"}:
+        try:
+            json.dumps(output, allow_nan=False, ensure_ascii=False).encode("utf-8")
+        except ValueError:  # a number that overflows, or half of a surrogate pair
+            return {"stdout": text}
+    return output
+
+
+def parse_json_output(finished: Finished, said: Said) -> Any:
+    """Return the one JSON value that a script printed.
+
+    Raises:
+        SkillOutputError: it printed nothing, or something else; the error quotes it.
+    """
+    if not finished.stdout.strip():
+        raise SkillOutputError(
+            "The script ended without printing a result",
+            details=said.details(),
+            suggested_action="Tell the user that the skill is at fault; the same call will give the same",
+        )
+    try:
+        return _strict_json(finished.stdout.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        besides = text_besides_result(finished.stdout.decode("utf-8", "replace"))
+        if besides:
+            besides = visible_text(besides)
+            raise SkillOutputError(
+                f"The script printed more than its JSON result: {capped(besides, _QUOTED_LINE)!r}",
+                details={"printed": capped(besides, _QUOTED_TAIL), **said.details()},
+                suggested_action="Tell the user that the skill is at fault: it must write this to stderr",
+            ) from error
+        shown = visible_text(finished.stdout[:80].decode("utf-8", "replace"))
+        raise SkillOutputError(
+            "The script printed something other than one JSON value",
+            details={"printed": shown, "fault": capped(visible_text(str(error)), 120), **said.details()},
+            suggested_action="Tell the user that the skill is at fault: it must print one JSON value and write "
+            "everything else to stderr",
+        ) from error
+
+
+def reported_failure(stdout: bytes) -> dict[str, Any] | None:
+    """Return the report of a failing script in the form of 31.2, or None."""
+    try:
+        document = _strict_json(stdout.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    has_errors = isinstance(document.get("errors"), list) and bool(document["errors"])
+    return document if has_errors or document.get("status") in ("failed", "partial_success") else None
+
+
+def capped(text: str, limit: int) -> str:
+    """Return *text*, shortened to *limit* characters."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _strict_json(text: str) -> Any:
+    """Return the value of *text*, which every JSON reader reads alike.
+
+    Python's reader takes more than RFC 8259: NaN, a number that overflows to infinity (section 6), and half of a
+    surrogate pair (section 8.2), which no UTF-8 text can hold. Each would break whoever reads the envelope.
+    """
+    value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    if _SURROGATE_ESCAPE.search(text) is not None:
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ValueError("half of a surrogate pair is not a character") from error
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{capped(text, 40)} is too large for a number")
+    return number

@@ -1,0 +1,149 @@
+"""A private copy of a skill's files, made before the approval: what was approved is what runs.
+
+Whoever can write to the skill's directory could exchange a script between the approval and its start. So the files are
+opened once, copied to a directory that only the host can write to, and the copy is approved and run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from skillruntime.catalog.file_opening import open_inside
+from skillruntime.catalog.skill import Skill
+from skillruntime.contract.contract import Contract
+from skillruntime.errors import InvalidSkillError
+from skillruntime.runtime.sandbox.launcher import remove_tree
+
+__all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill"]
+
+MAX_FILES = 20_000
+"""How many files a skill may have whose scripts run in a sandbox."""
+
+MAX_BYTES = 512 * 1024**2
+"""How many bytes they may have together."""
+
+_MAX_DEPTH = 32
+# Compiled files would run in place of the source next to them, which is what a person reads.
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__"})
+_CHUNK = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class SkillCopy:
+    """The copy of one skill: its directory, and the digest (SHA-256) of its files and of the contract in force."""
+
+    directory: Path
+    digest: str
+
+    def script(self, name: str) -> Path:
+        """Return where the script *name* of the skill is in the copy.
+
+        Raises:
+            InvalidSkillError: there is no such regular file; links are not copied.
+        """
+        path = Path(os.path.normpath(self.directory / name))
+        if not path.is_relative_to(self.directory):
+            raise InvalidSkillError(f"The contract's run.script {name!r} lies outside the skill")
+        if not path.is_file():
+            raise InvalidSkillError(
+                f"The contract's run.script {name!r} is not there, or is reached through a symbolic link",
+                suggested_action="Tell the user that the skill is incomplete; no other arguments will help",
+            )
+        return path
+
+    def __enter__(self) -> SkillCopy:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        remove_tree(self.directory.parent)
+
+
+def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
+    """Return a copy of the regular files of *skill*, which its user removes by leaving its ``with`` block.
+
+    Raises:
+        InvalidSkillError: its directory was replaced since it was activated, or it has too many files or bytes.
+        OSError: the copy cannot be written (the disk is full, say); nothing of it is left then.
+    """
+    parent = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()  # only this user may enter it
+    try:
+        directory = parent / _safe_name(skill.name)
+        directory.mkdir()
+        total = hashlib.sha256()
+        for path, data in sorted(_copied(skill, directory)):
+            # A NUL cannot occur in a path, so no two lists of files give the same input.
+            total.update(f"{path}\0{data}\n".encode("utf-8", "surrogateescape"))
+        # The contract in force may be older than the file: it was read at the first call.
+        document = json.dumps(contract.to_dict(), sort_keys=True, default=repr)
+        total.update(f"\0{contract.name}\0{document}".encode("utf-8", "surrogatepass"))
+        return SkillCopy(directory, total.hexdigest())
+    except BaseException:
+        remove_tree(parent)
+        raise
+
+
+def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str]]:
+    """Copy each file; yield its path, and whether it is executable with the digest of its bytes."""
+    source = str(skill.directory)
+    left, files = MAX_BYTES, 0
+    for path in _files(source):
+        try:
+            descriptor = open_inside(source, path, identity=skill.identity)
+        except FileNotFoundError:
+            continue  # removed meanwhile
+        except OSError as error:
+            raise InvalidSkillError(
+                f"The file {path!r} of the skill {skill.name!r} cannot be read: {error.strerror}",
+                suggested_action="Tell the user; the skill's files changed while they were read",
+            ) from None
+        files += 1
+        with os.fdopen(descriptor, "rb", buffering=0) as opened:
+            is_executable = bool(os.fstat(descriptor).st_mode & 0o111)
+            digest = hashlib.sha256(b"x" if is_executable else b"-")
+            written = target / path
+            written.parent.mkdir(parents=True, exist_ok=True)
+            with written.open("xb", buffering=0) as file:
+                while chunk := opened.read(_CHUNK):
+                    left -= len(chunk)
+                    if left < 0 or files > MAX_FILES:
+                        raise _too_large(skill.name)
+                    digest.update(chunk)
+                    file.write(chunk)
+                os.fchmod(file.fileno(), 0o755 if is_executable else 0o644)
+        yield path, digest.hexdigest()
+
+
+def _files(directory: str) -> Iterator[str]:
+    """Yield the paths of the regular files below *directory*; what is a link is not one."""
+    pending = [("", 0)]
+    while pending:
+        prefix, depth = pending.pop()
+        with suppress(OSError), os.scandir(os.path.join(directory, prefix)) as entries:  # noqa: PTH118
+            for entry in entries:
+                if entry.name in _LEFT_OUT:
+                    continue
+                # The answers only choose what is opened: opening it follows no link, whatever lies there by then.
+                if entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
+                    pending.append((f"{prefix}{entry.name}/", depth + 1))
+                elif entry.is_file(follow_symlinks=False):
+                    yield prefix + entry.name
+
+
+def _safe_name(name: str) -> str:
+    """Return *name* as the name of a directory; names that are not well-formed occur."""
+    return "".join(each if each.isalnum() or each in "-_" else "-" for each in name)[:64] or "skill"
+
+
+def _too_large(name: str) -> InvalidSkillError:
+    return InvalidSkillError(
+        f"The skill {name!r} has more than {MAX_FILES:,} files or {MAX_BYTES // 1024**2} MiB, too much for a sandbox",
+        suggested_action="Tell the user; the host can trust the skill's directory",
+    )

@@ -1,0 +1,223 @@
+"""What was approved is what runs: `skillruntime/runtime/skill_copy.py` and `approval.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillruntime.catalog.catalog import SkillCatalog
+from skillruntime.errors import ErrorCode, InvalidSkillError
+from skillruntime.runtime import skill_copy
+from skillruntime.runtime.runtime import Approval, SkillRuntime
+from skillruntime.runtime.sandbox.protocol import Finished, SandboxCommand
+from skillruntime.runtime.skill_copy import copy_skill
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and directory descriptors are POSIX")
+
+WriteSkill = Callable[..., SkillCatalog]
+
+
+class Recording:
+    """A sandbox that runs nothing: it answers with the text of the script that it was given."""
+
+    level = "remote"
+
+    def __init__(self) -> None:
+        self.commands: list[SandboxCommand] = []
+
+    async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
+        self.commands.append(command)
+        return Finished(0, json.dumps(Path(command.argv[-1]).read_text()).encode(), b"")
+
+
+def runtime_of(catalog: SkillCatalog, approve: Callable[[Approval], Any], **options: Any) -> SkillRuntime:
+    """Return a runtime whose scripts are shown instead of run."""
+    return SkillRuntime(catalog, approve=approve, sandbox=options.pop("sandbox", Recording()), **options)
+
+
+def exchange(path: Path, text: str) -> None:
+    """Replace the file in one step, as an attacker who can write to the skill's directory would."""
+    other = path.with_name("other")
+    other.write_text(text)
+    other.replace(path)
+
+
+def test_a_script_exchanged_after_the_approval_does_not_run(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """The approved bytes run, although the file is another one by then, or a link to a program outside."""
+    catalog = write_skill("honest", trusted=False)
+    script = tmp_path / "skills" / "sample" / "scripts" / "run.py"
+    (tmp_path / "outside.py").write_text("outside")
+
+    def approve_then_exchange(request: Approval) -> bool:
+        exchange(script, "forged")
+        return True
+
+    def approve_then_link(request: Approval) -> bool:
+        script.unlink()
+        script.symlink_to(tmp_path / "outside.py")
+        return True
+
+    first = runtime_of(catalog, approve_then_exchange).call_blocking("sample", {})
+    exchange(script, "honest")
+    second = runtime_of(catalog, approve_then_link).call_blocking("sample", {})
+
+    assert (first.data, second.data) == ("honest", "honest")
+
+
+def test_300_races_give_each_digest_one_text(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """While the script and its directory are exchanged all the time, a digest stands for what then runs."""
+    catalog = write_skill("honest", trusted=False)
+    skill = tmp_path / "skills" / "sample"
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "run.py").write_text("outside")
+    ended = threading.Event()
+
+    def attack() -> None:
+        while not ended.is_set():
+            exchange(skill / "scripts" / "run.py", "forged")
+            (skill / "scripts").rename(skill / "hidden")
+            (skill / "scripts").symlink_to(outside)
+            (skill / "scripts").unlink()
+            (skill / "hidden").rename(skill / "scripts")
+            exchange(skill / "scripts" / "run.py", "honest")
+
+    approved: list[str] = []
+    runtime = runtime_of(catalog, lambda request: bool(approved.append(request.digest)) or True)
+    attacker = threading.Thread(target=attack)
+    attacker.start()
+    try:
+        texts: dict[str, set[str]] = {}
+        for _ in range(300):
+            response = runtime.call_blocking("sample", {})
+            if response.ok:
+                texts.setdefault(approved[-1], set()).add(response.data)
+    finally:
+        ended.set()
+        attacker.join()
+
+    assert texts
+    assert all(len(found) == 1 for found in texts.values())
+    assert set().union(*texts.values()) <= {"honest", "forged"}
+
+
+def test_a_kept_approval_holds_for_the_same_files_alone(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """A host answers with the digest that a person approved earlier; a module beside the script is part of it."""
+    catalog = write_skill("honest", trusted=False)
+    kept: list[str] = []
+
+    def remember(request: Approval) -> bool:
+        kept.append(request.digest)
+        return True
+
+    first = runtime_of(catalog, remember).call_blocking("sample", {})
+    runtime = runtime_of(catalog, lambda request: kept[0])
+    same = runtime.call_blocking("sample", {})
+    (tmp_path / "skills" / "sample" / "scripts" / "words.py").write_text("WORD = 1")
+    changed = runtime.call_blocking("sample", {})
+
+    assert first.ok
+    assert same.ok
+    assert changed.errors is not None
+    assert changed.errors[0].code is ErrorCode.ACCESS_DENIED
+    assert "have changed since scripts/run.py was approved" in changed.errors[0].message
+
+
+@pytest.mark.parametrize("answer", [False, None, 1, "yes", {"approved": True}, object()])
+def test_only_true_the_digest_or_grants_are_an_approval(write_skill: WriteSkill, answer: Any) -> None:
+    """A truthy object is a mistake of the host, not a yes."""
+    response = runtime_of(write_skill("honest", trusted=False), lambda request: answer).call_blocking("sample", {})
+
+    assert response.errors is not None
+    assert response.errors[0].code is ErrorCode.ACCESS_DENIED
+
+
+def test_the_digest_covers_files_modes_and_the_contract(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """Each change gives another digest; what is left out (compiled files, links) does not."""
+    catalog = write_skill("honest", trusted=False)
+    skill, contract = catalog.contract("sample")
+    directory = tmp_path / "skills" / "sample"
+
+    def digest(of: Any = contract) -> str:
+        with copy_skill(skill, of) as copy:
+            return copy.digest
+
+    first = digest()
+    (directory / "scripts" / "__pycache__").mkdir()
+    (directory / "scripts" / "__pycache__" / "run.pyc").write_bytes(b"x")
+    (directory / "link").symlink_to("/etc/passwd")
+    same = digest()
+    (directory / "scripts" / "run.py").chmod(0o755)
+    executable = digest()
+    (directory / "lib").mkdir()
+    (directory / "lib" / "data.csv").write_text("a")
+    more = digest()
+    other = digest(type(contract).from_dict({**contract.to_dict(), "version": "9.9.9"}, name="sample"))
+
+    assert first == same
+    assert len({first, executable, more, other}) == 4
+
+
+def test_links_pipes_and_compiled_files_are_not_copied(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """Nothing waits for a pipe, and nothing from outside comes in."""
+    catalog = write_skill("honest", trusted=False)
+    directory = tmp_path / "skills" / "sample"
+    (directory / "link").symlink_to(tmp_path)
+    os.mkfifo(directory / "pipe")
+
+    with copy_skill(*catalog.contract("sample")) as copy:
+        files = sorted(str(path.relative_to(copy.directory)) for path in copy.directory.rglob("*") if path.is_file())
+        mode = copy.directory.parent.stat().st_mode & 0o777
+
+    assert files == ["SKILL.md", "contract.json", "scripts/run.py"]
+    assert mode == 0o700
+    assert not copy.directory.parent.exists()
+
+
+def test_a_directory_replaced_after_activation_is_refused(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """The skill whose instructions were read is the one whose script runs."""
+    catalog = write_skill("honest", trusted=False)
+    skill, contract = catalog.contract("sample")
+    directory = tmp_path / "skills" / "sample"
+    directory.rename(tmp_path / "aside")
+    (directory / "scripts").mkdir(parents=True)
+    (directory / "scripts" / "run.py").write_text("forged")
+
+    with pytest.raises(InvalidSkillError, match="cannot be read"):
+        copy_skill(skill, contract)
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
+def test_a_skill_that_is_too_large_is_refused_and_leaves_nothing(
+    write_skill: WriteSkill, limit: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Both bounds hold before anything runs."""
+    catalog = write_skill("honest", trusted=False)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr(skill_copy, limit, 2)
+
+    with pytest.raises(InvalidSkillError, match="too much for a sandbox"):
+        copy_skill(*catalog.contract("sample"))
+
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_script_of_an_untrusted_skill_runs_from_its_copy(write_skill: WriteSkill) -> None:
+    """The sandbox is given the copy alone; it is gone after the call."""
+    sandbox = Recording()
+    runtime_of(write_skill("honest", trusted=False), lambda request: True, sandbox=sandbox).call_blocking("sample", {})
+
+    (command,) = sandbox.commands
+
+    assert Path(command.argv[-1]).parts[-3:] == ("sample", "scripts", "run.py")
+    assert command.skills == (Path(command.argv[-1]).parents[1],)
+    assert not command.skills[0].exists()
