@@ -15,8 +15,30 @@ from pathlib import Path
 
 __all__ = ["write_pool"]
 
-_SYLLABLES = "ka ro mi tu ven zo lar pex dio fla qui nor bex sta vo lin gra tem hex u ra".split()
-_TWIN_ENDINGS = "lite v2 helper go kotlin legacy toolkit notes next plus cli team".split()
+_SYLLABLES = [
+    "ka",
+    "ro",
+    "mi",
+    "tu",
+    "ven",
+    "zo",
+    "lar",
+    "pex",
+    "dio",
+    "fla",
+    "qui",
+    "nor",
+    "bex",
+    "sta",
+    "vo",
+    "lin",
+    "gra",
+    "tem",
+    "hex",
+    "u",
+    "ra",
+]
+_TWIN_ENDINGS = ["lite", "v2", "helper", "go", "kotlin", "legacy", "toolkit", "notes", "next", "plus", "cli", "team"]
 _REPLACED = 1 / 5
 
 

@@ -51,6 +51,7 @@ class Pages:
         if request.method == "HEAD":
             return without_content(await self.answer(replace(request, method="GET")))
         parts = [unquote(part) for part in request.path.split("/") if part][1:]
+        # The cookie is SameSite=Strict; this also covers browsers that do not know the attribute.
         if request.method == "POST" and not _is_own(request):
             return draw_page("Refused", "<p>This form was sent from another place.</p>", status=403)
         if request.method == "POST" and parts == ["key"]:
@@ -83,6 +84,7 @@ class Pages:
         """Keep a key that is valid; forget the one that is kept where the form has none."""
         key = _form(request).get("key", "").strip()
         call = await self._service.identify(_as_caller(request, key))
+        # Not kept: every page would report it, and each would count as an attempt to guess a key.
         if call.was_bad:
             return draw_page("Sign in", "<p>Type the key as it was printed.</p>", was_bad=True, status=401)
         cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict" + ("" if key else "; Max-Age=0")
@@ -147,12 +149,14 @@ class _Page:
         if response.status != 200:
             return self.draw("Not found", draw_problem(_json(response)), status=response.status)
         descriptor = SkillDescriptor.from_dict(_json(response))
+        # An empty field is one that was left out: HTML cannot say the difference.
         inputs = {each.name: _value(each, filled[each.name]) for each in descriptor.inputs if filled.get(each.name)}
         document = {"caller": {"id": "page", "type": "user"}, "skill_id": skill_id, "inputs": inputs}
         answer = await self.ask("POST", f"/skills/{escape_segment(skill_id)}/invoke", document)
         shown = _json(answer)
         if "execution_id" in shown:
             return _see_other(f"/ui/executions/{escape_segment(shown['execution_id'])}")
+        # What was typed stays in the form, beside what is wrong with it.
         return await self.form(skill_id, filled, shown, status=answer.status)
 
     async def executions(self, query: Mapping[str, list[str]]) -> WireResponse:
@@ -162,6 +166,7 @@ class _Page:
             return self.draw("My executions", "<p>Sign in to see your executions.</p>", status=401)
         shows_all = principal.is_operator and query.get("all") == ["1"]
         try:
+            # The list is read from the store, past `handle`, for the arguments are in no document of the protocol.
             check_scope(principal.may_read, READ)
             page = await self._service.executions.list(
                 None if shows_all else principal.id, limit=_LISTED, cursor=cursor
@@ -263,6 +268,7 @@ def _see_other(path: str) -> WireResponse:
 
 def _is_own(request: WireRequest) -> bool:
     """Whether a form was sent from one of our own pages: browsers say where a POST comes from."""
+    # Fetch Metadata: set by the browser, and not by a page's scripts.
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")

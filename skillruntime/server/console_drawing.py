@@ -67,6 +67,7 @@ if(!main.dataset.live)return;if(main.contains(document.activeElement)&&document.
 continue;try{const text=await(await fetch(location.href)).text();
 main.replaceWith(new DOMParser().parseFromString(text,'text/html').querySelector('main'))}catch{}}})()
 """
+# The page loads nothing and runs nothing but what is named by its hash, whatever a skill's output holds.
 _HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
@@ -128,6 +129,7 @@ def draw_skill_card(skill: Mapping[str, Any]) -> str:
 def draw_execution_card(ticket: Ticket, execution: Execution, now: float, *, shows_owner: bool) -> str:
     """Return one execution of a list: its skill, state, duration and arguments."""
     owner = f"{escape(ticket.owner)} · " if shows_owner else ""
+    # As one line: the page of the execution shows all of it.
     arguments = json.dumps(ticket.arguments, ensure_ascii=False)
     shown = arguments if len(arguments) <= _ARGUMENTS else arguments[: _ARGUMENTS - 1] + "…"
     started = datetime.fromtimestamp(from_timestamp(execution.timestamps.created_at), UTC)
@@ -147,6 +149,7 @@ def draw_status(status: str) -> str:
 def draw_duration(execution: Execution, now: float) -> str:
     """Return how long an execution took, or has taken until *now*."""
     stamps = execution.timestamps
+    # The store's clock, as both moments are its own.
     end = from_timestamp(stamps.completed_at) if stamps.completed_at is not None else now
     seconds = max(0.0, end - from_timestamp(stamps.created_at))
     if seconds < 60:
@@ -199,6 +202,7 @@ def violations_of(document: Mapping[str, Any]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in details.get("violations", []):
         path = str(each.get("field", ""))
+        # RFC 6901, section 4: ~1 before ~0, or "~01" would become a slash.
         name = path.split("/")[2].replace("~1", "/").replace("~0", "~") if path.startswith("/inputs/") else ""
         found.setdefault(name, []).append(str(each.get("message") or f"should be {each.get('expected')}"))
     return found
@@ -211,6 +215,7 @@ def draw_problem(document: Mapping[str, Any], faults: Sequence[str] = ()) -> str
         return ""
     listed = "".join(f"<li>{escape(text)}</li>" for text in faults)
     code = escape(str(error.get("code")))
+    # A caller who cancelled knows; red is for what went wrong.
     is_cancelled = error.get("code") == "EXECUTION_CANCELLED"
     kind, colour = ("card", "cancelled") if is_cancelled else ("card problem", "failed")
     return (

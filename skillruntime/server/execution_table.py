@@ -75,11 +75,13 @@ class ExecutionTable:
             TooManyError: *quota* allows no further execution that has not ended.
             TooFastError: *quota* allows no further execution now.
         """
+        # First, so that a repeated request costs neither quota nor rate: it asks for nothing new.
         known = self.find(execute, ticket.execution_id)
         if known is not None:
             return _checked(known, ticket), False
         if quota is not None:
             self._check_quota(execute, ticket, quota)
+        # In the same transaction: a server that was frozen for longer than its lease must not begin what it accepts.
         starts = starts and self.servers.have_lease(execute)
         now = self.now(execute)
         rows = execute(
@@ -110,6 +112,7 @@ class ExecutionTable:
 
     def claim(self, execute: Execute, number: int) -> list[Row]:
         """Begin at most *number* waiting executions on this server, in the order of their turns."""
+        # A server without a lease may be declared dead at any moment, and what it begins would be interrupted at once.
         if not self.servers.have_lease(execute):
             return []
         limits = self.terms.has_limits
@@ -184,6 +187,7 @@ class ExecutionTable:
             return None
         if current.execution.is_final:  # a commit whose answer was lost, sent again
             return current.execution
+        # The locked row is used, not the one that was read at the beginning: a cancellation may have come between.
         return self._end(execute, current, outcome, progress)
 
     def hand_over(self, execute: Execute, row: Row) -> bool:
@@ -206,6 +210,7 @@ class ExecutionTable:
         row = self.find(execute, execution_id, lock=True)
         if row is None or row.execution.is_final:
             return row
+        # What waits belongs to no server, so any of them may end it.
         if row.server is None:
             self._end(execute, row, CANCELLED)
         else:
@@ -222,6 +227,7 @@ class ExecutionTable:
             NotATaskError: it is not a task, or has ended.
         """
         row = self.find(execute, execution_id, lock=True)
+        # The row is locked: of two who complete a task, or of one who completes and one who cancels, the first wins.
         if row is None or not row.ticket.is_task or row.execution.is_final:
             raise NotATaskError
         return self._end(execute, row, outcome)
@@ -266,8 +272,10 @@ class ExecutionTable:
             ids.append(row.ticket.execution_id)
             if row.is_cancelled:
                 self._end(execute, row, CANCELLED)
+            # The rule that everything here serves: never run a second time what may have had its effect.
             elif not row.ticket.repeatable:
                 self._end(execute, row, interrupted())
+            # An execution that kills its server would otherwise take one server after the other down, for ever.
             elif losses >= self.terms.most_losses:
                 self._end(execute, row, held(losses))
             else:
@@ -351,6 +359,7 @@ class ExecutionTable:
 
     def changes(self, execute: Execute, ids: Sequence[str]) -> dict[str, tuple[int, bool]]:
         """Return the number of changes of each, and whether it is to be cancelled."""
+        # One parameter for each id: SQLite has no arrays, and a list in the text would be an injection.
         names = {f"id{number}": each for number, each in enumerate(ids)}
         listed = ", ".join(f":{name}" for name in names)
         rows = execute(
@@ -406,6 +415,7 @@ class ExecutionTable:
             progress=progress or row.execution.progress,
             created_at=row.execution.timestamps.created_at,
         )
+        # The output has a column of its own, so that lists and counts never read it.
         document = ended.to_dict()
         output = document.pop("output", None)
         execute(
@@ -429,6 +439,7 @@ class ExecutionTable:
 
     def _within_limits(self, execute: Execute, found: Sequence[tuple[Any, ...]]) -> list[str]:
         running = execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'")
+        # Counted in the same transaction as the claim; the advisory lock above keeps other servers out meanwhile.
         skills, callers = Counter(skill for skill, _ in running), Counter(caller for _, caller in running)
         chosen = []
         for execution_id, skill, caller in found:

@@ -96,6 +96,7 @@ def describe(
     >>> describe("echo", contract, base_url="http://localhost:8400").endpoint.url
     'http://localhost:8400/skills/echo/invoke'
     """
+    # A slash is allowed in an id, but a dot reads better in a URL than %2F.
     skill_id = written.id if written is not None else name.replace("/", ".")
     base = base_url.rstrip("/")
     document = contract.input.document
@@ -169,6 +170,7 @@ def serve_catalog(
     for skill_name in runtime.catalog:
         try:
             skill = runtime.catalog.activate(skill_name)
+        # Discovery has reported it; one broken skill does not keep the others from being served.
         except SkillRuntimeError:
             continue
         written = read_descriptor_file(skill)
@@ -178,6 +180,7 @@ def serve_catalog(
             raise InvalidSkillError(f"{message}, which requests carry for other reasons")
         contracts = dict(skill.contracts)
         if not contracts:
+            # A skill without anything to call is served as what it is: text to read.
             knowledge = Contract.from_dict(
                 {
                     "description": skill.description,
@@ -243,6 +246,7 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
         InvalidSkillError: they differ; the message names where.
     """
     enforced = contract.input.document
+    # What is published is what is enforced: a caller must never be refused for what the descriptor promises.
     differences = [] if contract.version in (None, written.version) else ["version"]
     if isinstance(enforced, dict):
         promised = written.input_schema()
@@ -318,6 +322,7 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     What the skill gave lies whole in the output, its own ``status`` and ``errors`` too; an answer that failed makes
     the execution fail, with its first code.
     """
+    # Tokens, timings and the sandbox are the host's own business.
     public = ("warnings", "repairs", "migrated_from", "files")
     metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
     files = [each for each in metadata.pop("files", ()) if each["path"] != PROGRESS_FILE]
@@ -336,6 +341,7 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
         errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
     )
     details: dict[str, Any] = dict(first.get("details") or {})
+    # A client decides by this whether to try again; the protocol documents have no field for it.
     details["recoverable"] = bool(first.get("recoverable"))
     if first.get("suggested_action"):
         details["suggested_action"] = first["suggested_action"]
@@ -357,5 +363,6 @@ def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
 
 def _plain(value: Any) -> tuple[Any, int]:
     """Return *value* as JSON has it, for a Python function may return tuples and dates; and its bytes as JSON."""
+    # What a caller sees, and what is stored, is this text: a Python value that JSON lacks is shown as its str.
     text = json.dumps(value, ensure_ascii=False, default=str)
     return json.loads(text), len(text.encode("utf-8", "surrogatepass"))

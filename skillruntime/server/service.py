@@ -120,6 +120,7 @@ class SkillService:
             if each.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
         )
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
+        # Two buckets: a client that polls often must not lose the right to begin anything.
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
         self._routes: tuple[tuple[str, re.Pattern[str], dict[str, _Handler]], ...] = (
@@ -145,11 +146,13 @@ class SkillService:
         name, call = "none", Call(request, ())
         try:
             name, handler, call.parts = self._find(request)
+            # Monitoring has no key, and must be answered while the database is away.
             if name not in ("health", "ready"):
                 await self._admit(call)
             response = await handler(call)
         except RefusedError as refusal:
             response = refusal.answer(request)
+        # The client is at fault; nothing of it is logged, as it may hold secrets.
         except MessageError as error:
             response = RefusedError(error.to_document()).answer(request)
         except DatabaseAwayError as error:
@@ -235,6 +238,7 @@ class SkillService:
     async def _invoke(self, call: Call) -> WireResponse:
         """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
+        # Before the body is read: another MAJOR may give the same fields other meanings (section 8).
         check_protocol_header(request)
         document = read_body(request)  # first, for a custom caller's credentials lie in it
         call.trace_id = stated_trace(document)  # for the log, whatever becomes of the request
@@ -246,6 +250,7 @@ class SkillService:
         wait = self._invocations.take(call.rated)
         if wait:
             raise refuse_rate(wait)
+        # After the checks, so that a draining server still says what is wrong with a request.
         if not self.is_ready:
             raise refuse_for_now(2, "The server is stopping")
         ticket = make_ticket(
@@ -271,6 +276,7 @@ class SkillService:
             raise refuse_rate(5, "You have too many unfinished executions") from None
         except DatabaseAwayError as error:
             raise refuse_for_database(error) from None
+        # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
         except KeyReusedError:
             raise refuse(
                 WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was used before with a different request"
@@ -278,9 +284,11 @@ class SkillService:
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
+        # A repeated key finds a result that is no longer kept: it must not run again, and cannot be shown.
         elif is_expired(execution, self.executions.now()):
             raise _expired(execution)
         seconds = preferred_wait(request, self.limits.wait_seconds)
+        # RFC 9110, 15.3.3: a 202 should say where to look.
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
         parent = new_traceparent(ticket.trace_id)
         if parent is not None:
@@ -398,6 +406,7 @@ class SkillService:
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
         """Wait for the end, but not longer than *seconds*."""
         last = execution
+        # A long poll must not hold up a server that stops: it answers with what it has.
         with self.until_stopped(), anyio.move_on_after(seconds):
             async for seen in self.executions.watch(execution.execution_id):
                 last = seen
@@ -423,12 +432,14 @@ class SkillService:
             # Section 6.6: the timeout document is a normal 200 response; only a client that waited here gets 504.
             waited = is_first and "preference-applied" in headers and execution.status is ExecutionStatus.TIMEOUT
             return answer_json(call.request, document, status=504 if waited else 200, headers=headers)
+        # A whole second is the least that the header can say (RFC 9110, 10.2.3); poll_interval_ms says less.
         headers = {**headers, "retry-after": "1"}
         return answer_json(call.request, document, status=202 if is_first else 200, headers=headers)
 
     def _note(self, call: Call, route: str, status: int, seconds: float) -> None:
         """Count the request and log it: never a key, an input, an output, or a path that a caller made up."""
         self.metrics.count_request(call.request.method if route != "none" else "?", route, status, seconds)
+        # Building the line costs as much as a poll: only where it is wanted.
         if _access_log.isEnabledFor(logging.INFO):
             entry = {
                 "method": call.request.method[:10],

@@ -127,11 +127,13 @@ class StoredExecutions:
         """Accept *ticket*; see `Executions.submit`. It begins in the same commit if this server is free."""
         known = self._remembered(ticket.execution_id)
         if known is not None:
+            # What runs or ended here is known without asking the database.
             if known.ticket.fingerprint != ticket.fingerprint:
                 raise KeyReusedError
             return Submitted(known.execution, is_new=False)
         is_queued = self._has_waiting or self._terms.has_limits
         starts = not ticket.is_task and self._free > 0 and not is_queued and not self._is_draining
+        # Taken before the commit: two submissions at once must not both take the last place.
         self._free -= starts
         begun_at = time.monotonic()
 
@@ -164,6 +166,7 @@ class StoredExecutions:
         """Stop it if it has not ended, and return its new state; one that another server runs ends a little later."""
         live = self._live.get(execution_id)
         if live is not None:
+            # Here and now; for one that another server runs, that server sees the mark at its next look.
             live.cancel()
         else:
             row = await self._batches.write(lambda execute: self._table.cancel(execute, execution_id))
@@ -191,6 +194,7 @@ class StoredExecutions:
         """Run a held execution again, as a new one: an execution that has ended is never altered."""
         row = await self._read(execution_id)
         error = row.execution.error if row is not None else None
+        # A new execution: clients that saw this one end must never see it run again.
         if row is None or error is None or error.code != "EXECUTION_HELD":
             raise NotHeldError
         metadata = {**row.ticket.metadata, "released_from": execution_id}
@@ -284,6 +288,7 @@ class StoredExecutions:
             self._heartbeat = Heartbeat(self._database.connect_again(), self._table.servers, self._lease)
             self._heartbeat.start()
             others = self._one(self._table.servers.seen).keys() - {self._table.server}
+            # Only the first of several: those that run have counted the waiting time already.
             if not others:
                 self._one(self._table.restart_waiting)
             return
