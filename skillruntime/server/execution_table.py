@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,6 +31,7 @@ from skillruntime.server.executions import (
     interrupted,
     waited_too_long,
 )
+from skillruntime.server.rate_limits import within_limits
 from skillruntime.server.server_table import ServerTable
 
 __all__ = ["CLOCK_JUMP", "ExecutionTable"]
@@ -126,7 +126,10 @@ class ExecutionTable:
             ),
             number=_CANDIDATES if limits else number,
         )
-        chosen = self._within_limits(execute, found)[:number] if limits else [row[0] for row in found]
+        chosen = [row[0] for row in found]
+        if limits:
+            running = execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'")
+            chosen = within_limits(found, running, self.terms)[:number]
         now = self.now(execute)
         rows = []
         for execution_id in chosen:
@@ -436,22 +439,6 @@ class ExecutionTable:
         found = """SELECT DISTINCT webhook_server FROM skillruntime_executions
             WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
         return [name for (name,) in execute(self.sql(found), server=self.server)]
-
-    def _within_limits(self, execute: Execute, found: Sequence[tuple[Any, ...]]) -> list[str]:
-        running = execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'")
-        # Counted in the same transaction as the claim; the advisory lock above keeps other servers out meanwhile.
-        skills, callers = Counter(skill for skill, _ in running), Counter(caller for _, caller in running)
-        chosen = []
-        for execution_id, skill, caller in found:
-            most_of_skill, most_of_caller = self.terms.per_skill.get(skill), self.terms.per_caller
-            if most_of_skill is not None and skills[skill] >= most_of_skill:
-                continue
-            if most_of_caller is not None and callers[caller] >= most_of_caller:
-                continue
-            skills[skill] += 1
-            callers[caller] += 1
-            chosen.append(execution_id)
-        return chosen
 
 
 def _checked(row: Row, ticket: Ticket) -> Row:

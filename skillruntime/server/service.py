@@ -6,7 +6,6 @@ of Starlette; `app.py` puts it on the network.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import secrets
@@ -25,9 +24,10 @@ from skillruntime.remote.protocol import (
     ExecutionStatus,
     MessageError,
 )
-from skillruntime.remote.tracing import new_traceparent, trace_id_of
+from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError
+from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
 from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
@@ -75,7 +75,6 @@ from skillruntime.server.webhooks import Webhooks
 __all__ = ["SkillService"]
 
 _log = logging.getLogger("skillruntime.remote")
-_access_log = logging.getLogger("skillruntime.access")
 _JSON: Final = {**SECURITY_HEADERS, "content-type": "application/json"}
 _PLAIN_TEXT: Final = {**SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
 _Handler = Callable[["Call"], Awaitable[WireResponse]]
@@ -162,7 +161,9 @@ class SkillService:
             response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(request)
         if request.method == "HEAD":
             response = without_content(response)
-        self._note(call, name, response.status, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self.metrics.count_request(request.method if name != "none" else "?", name, response.status, seconds)
+        log_request(call, name, response.status, seconds)
         return response
 
     async def identify(self, request: WireRequest) -> Call:
@@ -435,23 +436,6 @@ class SkillService:
         # A whole second is the least that the header can say (RFC 9110, 10.2.3); poll_interval_ms says less.
         headers = {**headers, "retry-after": "1"}
         return answer_json(call.request, document, status=202 if is_first else 200, headers=headers)
-
-    def _note(self, call: Call, route: str, status: int, seconds: float) -> None:
-        """Count the request and log it: never a key, an input, an output, or a path that a caller made up."""
-        self.metrics.count_request(call.request.method if route != "none" else "?", route, status, seconds)
-        # Building the line costs as much as a poll: only where it is wanted.
-        if _access_log.isEnabledFor(logging.INFO):
-            entry = {
-                "method": call.request.method[:10],
-                "route": route,
-                "status": status,
-                "ms": round(seconds * 1000, 1),
-                "caller": call.owner,
-                "skill": call.skill_id,
-                "peer": call.request.peer,
-                "trace_id": call.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
-            }
-            _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
 
 
 def _expired(execution: Execution) -> RefusedError:

@@ -40,8 +40,9 @@ from skillruntime.server.executions import (
     interrupted,
     page_start,
 )
-from skillruntime.server.leases import Heartbeat
+from skillruntime.server.notifications import send_webhook, write_progress
 from skillruntime.server.other_servers import OtherServers
+from skillruntime.server.place import Found, take_place
 from skillruntime.server.scheduler import Live, perform
 from skillruntime.server.watchers import Watchers
 
@@ -94,8 +95,7 @@ class StoredExecutions:
         self._must_reconcile = False
         self._clock = time.time() - time.monotonic()  # the database's time less our monotonic time
         self._tasks: TaskGroup | None = None
-        self._heartbeat: Heartbeat | None = None
-        self._left_webhooks: list[Row] = []
+        self._found: Found | None = None
         self.continued = 0
         """How many executions of earlier servers this one found unfinished when it started."""
 
@@ -274,40 +274,13 @@ class StoredExecutions:
     # Opening and closing, in a thread
 
     def _open(self) -> None:
-        self._database.open()
-        try:
-            self._prepare()
-        except BaseException:
-            self._database.close()
-            raise
-
-    def _prepare(self) -> None:
-        self._one(self._table.prepare)
-        self._clock = self._one(self._table.now) - time.monotonic()
-        if self._database.is_shared:
-            self._heartbeat = Heartbeat(self._database.connect_again(), self._table.servers, self._lease)
-            self._heartbeat.start()
-            others = self._one(self._table.servers.seen).keys() - {self._table.server}
-            # Only the first of several: those that run have counted the waiting time already.
-            if not others:
-                self._one(self._table.restart_waiting)
-            return
-        # The lock of the directory proves that every other server is dead.
-        while self._one(lambda execute: self._table.reclaim(execute, None)):
-            pass
-        self.continued = self._one(self._table.counts)["accepted"]
-        self._one(self._table.restart_waiting)
-        self._left_webhooks = self._one(lambda execute: self._table.take_webhooks(execute, None))
-
-    def _one(self, operation: Any) -> Any:
-        [result] = self._database.transact([operation])
-        if isinstance(result, Exception):
-            raise result
-        return result
+        self._found = take_place(self._database, self._table, self._lease)
+        self._clock = self._found.now - time.monotonic()
+        self.continued = self._found.continued
 
     def _close(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.stop(gives_up_lease=not self._live)
+        if self._found is not None and self._found.heartbeat is not None:
+            self._found.heartbeat.stop(gives_up_lease=not self._live)
         self._database.close()
 
     # Running
@@ -365,20 +338,13 @@ class StoredExecutions:
             return
         if time.monotonic() - live.reported_at >= _REPORTS:
             live.reported_at = time.monotonic()
-
-            async def report() -> None:
-                try:
-                    await self._batches.write(lambda execute: self._table.report(execute, live.row, progress))
-                except DatabaseAwayError:
-                    pass  # progress is news, not a promise
-
-            self._tasks.start_soon(report)
+            self._tasks.start_soon(write_progress, live.row, progress, self._batches, self._table)
 
     # Loops
 
     async def _claim_loop(self) -> None:
         """Begin what waits when there is a free place, and end what has waited too long."""
-        for row in self._left_webhooks:
+        for row in self._found.webhooks if self._found is not None else ():
             self._send_webhook(row)
         self._has_waiting = True  # until a look says otherwise: an earlier server may have left some
         due: float | None = 0.0
@@ -464,15 +430,7 @@ class StoredExecutions:
 
     def _send_webhook(self, row: Row) -> None:
         if row.ticket.webhook is not None and self._notify is not None and self._tasks is not None:
-            self._tasks.start_soon(self._notify_safely, row)
-
-    async def _notify_safely(self, row: Row) -> None:
-        assert self._notify is not None
-        try:
-            await self._notify(row.ticket, row.execution)
-        except Exception:
-            _log.exception("the webhook of %s failed with an unexpected exception", row.ticket.execution_id)
-        await self._batches.insist(lambda execute: self._table.webhook_sent(execute, row.ticket.execution_id))
+            self._tasks.start_soon(send_webhook, row, self._notify, self._batches, self._table)
 
     # What is seen
 
