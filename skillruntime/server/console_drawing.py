@@ -92,11 +92,12 @@ def draw_page(
     # Without scripts the whole page is loaded again.
     again = '<noscript><meta http-equiv="refresh" content="2"></noscript>' if is_live else ""
     live = ' data-live="1"' if is_live else ""
+    script = f'<script id="live">{_SCRIPT}</script>' if is_live else ""
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(heading)}</title>{again}'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body>'
         f'<header><a href="/ui">skillruntime</a>{_draw_caller(principal, was_bad)}</header>'
-        f"<main{live}><h1>{escape(heading)}</h1>{body}</main><script>{_SCRIPT}</script></body></html>"
+        f"<main{live}><h1>{escape(heading)}</h1>{body}</main>{script}</body></html>"
     )
     return WireResponse(status, _HEADERS, text.encode())
 
