@@ -173,7 +173,7 @@ class SkillService:
             RefusedError: too many requests, or too many failed attempts.
         """
         call = Call(request, ())
-        await self._admit(call)
+        await self._admit(call, {})  # not counted: what the page then asks for is
         return call
 
     def refuse_work(self) -> None:
