@@ -333,7 +333,10 @@ class Case:
                 word = random.choice([None, None, "null", "None", ""])
                 for name in random.sample(sorted(self.schema["properties"]), len(self.schema["properties"])):
                     member = {**self.schema["properties"][name], "$defs": DEFINITIONS}
-                    if name not in self.value and not jsonschema_rs.is_valid(member, None):
+                    # A word that the member takes as it is, is a value, and may be what the model meant.
+                    if name not in self.value and not any(
+                        jsonschema_rs.is_valid(member, sent) for sent in (None, word)
+                    ):
                         yield "null for nothing", {**self.value, name: word}
                         break
             case "wrapper":
