@@ -334,9 +334,8 @@ class Case:
                 for name in random.sample(sorted(self.schema["properties"]), len(self.schema["properties"])):
                     member = {**self.schema["properties"][name], "$defs": DEFINITIONS}
                     # A word that the member takes as it is, is a value, and may be what the model meant.
-                    if name not in self.value and not any(
-                        jsonschema_rs.is_valid(member, sent) for sent in (None, word)
-                    ):
+                    is_value = any(jsonschema_rs.is_valid(member, sent, validate_formats=True) for sent in (None, word))
+                    if name not in self.value and not is_value:
                         yield "null for nothing", {**self.value, name: word}
                         break
             case "wrapper":
