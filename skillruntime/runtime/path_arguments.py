@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from skillruntime.contract.references import referenced
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.workspace import Workspace
 
@@ -62,7 +63,7 @@ def _locate(
     if isinstance(value, str) and schema.get("format") == "path":
         yield at
     if isinstance(reference := schema.get("$ref"), str):
-        yield from _locate(value, _target(root, reference), root, at, depth - 1)
+        yield from _locate(value, referenced(root, reference), root, at, depth - 1)
     for keyword in ("allOf", "anyOf", "oneOf"):
         for branch in schema.get(keyword) or ():
             yield from _locate(value, branch, root, at, depth - 1)
@@ -78,19 +79,6 @@ def _locate(
         for index, item in enumerate(value):
             part = prefix[index] if index < len(prefix) else schema.get("items")
             yield from _locate(item, part, root, (*at, index), depth - 1)
-
-
-def _target(root: Any, reference: str) -> Any:
-    """What ``#/a/b`` points at in *root*; None for any other kind of reference."""
-    if reference == "#":
-        return root
-    if not reference.startswith("#/"):
-        return None
-    found: Any = root
-    for part in reference[2:].split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
 
 
 def _at(value: Any, location: tuple[str | int, ...]) -> Any:
