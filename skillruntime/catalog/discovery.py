@@ -43,7 +43,7 @@ def discover(
     use_index: bool = True,
     index_file: str | os.PathLike[str] | None = None,
     derive_contracts: bool = True,
-    installed: bool | Iterable[str] = False,
+    installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
     frozen_full: bool = False,
 ) -> SkillCatalog:
