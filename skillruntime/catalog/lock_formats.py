@@ -122,7 +122,8 @@ def parse_lock(document: Any) -> dict[str, Locked] | None:
         return None
     skills = document.get("skills")
     if isinstance(skills, dict) and document.get("version") == 1:
-        return {name: _of_npx(entry) for name, entry in skills.items() if isinstance(entry, dict)}
+        # YAML, in which a name can be a number
+        return {str(name): _of_npx(entry) for name, entry in skills.items() if isinstance(entry, dict)}
     if isinstance(skills, list) and str(document.get("version")) == "1":
         own = (entry for entry in skills if isinstance(entry, dict) and isinstance(entry.get("name"), str))
         return {entry["name"]: _of_toolhive(entry) for entry in own}
@@ -151,7 +152,8 @@ def _of_manifest(skills: Iterable[Any]) -> Iterable[tuple[str, Locked]]:
             continue
         base = str(entry.get("uri", entry.get("url", ""))).rpartition("/")[0] + "/"
         files = {}
-        for resource in entry.get("resources") or ():
+        resources = entry.get("resources")
+        for resource in resources if isinstance(resources, list) else ():
             if isinstance(resource, dict) and isinstance(resource.get("digest"), str):
                 files[str(resource.get("uri", "")).removeprefix(base)] = resource["digest"].lower()
         yield name, Locked("", files=files) if files else Locked("")
