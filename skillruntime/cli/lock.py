@@ -87,7 +87,7 @@ def _document(file: Path) -> Any:
 
 
 def _before(file: Path) -> Any:
-    """Return what the lockfile holds, ``None`` if there is none that can be read: it is written anew then."""
+    """Return what the lockfile holds, ``None`` if there is none that can be read: it is then written from nothing."""
     try:
         return _document(file)
     except (OSError, ValueError, RecursionError):

@@ -20,7 +20,6 @@ from skillruntime.catalog.file_opening import open_inside
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
-from skillruntime.runtime.sandbox.launcher import remove_tree
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill"]
 
@@ -64,7 +63,7 @@ class SkillCopy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        remove_tree(self.directory.parent)
+        _remove(self.directory.parent)
 
 
 def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
@@ -90,7 +89,7 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         total.update(f"\0{contract.name}\0{document}".encode("utf-8", "surrogatepass"))
         return SkillCopy(directory, total.hexdigest())
     except BaseException as error:
-        remove_tree(parent)
+        _remove(parent)
         if isinstance(error, OSError):
             raise _not_written(error) from error
         raise
@@ -171,3 +170,9 @@ def _too_large(name: str) -> InvalidSkillError:
         f"{MAX_BYTES // 1024**2} MiB: too much for a sandbox",
         suggested_action="Tell the user; the host can trust the skill's directory",
     )
+
+
+def _remove(directory: Path) -> None:
+    from skillruntime.runtime.sandbox.launcher import remove_tree  # processes and sockets, which most calls do not need
+
+    remove_tree(directory)
