@@ -55,9 +55,11 @@ def repaired_keys(
             yield Repair(format_pointer((*path, old)), "key-name", old, new)
     schemas = [schema for _, schema in in_place(state.references, [location])]
     stays = any(name in declared and not is_nothing(member) for name, member in edit.value.items())
+    # Once for all names: 2,000 unknown keys beside 5,000 declared ones took 18 s, compared one by one.
+    doubtful = alike(unknown - meant.keys(), declared)
     for name in sorted(unknown - meant.keys()):
         rule = None
-        state.doubts += bool(alike([name], declared))
+        state.doubts += name in doubtful
         # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
         may_stay = path or not stays or is_wrapper(value, name, declared)
         if name == "" and not path and value[name] in ("", None, {}, []):
