@@ -20,7 +20,16 @@ from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
 from skillruntime.contract.text_beside import beside_fault
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = ["CALL_MARK", "FINISHED", "Parsed", "cut_off", "fail", "parse_arguments", "parse_container"]
+__all__ = [
+    "CALL_MARK",
+    "FINISHED",
+    "Parsed",
+    "cut_off",
+    "fail",
+    "looks_like_container",
+    "parse_arguments",
+    "parse_container",
+]
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
@@ -123,6 +132,18 @@ def parse_container(text: str) -> Parsed | None:
             if parsed is not None and not find_fault(parsed.value):
                 found.append(parsed)
     return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
+
+
+def looks_like_container(text: str) -> bool:
+    """Whether *text* writes an array or object, well or badly.
+
+    >>> [looks_like_container(text) for text in ("['a', 'b']", "[a]", "['a'", "[Breaking] news", "a")]
+    [True, True, True, False, False]
+    """
+    plain = text.strip(" \t\r\n'\"`")
+    closing = {"[": "]", "{": "}"}.get(plain[:1])
+    broken = closing is not None and (plain.endswith(closing) or closing not in plain)
+    return broken or parse_container(text) is not None
 
 
 # A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so.
