@@ -23,7 +23,13 @@ __all__ = ["command"]
 
 @click.command("lock")
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.")
-@click.option("--file", default=LOCK_FILE, show_default=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--file",
+    default=LOCK_FILE,
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The lockfile to write, or with --check to compare with.",
+)
 @catalog_options
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
@@ -87,7 +93,7 @@ def _document(file: Path) -> Any:
 
 
 def _before(file: Path) -> Any:
-    """Return what the lockfile holds, ``None`` if there is none that can be read: it is written anew then."""
+    """Return what the lockfile holds, or ``None`` if it is missing or unreadable; it is then recreated."""
     try:
         return _document(file)
     except (OSError, ValueError, RecursionError):

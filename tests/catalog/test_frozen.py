@@ -114,7 +114,7 @@ def test_only_locked_and_unchanged_skills_are_offered(skills: Path, write_skill:
     assert list(frozen(skills, path)) == ["news"]
 
 
-def test_what_running_a_skill_leaves_behind_is_no_drift(skills: Path) -> None:
+def test_what_running_a_skill_leaves_behind_is_not_drift(skills: Path) -> None:
     """Python's caches."""
     path = lock(skills)
     (skills / "pdf" / "scripts" / "__pycache__").mkdir()

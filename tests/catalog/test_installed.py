@@ -119,7 +119,7 @@ def test_a_collision_is_decided_by_order_and_namespaced_by_source(site: Path, tm
 
 
 def test_the_same_file_in_two_places_is_one_skill(site: Path, tmp_path: Path) -> None:
-    """Copies are no collision."""
+    """Copies do not collide."""
     installed = install(site, "fastapi", "99.0", "fastapi")
     own = tmp_path / "skills" / "fastapi" / "SKILL.md"
     own.parent.mkdir(parents=True)
