@@ -1,113 +1,265 @@
-"""What a remote call costs: joined in memory, over a loopback socket, and with executions synced to disk.
+"""What an execution costs a server: CPU and time, beside a bare application that writes the same rows.
 
-    python benchmarks/remote.py [--calls 300] [--at-once 20]
+    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres]
 
-A call is POST with ``Prefer: wait`` to its completed answer. The three are measured side by side in one run, with a
-skill that does nothing; the ratios are what to compare.
+The base is a Starlette application on the same uvicorn that reads JSON, inserts a row, updates it with its output and
+answers: two transactions, as an execution takes that is begun by the server that accepts it. Every server is a process
+of its own, whose CPU time is read from the system; what is compared is measured in one run. Also: the poll of an ended
+execution, an idle server, and two servers beside one (with --postgres) for a skill that waits 200 ms.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import os
+import sqlite3
 import statistics
+import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
+import httpx2
 
-from skillruntime.contract import Contract
-from skillruntime.remote import AddressGuard, HttpTransport, NoCredentials, RemoteClient, Transport
-from skillruntime.runtime import SkillRuntime
-from skillruntime.server import (
-    Executions,
-    Limits,
-    PublishedSkill,
-    Server,
-    SkillService,
-    SkillWork,
-    bind,
-    create_app,
-    describe,
-    durable_executions,
-    memory_executions,
-)
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for what it shares with the tests
 
-LIMITS = Limits(invocations_per_minute=math.inf, requests_per_minute=math.inf)
+from benchmarks.chaos_cluster import free_port
+
+TICK = os.sysconf("SC_CLK_TCK")
+ROWS = "CREATE TABLE IF NOT EXISTS e (id TEXT PRIMARY KEY, state TEXT, request TEXT, output TEXT)"
+INSERT, UPDATE = "INSERT INTO e VALUES (?, 'running', ?, NULL)", "UPDATE e SET state = 'ended', output = ? WHERE id = ?"
 
 
-async def main(calls: int, at_once: int) -> None:
-    """Measure and print."""
-    results = {}
-    for name in ("in memory", "over a socket", "over a socket, on disk"):
-        async with serving(name) as client:
-            await measure(client, calls // 5, at_once)  # warm
-            results[name] = await measure(client, calls, at_once)
-    base = results["in memory"][0]
-    print(f"{calls} calls, {at_once} at once\n")
-    print(f"{'':24} {'calls/s':>9} {'of memory':>10} {'median ms':>10} {'99 % ms':>9}")
-    for name, (rate, times) in results.items():
-        worst = statistics.quantiles(times, n=100)[98]
-        print(f"{name:24} {rate:9.0f} {rate / base:10.2f} {statistics.median(times) * 1e3:10.1f} {worst * 1e3:9.1f}")
+async def serve_base(port: int, database: str) -> None:
+    """Serve the bare application."""
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    lock = threading.Lock()
+    if "://" in database:
+        import psycopg
+
+        connection: Any = psycopg.connect(database)
+        connection.execute(ROWS)
+        connection.commit()
+        insert, update = INSERT.replace("?", "%s"), UPDATE.replace("?", "%s")
+    else:
+        connection = sqlite3.connect(database, check_same_thread=False)
+        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {pragma}")
+        connection.execute(ROWS)
+        insert, update = INSERT, UPDATE
+
+    def write(statement: str, *values: str) -> None:
+        with lock:
+            connection.execute(statement, values)
+            connection.commit()
+
+    async def invoke(request: Request) -> JSONResponse:
+        document = json.loads(await request.body())
+        name = os.urandom(16).hex()
+        await anyio.to_thread.run_sync(write, insert, name, json.dumps(document))
+        output = document["inputs"]
+        await anyio.to_thread.run_sync(write, update, json.dumps(output), name)
+        return JSONResponse({"execution_id": name, "status": "completed", "output": output})
+
+    app = Starlette(routes=[Route("/skills/echo/invoke", invoke, methods=["POST"])])
+    await uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http="h11")).serve()
 
 
-async def measure(client: RemoteClient, calls: int, at_once: int) -> tuple[float, list[float]]:
-    """Return calls a second, and how long each took."""
-    times: list[float] = []
-    limiter = anyio.CapacityLimiter(at_once)
+async def serve_skills(port: int, database: str, seconds: float, capacity: int) -> None:
+    """Serve one skill that returns its arguments, after so many seconds."""
+    from skillruntime import SkillRuntime
+    from skillruntime.contract import Contract
+    from skillruntime.server import (
+        Limits,
+        PublishedSkill,
+        Server,
+        SkillService,
+        SkillWork,
+        bind,
+        create_app,
+        describe,
+        durable_executions,
+    )
 
-    async def call(number: int) -> None:
-        async with limiter:
-            started = time.perf_counter()
-            await client.invoke({"text": str(number)})
-            times.append(time.perf_counter() - started)
-
-    started = time.perf_counter()
-    async with anyio.create_task_group() as tasks:
-        for number in range(calls):
-            tasks.start_soon(call, number)
-    return calls / (time.perf_counter() - started), times
-
-
-@asynccontextmanager
-async def serving(name: str) -> AsyncIterator[RemoteClient]:
-    """Serve one skill in this way, and give its client."""
-    listening = bind("127.0.0.1", 0)
-    base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     runtime = SkillRuntime()
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     contract = Contract.from_dict({"version": "1.0.0", "input": schema}, name="echo")
 
     async def echo(arguments: dict[str, Any]) -> Any:
+        if seconds:
+            await anyio.sleep(seconds)
         return arguments
 
     runtime.implements("echo", contract=contract)(echo)
-    served = [PublishedSkill(describe("echo", contract, base_url=base), "echo", contract)]
-    async with AsyncExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
-        work = SkillWork(runtime, served)
-        kept = durable_executions(work, Path(directory) / "e.db") if "disk" in name else memory_executions(work)
-        executions: Executions = await stack.enter_async_context(kept)
-        service = SkillService(served, executions, limits=LIMITS)
-        transport: Transport = service.handle
-        if "socket" in name:
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            server = Server(create_app(service), service, handles_signals=False, grace=1)
-            tasks.start_soon(server.serve, [listening])
-            transport = await stack.enter_async_context(HttpTransport(AddressGuard(allow_all=True)))
-            stack.callback(setattr, server, "should_exit", True)
-        else:
-            listening.close()
-        yield RemoteClient(served[0].descriptor, NoCredentials, transport)
+    published = [PublishedSkill(describe("echo", contract, base_url=f"http://127.0.0.1:{port}"), "echo", contract)]
+    async with durable_executions(SkillWork(runtime, published), database, capacity=capacity) as executions:
+        limits = Limits(math.inf, math.inf, unfinished_per_caller=10**9)
+        service = SkillService(published, executions, limits=limits)
+        await Server(create_app(service), service).serve([bind("127.0.0.1", port)])
+
+
+class Measured:
+    """A server in a process of its own."""
+
+    def __init__(self, kind: str, database: str, seconds: float = 0.0, capacity: int = 128) -> None:
+        self.port = free_port()
+        program = [sys.executable, __file__, "--serve", kind, self.port, database, seconds, capacity]
+        self.process = subprocess.Popen([*map(str, program)])
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            try:
+                httpx2.get(f"http://127.0.0.1:{self.port}/health", trust_env=False)
+                return
+            except httpx2.TransportError:
+                time.sleep(0.05)
+        raise TimeoutError("the server did not start")
+
+    def cpu(self) -> float:
+        """Return the seconds of CPU that it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def close(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()
+
+
+async def drive(
+    ports: list[int], calls: int, clients: int, path: str = "/skills/echo/invoke", method: str = "POST"
+) -> tuple[float, list[float], str]:
+    """Send so many calls; return how long all took, how long each took, and the id of the last execution."""
+    times: list[float] = []
+    last = ""
+    limits = httpx2.Limits(max_connections=clients, max_keepalive_connections=clients)
+    body = {"caller": {"id": "b", "type": "service"}, "skill_id": "echo", "inputs": {"text": "hello"}}
+    async with httpx2.AsyncClient(timeout=120, trust_env=False, limits=limits) as http:
+
+        async def client(number: int) -> None:
+            nonlocal last
+            port = ports[number % len(ports)]
+            for _ in range(max(1, calls // clients)):
+                started = time.perf_counter()
+                options: dict[str, Any] = {"json": body, "headers": {"prefer": "wait=60"}} if method == "POST" else {}
+                response = await http.request(method, f"http://127.0.0.1:{port}{path}", **options)
+                times.append(time.perf_counter() - started)
+                shown = response.json()
+                assert shown["status"] == "completed", shown
+                last = shown["execution_id"]
+
+        started = time.perf_counter()
+        async with anyio.create_task_group() as tasks:
+            for number in range(clients):
+                tasks.start_soon(client, number)
+        return time.perf_counter() - started, times, last
+
+
+def line(name: str, cpu: float, times: list[float], base: float | None) -> None:
+    """Print one row."""
+    quantiles = statistics.quantiles(times, n=100)
+    ratio = "" if base is None else f"{cpu / base:6.2f} x"
+    print(f"{name:34} {cpu * 1e3:8.2f} ms {ratio:>9} {quantiles[49] * 1e3:8.1f} {quantiles[98] * 1e3:8.1f}", flush=True)
+
+
+@contextmanager
+def place(kind: str) -> Iterator[Callable[[], str]]:
+    """Give what makes a new database of this kind."""
+    if kind == "PostgreSQL":
+        from tests.server.postgres import running_postgres
+
+        with running_postgres() as postgres:
+            yield postgres.create
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        yield lambda: str(Path(directory) / f"{os.urandom(4).hex()}.db")
+
+
+async def compare(kind: str, calls: int, clients: list[int]) -> None:
+    """Compare the base and a server on one kind of database."""
+    print(f"\n{kind}: CPU of the server for each execution, of the base, and p50 and p99 in ms")
+    with place(kind) as create, ExitStack() as stack:
+        base, server = Measured("base", create()), Measured("skills", create())
+        stack.callback(base.close)
+        stack.callback(server.close)
+        for each in (base, server):
+            await drive([each.port], 50, 5)  # warm
+        ended = ""
+        for number in clients:
+            costs: dict[str, list[float]] = {"base": [], "skills": []}
+            seen: dict[str, list[float]] = {"base": [], "skills": []}
+            for _ in range(3):  # in turns, so that what else the machine does touches both
+                for name, each in (("base", base), ("skills", server)):
+                    before = each.cpu()
+                    _, times, last = await drive([each.port], calls, number)
+                    costs[name].append((each.cpu() - before) / len(times))
+                    seen[name] += times
+                    ended = last
+            of_base = statistics.median(costs["base"])
+            line(f"base, {number} clients", of_base, seen["base"], None)
+            line(f"skillruntime, {number} clients", statistics.median(costs["skills"]), seen["skills"], of_base)
+        before = server.cpu()
+        _, times, _ = await drive([server.port], calls, 1, f"/executions/{ended}", "GET")
+        line("poll of an ended execution", (server.cpu() - before) / len(times), times, None)
+        before = server.cpu()
+        await anyio.sleep(20)
+        print(f"idle: {(server.cpu() - before) / 20:.2%} of a core")
+
+
+async def two_servers(calls: int) -> None:
+    """Compare two servers with one, for a skill that waits 200 ms, with 8 places on each server."""
+    with place("PostgreSQL") as create:
+        rates, costs = [], []
+        for number in (1, 2):
+            database = create()
+            servers = [Measured("skills", database, 0.2, 8) for _ in range(number)]
+            ports = [each.port for each in servers]
+            await drive(ports, 32, 16)
+            before = sum(each.cpu() for each in servers)
+            seconds, times, _ = await drive(ports, calls, 64)
+            costs.append((sum(each.cpu() for each in servers) - before) / len(times))
+            rates.append(len(times) / seconds)
+            for each in servers:
+                each.close()
+    print(
+        f"\ntwo servers: {rates[1] / rates[0]:.2f} x the executions of one, {costs[1] / costs[0]:.2f} x the CPU of each"
+    )
+
+
+async def main(calls: int, clients: list[int], with_postgres: bool) -> None:
+    """Measure and print."""
+    print(f"load {os.getloadavg()[0]:.1f}")
+    await compare("SQLite", calls, clients)
+    if with_postgres:
+        await compare("PostgreSQL", calls, clients)
+        await two_servers(calls)
+    print(f"load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    if sys.argv[1:2] == ["--serve"]:
+        kind_, port_, database_ = sys.argv[2], int(sys.argv[3]), sys.argv[4]
+        if kind_ == "base":
+            anyio.run(serve_base, port_, database_)
+        else:
+            anyio.run(serve_skills, port_, database_, float(sys.argv[5]), int(sys.argv[6]))
+        sys.exit(0)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=300)
-    parser.add_argument("--at-once", type=int, default=20)
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 128])
+    parser.add_argument("--postgres", action="store_true", help="PostgreSQL too")
     options = parser.parse_args()
-    anyio.run(main, options.calls, options.at_once)
+    anyio.run(main, options.calls, options.clients, options.postgres)

@@ -39,6 +39,7 @@ from skillruntime.errors import TruncatedInputError as TruncatedInputError
 from skillruntime.errors import UnsupportedVersionError as UnsupportedVersionError
 from skillruntime.runtime.call_record import CallRecord as CallRecord
 from skillruntime.runtime.function_skill import skill as skill
+from skillruntime.runtime.grants import Grants as Grants
 from skillruntime.runtime.runners import CallContext as CallContext
 from skillruntime.runtime.runtime import Approval as Approval
 from skillruntime.runtime.runtime import SkillRuntime as SkillRuntime

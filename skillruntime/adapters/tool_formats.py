@@ -22,6 +22,7 @@ from skillruntime.adapters.conversation_tools import (
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.references import referenced
 from skillruntime.contract.response import SkillResponse, to_plain
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
@@ -222,9 +223,7 @@ def _admits_notes(contract: Contract) -> bool:
 
 def _is_object(schema: Mapping[str, Any]) -> bool:
     reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = schema
-        for step in reference[2:].split("/"):
-            target = target.get(step) if isinstance(target, Mapping) else None
+    if isinstance(reference, str):
+        target = referenced(schema, reference)
         return isinstance(target, Mapping) and target.get("type") == "object"
     return schema.get("type") == "object"

@@ -23,13 +23,7 @@ __all__ = ["command"]
 
 @click.command("lock")
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.")
-@click.option(
-    "--file",
-    default=LOCK_FILE,
-    show_default=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The lockfile to write, or with --check to compare with.",
-)
+@click.option("--file", default=LOCK_FILE, show_default=True, type=click.Path(dir_okay=False, path_type=Path))
 @catalog_options
 @json_option
 def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
@@ -43,14 +37,22 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     # Older versions too: a session may have chosen one of them by range.
     catalog = found.every_version() if is_own else dict(found)
     if not check:
+        if file.suffix in (".yaml", ".yml"):
+            # It would be replaced by JSON, which the tool that wrote it does not read.
+            fail(
+                InvalidSkillError(
+                    f"{str(file)!r} is not written, because lockfiles in YAML are those of other tools",
+                    suggested_action="Check it with --check, or choose another --file",
+                ),
+                as_json=as_json,
+                code=EXIT_USAGE,
+            )
         try:
             document = lock_skills(catalog) if is_own else lock_for_npx(catalog, _before(file), base=str(file.parent))
             _write(file, to_json(document) + "\n")
         except OSError as error:
-            fail(
-                InvalidSkillError(f"{error.filename or file} cannot be read or written: {error.strerror}"),
-                as_json=as_json,
-            )
+            reason = f"{error.filename or file}: {error.strerror}" if error.strerror else str(error)
+            fail(InvalidSkillError(f"The skills cannot be locked: {reason}"), as_json=as_json)
         number = len(catalog)
         text = f"[green]Locked {number:,} skill{'s' * (number != 1)} in {file}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)
@@ -93,7 +95,7 @@ def _document(file: Path) -> Any:
 
 
 def _before(file: Path) -> Any:
-    """Return what the lockfile holds, or ``None`` if it is missing or unreadable; it is then recreated."""
+    """Return what the lockfile holds, ``None`` if there is none that can be read: it is then written from nothing."""
     try:
         return _document(file)
     except (OSError, ValueError, RecursionError):

@@ -12,6 +12,7 @@ from skillruntime.cli.output import console, draw_diagnostics, echo, fail, json_
 from skillruntime.cli.remote_source import address_of, is_remote, read_descriptor
 from skillruntime.cli.roots import catalog_options, open_catalog, with_next_command
 from skillruntime.cli.terminal_text import shown, without_controls
+from skillruntime.contract.references import referenced
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -264,11 +265,7 @@ def _resolved(schema: Any, document: Any) -> Mapping[str, Any]:
         if not isinstance(schema, Mapping):
             return {}
         reference = schema.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#/"):
+        if not isinstance(reference, str):
             return schema
-        schema = document
-        for part in reference[2:].split("/"):
-            # RFC 6901, 4: ~1 is decoded before ~0.
-            key = part.replace("~1", "/").replace("~0", "~")
-            schema = schema.get(key) if isinstance(schema, Mapping) else None
+        schema = referenced(document, reference)
     return {}

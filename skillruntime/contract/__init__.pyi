@@ -1,4 +1,3 @@
-from skillruntime.contract.arguments import split_calls as split_calls
 from skillruntime.contract.coercion.coercion import Policy as Policy
 from skillruntime.contract.coercion.coercion import Repair as Repair
 from skillruntime.contract.coercion.scalars import is_same as is_same
@@ -7,8 +6,10 @@ from skillruntime.contract.contract import Contract as Contract
 from skillruntime.contract.contract_lint import lint_contract as lint_contract
 from skillruntime.contract.document_check import check_document as check_document
 from skillruntime.contract.document_schema import CONTRACT_SCHEMA as CONTRACT_SCHEMA
+from skillruntime.contract.envelopes import split_calls as split_calls
 from skillruntime.contract.input_validator import SkillInputValidator as SkillInputValidator
 from skillruntime.contract.migration.migration import Migration as Migration
+from skillruntime.contract.references import referenced as referenced
 from skillruntime.contract.response import SkillResponse as SkillResponse
 from skillruntime.contract.response import handle_skill_error as handle_skill_error
 from skillruntime.contract.schema import Schema as Schema

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -17,12 +17,23 @@ from typing import Any, NoReturn
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.lenient_json import LenientParser, UnreadableError, literal, unescaped, unique_members
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
+from skillruntime.contract.text_beside import beside_fault
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = ["FINISHED", "Parsed", "cut_off", "parse_arguments", "parse_container", "split_calls"]
+__all__ = [
+    "CALL_MARK",
+    "FINISHED",
+    "Parsed",
+    "cut_off",
+    "fail",
+    "looks_like_container",
+    "parse_arguments",
+    "parse_container",
+]
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
+# The finish reasons by which a provider says that the model stopped by itself, as each writes it.
 FINISHED = frozenset(
     {
         *("stop", "tool_calls", "function_call"),  # OpenAI, and the many servers that speak its protocol
@@ -32,14 +43,13 @@ FINISHED = frozenset(
         "eos",  # Hugging Face's text generation server: `eos_token` is left out, for it also ends what was cut
     }
 )
-"""The finish reasons by which a provider says that the model stopped by itself, as each writes it."""
+# The finish reasons, in small letters, by which a provider says that the model was interrupted.
 CUT_OFF_REASONS = frozenset(
     {
         *("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete"),
         *("content_filter", "safety"),
     }
 )
-"""The finish reasons, in small letters, by which a provider says that the model was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,7 @@ class _Options:
 
     literals: bool = True
     may_close: bool = False
-    names: Container[str] = ()
+    names: Collection[str] = ()
     encoded: int = 0
 
     def deeper(self) -> _Options:
@@ -70,7 +80,7 @@ def parse_arguments(
     finish_reason: str | None = None,
     literals: bool = False,
     quoting: bool = True,
-    names: Container[str] = (),
+    names: Collection[str] = (),
 ) -> Parsed:
     """Return the JSON value that *text* writes; an empty text is an empty object.
 
@@ -89,14 +99,15 @@ def parse_arguments(
         TruncatedInputError: the text was cut off.
         SkillInputError: the text is not one JSON object, and cannot be read as one in only one way.
     """
+    # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
-        _fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
+        fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
     try:
         parsed = _parse(text, _Options(literals, str(finish_reason) in FINISHED, names))
         if "\\u" in text or not text.isascii():
             _check_unicode(parsed.value)
     except UnreadableError as error:
-        _fail(error, quoting)
+        fail(error, quoting)
     return parsed
 
 
@@ -114,7 +125,7 @@ def parse_container(text: str) -> Parsed | None:
             break
         text = inner
     found: list[Parsed] = []
-    for inside in _without_fence(text.strip()):
+    for inside in _without_fence(text.strip(), (*_FENCES, "'")):
         inside = inside.strip()
         if len(inside) >= 2 and inside[0] + inside[-1] in ("[]", "{}", "()"):
             parsed = _parse_container(inside)
@@ -123,42 +134,23 @@ def parse_container(text: str) -> Parsed | None:
     return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
 
 
-def split_calls(text: str) -> list[dict[str, Any]]:
-    """Return the objects that *text* writes one after the other, for a host that takes several calls apart.
+def looks_like_container(text: str) -> bool:
+    """Whether *text* writes an array or object, well or badly.
 
-    `Contract.accept` refuses such a text, because one of the calls would be lost; each object that is returned here can
-    be given to it. What separates them may be commas, the brackets of an array, line ends and marks of tool calls.
-
-    >>> split_calls('[TOOL_CALLS] [{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"n": 1}}]')
-    [{'name': 'a', 'arguments': {}}, {'name': 'b', 'arguments': {'n': 1}}]
-    >>> split_calls('{"city": "Paris"}\\n{"city": "Rome"}')
-    [{'city': 'Paris'}, {'city': 'Rome'}]
-
-    Raises:
-        TruncatedInputError: the last object is cut off.
-        SkillInputError: there is no object, or there is other text between two of them.
+    >>> [looks_like_container(text) for text in ("['a', 'b']", "[a]", "['a'", "[Breaking] news", "a")]
+    [True, True, True, False, False]
     """
-    calls: list[dict[str, Any]] = []
-    position = 0
-    try:
-        while (start := text.find("{", position)) >= 0:
-            between = _CALL_MARK.sub("", text[position:start]).strip(" \t\r\n,;[`")
-            if calls and between:
-                raise UnreadableError("between two objects there is {}", between)
-            parser = LenientParser(text, start)
-            calls.append(parser.object(0))
-            position = parser.position
-        if not calls:
-            raise UnreadableError("it is {}", text[:200])
-    except UnreadableError as error:
-        _fail(error, True)
-    return calls
+    plain = text.strip(" \t\r\n'\"`")
+    closing = {"[": "]", "{": "}"}.get(plain[:1])
+    broken = closing is not None and (plain.endswith(closing) or closing not in plain)
+    return broken or parse_container(text) is not None
 
 
+# A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so.
 _MARK = re.compile(r"\[/?[^\W\d][\w -]*\]")
-"""A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so."""
-_CALL_MARK = re.compile(rf"{_MARK.pattern}|</?[\w:.-]+>|```\w*")
-"""What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, a fence."""
+# What models write around calls: ``[TOOL_CALLS]``, ``<tool_call>``, ``</s>``, ``<|python_tag|>``, a fence.
+CALL_MARK = re.compile(rf"{_MARK.pattern}|</?[\w:.-]+>|<[|\uff5c][^<>|\uff5c]{{1,40}}[|\uff5c]>|```\w*|functools(?=\[)")
+_MARKED_LIST = re.compile(rf"(?:(?:{CALL_MARK.pattern})\s*)+(?=\[\s*\{{)")
 
 
 def _parse_container(text: str) -> Parsed | None:
@@ -176,13 +168,17 @@ def _parse_container(text: str) -> Parsed | None:
     return Parsed(value, tuple(parser.rules)) if parser.position == len(text) else None
 
 
-def _without_fence(text: str) -> list[str]:
+_FENCES = ("```", "~~~", "**", '"""', "'''", "`")
+
+
+def _without_fence(text: str, marks: Iterable[str] = _FENCES) -> list[str]:
     """Return what *text* writes inside a Markdown fence or inside quotes that JSON does not have, else *text* itself.
 
     A fence holds its text as it is. Whether a backslash inside Python's triple quotes or inside backticks escapes the
     next character cannot be known, so there the text is returned both ways if it holds one.
     """
-    for mark in ("```", "~~~", '"""', "'''", "`"):
+    # Longest first: a fence of three backticks begins with one.
+    for mark in marks:
         if text.startswith(mark) and text.endswith(mark) and len(text) >= 2 * len(mark):
             inside = text[len(mark) : -len(mark)]
             if mark in ("```", "~~~"):
@@ -206,7 +202,7 @@ def _encoded(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_ESCAPED = re.compile(r'[\[{]\s*\\"')
+_ESCAPED = re.compile(r'[\[{](?:\s|\\[nrt])*\\"')
 _LENIENT = json.JSONDecoder(strict=False)
 
 
@@ -218,7 +214,8 @@ def cut_off(where: str) -> TruncatedInputError:
     )
 
 
-def _fail(error: UnreadableError, quoting: bool) -> NoReturn:
+def fail(error: UnreadableError, quoting: bool) -> NoReturn:
+    """Raise *error* as one of the library's own; with *quoting*, the message quotes the text."""
     message = str(error) if quoting else error.unquoted
     if error.cut:
         raise cut_off(message) from None
@@ -231,7 +228,9 @@ def _fail(error: UnreadableError, quoting: bool) -> NoReturn:
 def _parse(text: str, options: _Options) -> Parsed:
     if len(text) > MAX_CHARACTERS:
         raise UnreadableError(f"the text has {len(text)} characters, more than {MAX_CHARACTERS}")
+    # RFC 8259, section 8.1: a parser may ignore a byte order mark; editors on Windows write it.
     text = text.removeprefix("\ufeff").strip()
+    # What OpenAI-compatible servers send for a call without arguments; the schema decides whether that is enough.
     if text in ("", "null", "None"):
         return Parsed({}, ("empty-text",))
     rules: tuple[str, ...] = ()
@@ -240,9 +239,11 @@ def _parse(text: str, options: _Options) -> Parsed:
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
     except ValueError as error:
+        # CPython's int() has a limit of 4,300 digits and says so in a ValueError.
         if "digits" in str(error):
             raise UnreadableError("a number has thousands of digits") from None
         value, rules = _repaired(text, options)
+    # Models that write JSON inside JSON sometimes encode the whole once more.
     if isinstance(value, str) and options.encoded < MAX_ENCODED:
         inner = _parse(value, options.deeper())
         return Parsed(inner.value, (*rules, "double-encoding", *inner.rules))
@@ -255,6 +256,7 @@ def _parse(text: str, options: _Options) -> Parsed:
 def _exact(text: str) -> float:
     """Return the number *text* writes, if a float does not lose it: neither to zero, nor to an integer."""
     number = float(text)
+    # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
     if number == 0 or (number.is_integer() and abs(number) >= 2**53):
         exact = Decimal(text)
         if (number == 0) != (exact == 0) or exact != exact.to_integral_value():
@@ -303,6 +305,9 @@ def _repaired(text: str, options: _Options) -> tuple[Any, tuple[str, ...]]:
     if escaped is not None:
         inner = _parse(escaped, options.deeper())
         return inner.value, ("double-encoding", *inner.rules)
+    marks = _MARKED_LIST.match(text)
+    if marks:
+        return _one_of_list(text[marks.end() :])
     mark = _MARK.match(text)
     if text[0] in "[\"'" and not text.startswith("'''") and not mark:
         parser = LenientParser(text, may_close=options.may_close)
@@ -369,12 +374,15 @@ def _one_of_list(text: str) -> tuple[Any, tuple[str, ...]]:
     parser = LenientParser(text)
     value = parser.value(0)
     parser.space()
-    if _MARK.sub("", text[parser.position :]).strip():
+    if CALL_MARK.sub("", text[parser.position :]).strip():
         raise UnreadableError("after it comes {}", parser.rest())
     if len(value) > 1:
         raise _several(len(value))
     parser.note("text-around")
     return value, tuple(parser.rules)
+
+
+_ALONE = "If this is the call, send its JSON object alone, without any other text"
 
 
 def _several(count: int | None = None) -> UnreadableError:
@@ -396,88 +404,29 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
     end = parser.position
     parser.space()
     before, after = text[:start].strip(), text[parser.position :].strip()
+    if not before and after in (",", ";", ",;"):
+        parser.note("trailing-comma" if "," in after else "text-around")
+        return value, tuple(parser.rules)
+    # A bracket too many at the very end says nothing, unless an object closed before its parent went on.
     if after and not after.strip("}] \t\r\n") and not before:
         careful = LenientParser(text, start)
         careful.value(0)
         if not careful.left_object:
             return value, (*parser.rules, "stray-bracket")
+    # A second object may be a second call, and running one of the two would lose the other.
     if "{" in after:
         raise _several()
     left, right = _MARK.sub("", before), _MARK.sub("", after).lstrip()
+    # The object that was found may be a member of a larger one whose brace was lost.
     is_fragment = _FRAGMENT.search(left) or "[" in left or right[:1] in (",", ":") or set(right) & set("[]}")
     is_apart = text[end : end + 1].isspace()  # what follows at once in brackets is an index, not a mark
     if is_fragment or ("\n" not in text[end : parser.position] and _OPERATOR.match(right if is_apart else after)):
         raise UnreadableError("around the object there is {}", before[-100:] + " " + after[:100])
     beside = text[end:].strip()  # comments too: `// days: 5`
     if before or beside:
-        _check_beside(before, beside, value, options.names)
+        fault = beside_fault(before, beside, value, options.names)
+        if fault:
+            raise UnreadableError(*fault, action=_ALONE)
     if before or after:
         parser.note("markdown-fence" if "```" in before and "```" in after else "text-around")
     return value, tuple(parser.rules)
-
-
-_NEGATION = re.compile(
-    r"\b(?:not|never|cannot|dont|doesnt|wont|cant|without|avoid|refuse|no need|instead\s+of|rather\s+than)\b"
-    r"|n['\u2019]t\b|\b(?:nicht|kein\w*|niet|geen|inte|ikke|nie|jamais|pas|nunca|jam\u00e1s|n\u00e3o|non|no(?!\s+problem)(?=\s+\w+\s*:?\s*$))\b"
-    "|\\b\u043d\u0435\\b"  # Russian
-    "|[\u4e0d\u522b\u5225\u52ff]|\u306a\u3044|\u305a\u306b|\u9000\u3081"  # Chinese, Japanese
-    "|\uc9c0 ?\ub9c8|\uc548 ?\ub3fc|\u0644\u0627 ",  # Korean, Arabic
-    re.IGNORECASE,
-)
-"""Words that may say that the object is not to be used; in the last sentence before it, the call is refused."""
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f]")
-_VALUE = r"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\n,;<]*)"""
-_COLON = "[:=\uff1a\uff1d]"
-_KEY = re.compile(
-    rf"""(?=(?P<mark>["'`\u201c\u2018\u300c])(?P<name>[^"'`\u201d\u2019\u300d\n]{{1,80}})["'`\u201d\u2019\u300d]\s*{_COLON}\s*{_VALUE})"""
-)
-_NAMED = re.compile(
-    rf"""(?=(?<![\w.-])(?P<name>[^\W\d][\w.-]{{0,80}})["'`*\]\u201d\u2019]{{0,3}}\s*{_COLON}\s*{_VALUE})"""
-)
-_TAG = re.compile(
-    r"""(?=<[^<>]{0,200}?(?P<name>[^\W\d][\w.-]{0,80})["']?\s{0,9}/?>\s{0,99}(?:<[^<>]{0,200}>\s{0,99}){0,4}(?P<value>[^<]*))"""
-)
-_ATTRIBUTE = re.compile(
-    r"""<(?P<tag>[\w:.-]+)(?:\s+name=["']?(?P<name>[\w.-]+)["']?)?\s+value=["']?(?P<value>[^"'<>/]*)["']?\s*/?>"""
-)
-_ARGUMENT = re.compile(r"<arg_key>\s{0,99}(?P<name>[^<]{0,99}?)\s{0,99}</arg_key>\s*<arg_value>\s*(?P<value>[^<]*)")
-
-
-def _check_beside(before: str, after: str, value: Any, names: Container[str]) -> None:
-    """Refuse an object beside which the text says something else about its members, or says not to use it.
-
-    ``query: {...}`` introduces the object; ``"days": 5`` behind it is a member that would be lost.
-    """
-    if _NEGATION.search(_SENTENCE_END.split(before)[-1]):
-        raise UnreadableError("the text before the object says not to use it")
-    for name, said in _members_beside(before, after, names):
-        if not any(_says(said, member) for member in _members(value, name)):
-            raise UnreadableError("beside the object there is {}", f"{name}: {said}")
-
-
-def _members_beside(before: str, after: str, names: Container[str]) -> Iterator[tuple[str, str]]:
-    """Yield each name with the value that the text beside the object gives it: a quoted name, or a declared one."""
-    for text in (before, after):
-        for pattern in (_KEY, _NAMED, _TAG, _ARGUMENT, _ATTRIBUTE):
-            for match in pattern.finditer(text):
-                said = match["value"].strip().strip("`").strip()
-                introduces = text is before and match.end("value") == len(text) and said in ("", "json", "JSON")
-                name = match["name"] or match["tag"] if pattern is _ATTRIBUTE else match["name"]
-                if said and not introduces and (pattern is _KEY or name in names):
-                    yield name, said
-
-
-def _members(value: Any, name: str) -> Iterable[Any]:
-    """Yield each member *name* of *value* and of the objects in it."""
-    if isinstance(value, dict):
-        if name in value:
-            yield value[name]
-        for member in value.values():
-            yield from _members(member, name)
-
-
-def _says(said: str, member: Any) -> bool:
-    """Whether *said*, as prose writes it, is the value *member*."""
-    said = said.strip().rstrip(".").strip("\"'")
-    written = member if isinstance(member, str) else json.dumps(member, ensure_ascii=False, default=str)
-    return said.casefold() == written.strip().rstrip(".").casefold()

@@ -20,6 +20,7 @@ from skillruntime.contract.coercion.subschemas import declared_properties, subsc
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
+from skillruntime.contract.envelopes import Call, calls_in, is_name_of
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import find_fault, is_plain_json
@@ -65,7 +66,7 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes"),
+        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes", "_tool"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
@@ -74,6 +75,8 @@ class Contract:
             raise InvalidSkillError(f"contract {name or '?'}: {faults[0]}", details={"faults": faults})
         self._document = document
         self.name = name or str(document.get("name") or document.get("title") or "")
+        tool = str(name or document.get("name") or "")
+        self._tool = "" if tool == "contract" else tool  # what the command line calls a contract.json
         self.description = str(document.get("description") or "")
         self.version: str | None = document.get("version")
         self.input = self._schema(document.get("input", {"type": "object"}), "input")
@@ -130,6 +133,7 @@ class Contract:
         >>> contract.accept({"topics": "AI"}, version="1.2.0").arguments
         {'topics': ['AI']}
         """
+        # Schemas and defaults are shared: compiling them is what costs.
         extended = copy.copy(self)
         extended.migrations = link((*self.migrations, migration), Version.parse(self.version) if self.version else None)
         extended._link_shapes()
@@ -158,6 +162,7 @@ class Contract:
             TruncatedInputError: the text was cut off.
             UnsupportedVersionError: no migration covers *version*.
         """
+        # The way of every valid call: no copy, no coercion, one question to the engine.
         if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
             parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
             arguments = parsed.value if parsed else raw
@@ -274,10 +279,43 @@ class Contract:
                 f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
-        attempt = self._attempt(parsed.value, version, policy)
+        value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
+        attempt = self._attempt(value, version, policy)
         arguments = without_decimals(attempt.coerced.value)
-        repairs = _syntax_repairs(raw, parsed, self.input.may_hold_secrets) + attempt.coerced.repairs
+        syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
+        repairs = syntax + unwrapped + attempt.coerced.repairs
         return self._accepted(arguments, repairs, attempt.migrated_from, fill_defaults)
+
+    def _unwrapped(self, value: Any) -> tuple[Any, tuple[Repair, ...]]:
+        """Return the arguments of the call that *value* is a provider's form of, with the repair; else *value*.
+
+        Raises:
+            SkillInputError: there are several calls, or the call is one of another tool.
+        """
+        if isinstance(value, dict) and (self._fits(value) or not self._names.isdisjoint(value)):
+            return value, ()
+        calls = calls_in(value)
+        if not calls and isinstance(value, dict) and len(value) == 1 and self._tool:
+            [(name, inside)] = value.items()  # {"get_weather": {...}}
+            calls = (
+                [Call(name, (name,), inside, value)]
+                if isinstance(inside, dict) and is_name_of(name, self._tool)
+                else []
+            )
+        if not calls or not self._names.isdisjoint(calls[0].keys):
+            return value, ()
+        if len(calls) > 1:
+            raise SkillInputError(
+                f"The arguments are not one JSON object: there are {len(calls)} calls in one text",
+                suggested_action="Send one call at a time, each as exactly one JSON object",
+            )
+        if self._tool and not is_name_of(calls[0].name, self._tool):
+            raise SkillInputError(
+                f"The arguments are those of a call of {calls[0].name!r}, and this is {self._tool!r}",
+                suggested_action=f"Call {calls[0].name!r}, or send the arguments of {self._tool!r}",
+            )
+        is_secret = self.input.may_hold_secrets
+        return calls[0].arguments, (Repair("", "wrapper-object", calls[0].sent, None, is_secret),)
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         match raw:
@@ -290,6 +328,7 @@ class Contract:
                     return self._parse(bytes(raw).decode(), finish_reason, literals=True)
                 except UnicodeDecodeError as error:
                     raise SkillInputError(f"The arguments are not UTF-8: {error.reason}") from None
+        # A mapping may come from a host that closed the brace itself.
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
 
@@ -306,6 +345,7 @@ class Contract:
                 return self._of_old_caller(arguments, index, policy)
         attempts: list[_Attempt] = []
         refusal: SkillInputError | None = None
+        # The current shape first: most callers are current, and among old ones the newest are the likeliest.
         for start in (None, *newest_first) if policy.repair else (None,):
             if start is not None and self._shapes[start] is None:
                 continue
@@ -328,7 +368,7 @@ class Contract:
         callers: where the current shape needs no other repair and the old one says nothing about that string, it is
         the container. Where the two readings differ otherwise, the call is refused.
         """
-        old = self._along(arguments, index, policy)
+        old = self._along(arguments, index, policy, may_hold_containers=True)
         shape = self._shapes[index]
         assert shape is not None
         for start in (None, *range(len(self.migrations) - 1, index, -1)):
@@ -352,6 +392,7 @@ class Contract:
             ):
                 return reading
             raise self._unclear_version(reading)
+        self._along(arguments, index, policy)  # refuses a container in a text that would become an item
         return old
 
     def _holds_container(self, arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
@@ -390,7 +431,7 @@ class Contract:
         covering = chain(self.migrations, version)
         if covering:
             start = self.migrations.index(covering[0])
-            return replace(self._along(arguments, start, policy), migrated_from=stated)
+            return replace(self._along(arguments, start, policy, may_hold_containers=True), migrated_from=stated)
         if self.version is None or _same_line(Version.parse(self.version), version):
             return self._along(arguments, None, policy)
         covered = [str(migration.source) for migration in self.migrations]
@@ -400,7 +441,9 @@ class Contract:
             suggested_action=f"Send the arguments in the form of version {self.version}",
         )
 
-    def _along(self, arguments: Any, start: int | None, policy: Policy) -> _Attempt:
+    def _along(
+        self, arguments: Any, start: int | None, policy: Policy, *, may_hold_containers: bool = False
+    ) -> _Attempt:
         """Bring *arguments* from the shape before migration *start* to the current one; ``None`` is the current."""
         repairs: tuple[Repair, ...] = ()
         value = arguments
@@ -414,6 +457,8 @@ class Contract:
                     repairs += coerced.repairs
                     value = coerced.value
                     sent = frozenset(value) if sent is None else sent
+                if not may_hold_containers and isinstance(value, dict):
+                    migration.check_texts(value, _described_texts(value, shape))
                 value = migration.apply(value)
         coerced = self._coerced(value, self.input, policy)
         sent = frozenset(coerced.value) if sent is None else sent
@@ -440,8 +485,8 @@ class _Attempt:
     sent: frozenset[str] = frozenset()
 
 
+# Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
 _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
-"""Rules of repair that leave out or make up something: a reading that needs them says nothing about its version."""
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:
@@ -450,6 +495,14 @@ def _describes_text(references: References, path: tuple[str, ...]) -> bool:
         not {"format", "pattern", "contentMediaType", "enum", "const"}.isdisjoint(schema)
         for schema in subschemas(references, path)
     )
+
+
+def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str]:
+    """Return the strings of *arguments* that *shape* describes, so that they are meant as strings."""
+    if shape is None:
+        return set()
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    return {text for name, text in texts.items() if _describes_text(shape.references, (name,))}
 
 
 def _kind(value: Any) -> str:
@@ -473,6 +526,7 @@ def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
 
 def _same_line(current: Version, stated: Version) -> bool:
     """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
+    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
     if current.major != stated.major:
         return False
     return current.major > 0 or current.minor == stated.minor

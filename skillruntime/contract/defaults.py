@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.coercion.coercer import is_close
+from skillruntime.contract.coercion.close_names import close_names
 from skillruntime.contract.coercion.subschemas import ABSENT, default_at, in_place, property_locations
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema
@@ -15,13 +15,13 @@ __all__ = ["Defaults"]
 
 MAX_DEPTH = 8
 MAX_COMPARED = 50
+# Keywords of an object schema by which one property never decides what another may be.
 _EACH_ALONE = frozenset(
     {
         *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
         *("title", "description", "$comment", "default", "examples"),
     }
 )
-"""Keywords of an object schema by which one property never decides what another may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class Defaults:
         ({'m': 1, 'limit': 5}, {'limt': 1})
         """
         root = self._root
+        # The usual case, on every valid call: two set comparisons and one merge.
         if self._simple and (root.names is None or arguments.keys() <= root.names):
             if root.plain.keys() <= arguments.keys():
                 return arguments
@@ -92,8 +93,9 @@ def _fill(value: dict[str, Any], level: _Level, misspelt: list[tuple[str, str]])
     added = {name: default for name, default in level.plain.items() if name not in value}
     added |= {name: copy.deepcopy(default) for name, default in level.copied.items() if name not in value}
     if added and level.names is not None:
-        for key in [key for key in value if key not in level.names][:MAX_COMPARED]:
-            for name in [name for name in added if is_close(key, name)]:
+        undeclared = [key for key in value if key not in level.names][:MAX_COMPARED]
+        for key, name in close_names(undeclared, list(added)):
+            if name in added:
                 misspelt.append((key, name))
                 del added[name]
     for name, below in level.members.items():
@@ -120,7 +122,9 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
     properties = property_locations(references, [location], choices=False)
     for name, places in properties.items():
         default = default_at(references, places)
+        # `default: null` of a parameter that is not nullable means that there is none.
         if default is not ABSENT and all(schema.fits(default, place) for place in places):
+            # A caller may change its arguments: a default that is a container is never shared.
             (copied if isinstance(default, dict | list) else plain)[name] = default
         if depth < MAX_DEPTH:
             below = _level(schema, places[0], depth + 1)

@@ -38,6 +38,7 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
         for key, shape in shapes.items()
         if key in document and not isinstance(document[key], shape)
     ]
+    # The commonest mistake in a contract file: the input schema alone.
     if "input" not in document and "properties" in document:
         faults.append("this is a plain JSON Schema; a contract holds it under 'input'")
     if isinstance(document.get("version"), str):

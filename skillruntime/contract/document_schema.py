@@ -10,8 +10,8 @@ from typing import Any, Final
 
 __all__ = ["CONTRACT_SCHEMA", "EDITOR_SCHEMA"]
 
+# How the file is called that ``$schema`` may name, so that editors complete a contract's fields.
 EDITOR_SCHEMA: Final = "contract.schema.json"
-"""How the file is called that ``$schema`` may name, so that editors complete a contract's fields."""
 
 _PLATFORM: Final = {"enum": ["linux", "macos", "windows"]}
 _SCHEMA: Final = {"type": ["object", "boolean"]}
@@ -151,6 +151,7 @@ _MIGRATION = _object(
     required=["to"],
 )
 
+# The schema of a contract document: ``skillruntime schema contract`` prints it.
 CONTRACT_SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "contract.json",
@@ -180,4 +181,3 @@ CONTRACT_SCHEMA: Final[dict[str, Any]] = {
         },
     ),
 }
-"""The schema of a contract document: ``skillruntime schema contract`` prints it."""

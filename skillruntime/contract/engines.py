@@ -16,6 +16,7 @@ from skillruntime.contract.references import Document
 
 __all__ = ["BASE", "DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError"]
 
+# How ``$schema`` is written (the contract document leaves out ``/schema``) -> the dialect's own URI.
 DIALECTS = {
     "https://json-schema.org/draft/2020-12": "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2020-12/schema": "https://json-schema.org/draft/2020-12/schema",
@@ -25,10 +26,9 @@ DIALECTS = {
     "http://json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
     "http://json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
 }
-"""How ``$schema`` is written (the contract document leaves out ``/schema``) -> the dialect's own URI."""
 
+# The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761).
 BASE = "http://skillruntime.invalid/"
-"""The URI of a document that does not name itself: one that relative references can be resolved against (RFC 6761)."""
 
 _DRAFTS = {
     "draft/2020-12": "Draft202012",
@@ -37,6 +37,7 @@ _DRAFTS = {
     "draft-06": "Draft6",
     "draft-04": "Draft4",
 }
+# One megabyte of compiled pattern: enough for any that a person writes, and a bound for `(a{1000}){1000}`.
 _PATTERN_BYTES = 1 << 20
 
 
@@ -81,11 +82,13 @@ class RustEngine:
         self._options: dict[str, Any] = {
             "validate_formats": assert_formats,
             "pattern_options": jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES),
+            # Nothing is fetched, whatever the schema says: it may be untrusted.
             "offline": True,
             "base_uri": BASE,
         }
         self._compile = jsonschema_rs.validator_for
         self._new_registry = jsonschema_rs.Registry
+        # A dialect of the host's own is built on the newest draft.
         draft = next((name for part, name in _DRAFTS.items() if part in dialect), "Draft202012")
         self._draft = getattr(jsonschema_rs, draft)
         self._resources = dict(resources)

@@ -21,10 +21,12 @@ from skillruntime.errors import ErrorCode, SkillError
 
 __all__ = ["AMBIGUOUS", "explain"]
 
+# A keyword of our own: the value could mean several things, which the schema of the violation lists under it.
 AMBIGUOUS = "ambiguous"
-"""A keyword of our own: the value could mean several things, which the schema of the violation lists under it."""
 
+# A model corrects a handful at once; a hundred would only fill its context.
 MAX_ERRORS = 12
+# Of the 80 that the design allows, a few are left for the frame of the envelope.
 MAX_TOKENS = 74
 MAX_QUOTED = 40
 MAX_NAME = 60
@@ -33,8 +35,10 @@ MAX_LISTED = 72
 MAX_SCHEMA = 48
 MAX_POINTER = 80
 MAX_COMPARED = 60
+# Each branch takes about 20 µs to list, so that 300 of them take 6 ms.
 MAX_BRANCHES = 300
 
+# Keywords whose errors are PARAM_OUT_OF_RANGE (contract document, 31.4).
 _RANGE = {
     "minimum": "is less than the minimum",
     "maximum": "is more than the maximum",
@@ -101,6 +105,7 @@ def _meant(violations: Iterable[Violation], left: list[int]) -> Iterator[Violati
 
 def _branch(violation: Violation) -> tuple[Violation, ...]:
     """Return the violations of the branch that comes nearest: the only one but null, or the one its value points to."""
+    # Null is the branch that makes a parameter optional; no model that sent a value meant it.
     branches = [branch for branch in violation.branches if not _asks_for_null(branch, violation.path)]
     if len(branches) == 1:
         return branches[0]
@@ -110,6 +115,7 @@ def _branch(violation: Violation) -> tuple[Violation, ...]:
         if not any(each.path == violation.path and each.keyword in ("type", "const", "enum") for each in branch)
     ]
     discriminated = [branch for branch in fitting if not any(each.keyword == "const" for each in branch)]
+    # The fewest things wrong; where two branches are equally near, none was meant more than the other.
     nearest = sorted(discriminated or fitting, key=len)
     if not nearest or (len(nearest) > 1 and len(nearest[0]) == len(nearest[1])):
         return ()
@@ -154,6 +160,7 @@ class _Explainer:
         wanted = _wanted(declared)
         if wanted:
             action += f": {wanted}"
+        # The name that was sent instead is the likeliest cause.
         near = _nearest(name, [key for key in present if key not in properties])
         if near:
             action += f" (you sent {_quoted(near)})"
@@ -199,6 +206,7 @@ def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: A
     """Return the error; what its message and its next step say already is left out of the details of a long one."""
     details = {"path": _shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
     kept = {key: value for key, value in details.items() if value is not None}
+    # Message and next step come first: what they leave of the budget goes to the details.
     over = _tokens([message, action, *kept.values()]) + _FRAME - MAX_TOKENS
     for key in ("expected", "received"):
         if over > 0 and key in kept:
@@ -206,8 +214,8 @@ def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: A
     return SkillError(code, message, True, kept, action)
 
 
+# The tokens of an error about nothing: the names of its members, its code and its signs.
 _FRAME = 28
-"""The tokens of an error about nothing: the names of its members, its code and its signs."""
 _TOKENS = re.compile(r" ?[A-Za-z]{1,9}|[^\W\d_A-Za-z]|\d{1,3}|_|[^\w\s]{1,3}|\s{2,}")
 
 
@@ -245,6 +253,7 @@ def _fault(violation: Violation, is_secret: bool) -> str:
             return f"does not match {_shortened(str(expected))}"
         case "anyOf" | "oneOf":
             kinds = [_wanted(branch) for branch in expected or () if isinstance(branch, dict)]
+            # No branch is violated, so several fit; that is the only other way to break `oneOf`.
             if keyword == "oneOf" and not violation.branches:
                 return "fits more than one of the alternatives, and must fit exactly one"
             return "is none of: " + _shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
@@ -276,6 +285,7 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
             return "Send one of these"
     if not isinstance(schema, dict):
         return "Leave it out"
+    # The author's own example says more than any description of the type.
     examples = schema.get("examples")
     if isinstance(examples, list) and examples:
         return f"Send a value like {_quoted(examples[0])}"
@@ -386,5 +396,6 @@ def _is_short(items: list[Any]) -> bool:
 
 def _shortened(text: str, limit: int = MAX_QUOTED) -> str:
     """Return *text*, cut to *limit* bytes: what tokens follow more closely than characters."""
+    # Bytes follow tokens more closely than characters do: a Chinese character is one token or more.
     data = text.encode(errors="replace")
     return text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"

@@ -60,6 +60,7 @@ class Growth:
             for found in inside.values():
                 if any(ways > 1 for _, ways in found):
                     return True
+            # The product automaton has a state for each pair, so its size is the bound.
             pairs += len(component) ** 2
             if pairs > _MAX_PAIRS:
                 return True

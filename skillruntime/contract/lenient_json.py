@@ -16,28 +16,37 @@ from skillruntime.contract.plain_json import MAX_DEPTH
 
 __all__ = ["LenientParser", "UnreadableError", "literal", "quote", "unescaped", "unique_members"]
 
+# Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
+# Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
+_ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
+# JSON5 and JSONC have the first and the last form, Python and YAML the second.
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+# RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
+# `7 // 2` is an expression of Python and not a comment; models write both.
 _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAME = re.compile(r"[^\W\d][\w-]*")
+# The same character opens and closes the first two; the typographic ones come in pairs.
 _CLOSING = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}
+# The plain characters of a string, by its opening quote; typographic quotes hold no other quotes or escapes.
 _PLAIN = {
     '"': re.compile(r'[^"\\\x00-\x1f]+'),
     "'": re.compile(r"[^'\\\x00-\x1f]+"),
     "\u201c": re.compile(r'[^"\u201c\u201d\\]+'),
     "\u2018": re.compile(r"[^'\u2018\u2019\\]+"),
 }
-"""The plain characters of a string, by its opening quote; typographic quotes hold no other quotes or escapes."""
 _WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+# RFC 8259, section 7, and `\'`, which JavaScript and Python write inside their strings.
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
+# The forms of `repr` in Python: `\x41` and `\U0001f600` beside JSON's own `\u0041`.
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
-_SEPARATORS = frozenset(" \t\r\n,:]})/#") | _WIDE.keys()
+_SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
 
 
 class UnreadableError(Exception):
@@ -75,6 +84,11 @@ class LenientParser:
         while self.text[self.position : self.position + 1] not in _SOLID:
             if match := _SPACE.match(self.text, self.position):
                 self.position = match.end()
+            elif match := _ESCAPED_SPACE.match(
+                self.text, self.position
+            ):  # `{"a": 1,\\n "b": 2}`: encoded half of a time
+                self.position = match.end()
+                self.note("escaped-space")
             elif match := _COMMENT.match(self.text, self.position):
                 self.position = match.end()
                 self.note("comment")
@@ -98,6 +112,7 @@ class LenientParser:
         return found
 
     def value(self, depth: int) -> Any:
+        # The parser calls itself for each level, and Python's stack has about a thousand frames.
         if depth > MAX_DEPTH:
             raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
         match self.peek("where a value is expected"):
@@ -129,6 +144,7 @@ class LenientParser:
             value = self.value(depth + 1)
             pairs.append((key, value))
             self.space()
+            # Only the outermost brace: how many of several missing ones belong where is a guess.
             if self.position >= len(self.text) and depth == 0 and self.may_close and self.closed_itself(value):
                 self.note("unclosed-object")
                 return unique_members(pairs)
@@ -168,6 +184,7 @@ class LenientParser:
                 self.position += 1
             elif character != closing:
                 raise UnreadableError("expected a comma, got {}", self.rest())
+            # `("a")` is a string in Python, and `("a",)` a tuple: the parentheses alone decide nothing.
             elif closing == ")" and len(items) == 1:
                 raise UnreadableError("a value in parentheses is an expression")
         self.position += 1
@@ -209,6 +226,7 @@ class LenientParser:
                 self.note("control-character")
                 parts.append(character)
         following = self.text[self.position : self.position + 1]
+        # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends is unknown.
         if following and following not in _SEPARATORS:
             raise UnreadableError("after a string comes {}", self.rest())
         return self.paired("".join(parts))
@@ -235,6 +253,7 @@ class LenientParser:
 
     def paired(self, text: str) -> str:
         """Join the two halves that an escaped character beyond U+FFFF is written as."""
+        # RFC 8259, section 7: a character beyond U+FFFF is written as a pair of escapes.
         if not text.isascii() and _SURROGATE.search(text):
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
         return text
@@ -256,6 +275,7 @@ class LenientParser:
                 if word[0].isupper():
                     self.note("python-literal")
                 return _LITERALS[word]
+            # `tru` at the end of the text is a cut, `tru` inside it a word that means nothing.
             if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
                 raise UnreadableError("end inside a literal", cut=True)
         if self.text[self.position :] in ("-", "+"):
@@ -294,6 +314,7 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         UnreadableError: a key is there twice, with different values.
     """
     members = dict(pairs)
+    # RFC 8259, section 4: names SHOULD be unique; parsers differ in which one they take.
     if len(members) != len(pairs):
         for key, value in pairs:
             if not is_same(members[key], value):

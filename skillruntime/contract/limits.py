@@ -81,6 +81,7 @@ def _check_size(document: Any) -> bool:
         value, depth = pending.pop()
         nodes += 1
         kind = type(value)
+        # `type` and not `isinstance`: a subclass may answer differently each time it is asked.
         if kind is dict:
             for key, child in value.items():
                 if type(key) is not str:
@@ -92,6 +93,7 @@ def _check_size(document: Any) -> bool:
             pending += [(child, depth + 1) for child in value]
         elif kind is str:
             size += len(value)
+        # Python's json reads NaN and Infinity, which are not JSON (RFC 8259, section 6).
         elif kind is float and not math.isfinite(value):
             raise SchemaTooCostlyError(f"{value} is not a JSON number")
         elif value is not None and kind not in (bool, int, float):
@@ -115,6 +117,7 @@ class _Expansion:
     def of(self, location: Location, depth: int) -> int:
         """Return how many subschemas there are below *location*, which judges a part *depth* levels down."""
         if location in self._open:
+            # The same subschema for the same part of the value: no value could ever end it.
             if self._open[location] == depth:
                 where = format_pointer(location) or "the root"
                 raise SchemaTooCostlyError(f"the schema refers to itself without end at {where}")
@@ -149,6 +152,7 @@ def _is_closed(references: References, location: Location, seen: tuple[Location,
     schema = references.schema_at(location)
     if not isinstance(schema, dict):
         return schema is False
+    # Null and containers are where an engine may pass by a value that is not JSON without looking at it.
     if "const" in schema:
         return schema["const"] is not None and not isinstance(schema["const"], dict | list)
     if isinstance(schema.get("enum"), list):

@@ -32,6 +32,7 @@ def parse_pointer(pointer: str) -> tuple[str, ...]:
         return ()
     if not pointer.startswith("/"):
         raise ValueError(f"a JSON Pointer begins with '/', got {pointer!r}")
+    # RFC 6901, section 4: ~1 first, so that ~01 becomes ~1 and not a slash.
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/"))
 
 
@@ -45,6 +46,7 @@ def value_at(value: Any, path: Iterable[str | int]) -> Any:
         LookupError: there is nothing at *path*.
     """
     for token in path:
+        # A pointer's tokens are texts; in an array they are indexes without signs (RFC 6901, section 4).
         if isinstance(value, list) and isinstance(token, str):
             if not token.isdecimal():
                 raise LookupError(token)

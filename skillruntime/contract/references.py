@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 
-__all__ = ["Child", "Document", "Location", "References", "children", "resolve"]
+__all__ = ["Child", "Document", "Location", "References", "children", "referenced", "resolve"]
 
 Location: TypeAlias = Path
 
@@ -23,6 +23,7 @@ _IN_PLACE = ("if", "then", "else", "not")
 _DEFINITIONS = ("$defs", "definitions")
 _REST = ("additionalProperties", "unevaluatedProperties")
 _METASCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
+# From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are ignored.
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -60,6 +61,7 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     for keyword in _IN_PLACE:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "same")
+    # Up to draft 7 one keyword had both meanings; 2019-09 divided it.
     for keyword in ("dependentSchemas", "dependencies"):
         for name, child in _members(schema, keyword):
             if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
@@ -182,6 +184,7 @@ class References:
 
     def resolve(self, reference: str, location: Location = ()) -> Location | None:
         """Return the location that *reference*, written in the schema at *location*, names; ``None`` if outside."""
+        # RFC 3986, 5.1: the nearest identifier above is the base of a relative reference.
         base = self._base_at(location)
         try:
             uri = base + reference if reference.startswith("#") else urljoin(base, reference)
@@ -191,9 +194,11 @@ class References:
         root = self._locations.get(uri)
         if root is None:
             return None
+        # RFC 6901, section 6: a pointer in a fragment is percent-encoded.
         fragment = unquote(fragment)
         if not fragment:
             return root
+        # A fragment that is not a pointer is the name of an anchor (2020-12, core, 8.2.2).
         if not fragment.startswith("/"):
             return self._anchors.get((uri, fragment))
         below = _walk(self.schema_at(root), fragment)
@@ -260,6 +265,24 @@ def resolve(document: Any, reference: Any) -> Location | None:
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         return None
     return _walk(document, unquote(reference[1:]))
+
+
+def referenced(document: Any, reference: str) -> Any:
+    """Return the part of the schema *document* that *reference* names, of whatever kind; ``None`` if there is none.
+
+    >>> referenced({"$defs": {"a/b": {"$anchor": "x", "type": "null"}}}, "#x")
+    {'$anchor': 'x', 'type': 'null'}
+    >>> referenced({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b"), referenced({}, "http://example.org/x")
+    ({'type': 'null'}, None)
+    """
+    location = resolve(document, reference)
+    if location is None:  # an anchor or an identifier, for which the whole document is read
+        location = References(document).resolve(reference)
+    if location is None:
+        return None
+    for step in location:
+        document = document[step]
+    return document
 
 
 def _walk(document: Any, pointer: str) -> Location | None:

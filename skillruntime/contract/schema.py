@@ -73,12 +73,14 @@ class Schema:
             bounds = measure(document, resources=resources, dialect=dialect, base=BASE)
             self.references = bounds.references
             self.guarded = bounds.guarded
+            # The text is also the key under which an engine is kept, so that the same schema is compiled once.
             text = json.dumps(document, ensure_ascii=False)
             self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
             if resources:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:
                 self._engine = _compile_once(text, assert_formats, engine)
+            # jsonschema remembers nothing, so each level of a value would double the time; jsonschema-rs does remember.
             if bounds.is_exponential and isinstance(self._engine, ReferenceEngine):
                 raise SchemaTooCostlyError("it refers to itself by two ways for one value, which needs jsonschema-rs")
             self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
@@ -115,6 +117,7 @@ class Schema:
         return self._lister.matches(pattern, name)
 
 
+# A thousand tools: more than a catalog usually holds, so that none is compiled twice.
 @lru_cache(maxsize=1024)
 def _compile_once(text: str, assert_formats: bool, engine: str) -> Engine:
     return _compile(json.loads(text), {}, assert_formats, engine)
@@ -126,6 +129,7 @@ def _dialect_of(document: Any, resources: Mapping[str, Any]) -> str:
     declared = str(document["$schema"]).rstrip("#")
     if declared in DIALECTS:
         return DIALECTS[declared]
+    # A metaschema of the host's own, which it handed in.
     if declared in resources:
         return declared
     known = ", ".join(sorted(set(DIALECTS.values())))

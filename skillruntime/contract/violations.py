@@ -22,8 +22,8 @@ from skillruntime.errors import InvalidSkillError
 __all__ = ["Fits", "Lister", "Violation"]
 
 Fits: TypeAlias = Callable[[Any, Location], bool]
+# A part of the value that does not fit, the subschema that refuses it, and the path of the part.
 Part: TypeAlias = tuple[Any, Location, Path]
-"""A part of the value that does not fit, the subschema that refuses it, and the path of the part."""
 
 _STRINGS = frozenset({"minLength", "maxLength", "pattern"})
 _NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
@@ -98,6 +98,7 @@ class Lister:
             except InvalidSkillError:  # a part that an engine cannot compile alone: "$id" beside "$ref" in draft 7
                 is_empty = False
                 yield Violation("schema", where, _in_document(place), self._schema(place), part)
+            # In the order of the schema, the first thing wrong first: a model reads the first error.
             pending += reversed(below)
         if is_empty:  # what cannot be traced to one part, such as a dynamic reference with several targets
             schema = self._schema(location)
@@ -122,6 +123,7 @@ class Lister:
             elif isinstance(value, list):
                 yield from self._items(value, schema, location, path, fits, below)
             below += ((value, place, path) for place in self._in_place(value, schema, location, fits))
+        # A dynamic reference with several targets is not followed: which one is meant depends on the way of evaluation.
         targets = self._references.targets(location)
         refusing = [(value, target, path) for target in targets if not fits(value, target)]
         if len(targets) == len(refusing) == 1 or (len(refusing) == len(targets) and "$ref" in schema):
@@ -183,6 +185,7 @@ class Lister:
         for name, member in value.items():
             places = [(*location, "properties", name)] if name in declared else []
             places += [(*location, "patternProperties", each) for each in patterned if self.matches(each, name)]
+            # 2020-12, core, 10.3.2.3: only members that neither `properties` nor `patternProperties` names.
             if has_rest and not places:
                 if schema["additionalProperties"] is False:
                     unknown.append(name)
@@ -193,6 +196,7 @@ class Lister:
             yield Violation("additionalProperties", path, found, schema, value, tuple(unknown))
         for keyword, name in _missing(value, schema):
             yield Violation(keyword, path, found, schema, value, (name,))
+        # One violation for all names: a model needs to read the rule once.
         if "propertyNames" in schema:
             place = (*location, "propertyNames")
             if not all(fits(name, place) for name in value):
@@ -221,6 +225,7 @@ class Lister:
             if not fits(value[index], place):
                 below.append((value[index], place, (*path, index)))
         if "contains" in schema:
+            # 2020-12, validation, 6.4.5: without `minContains` one item is enough to ask for.
             least, most = schema.get("minContains", 1), schema.get("maxContains")
             contained = sum(fits(item, (*location, "contains")) for item in value)
             if contained < least:
@@ -242,6 +247,7 @@ class Lister:
             if place in seen or not isinstance(schema, dict):
                 continue
             seen.add(place)
+            # Both look at every member that is left, so nothing stays unevaluated.
             if "additionalProperties" in schema or (place != location and "unevaluatedProperties" in schema):
                 return set(value)
             properties, patterns = schema.get("properties"), schema.get("patternProperties")

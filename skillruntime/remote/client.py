@@ -110,6 +110,7 @@ class RemoteClient:
         annotations = self.descriptor.extensions.annotations
         if repeatable is None:
             repeatable = annotations.get("idempotent") is True or annotations.get("read_only") is True
+        # At least one: 0 is refused by the protocol, and a call that has no time left is still a call.
         timeout_ms = None if timeout is None else max(1.0, round(timeout * 1000))
         context = InvocationContext(trace_id, priority, timeout_ms)
         request = InvocationRequest(caller or self.caller, self.descriptor.id, arguments, context)
@@ -121,11 +122,13 @@ class RemoteClient:
             if on_change is not None:
                 on_change(execution)
 
+        # The server keeps the deadline; ours is only for one that does not.
         with anyio.move_on_after(None if timeout is None else timeout + self.grace):
             return self._checked(await self._drive(plan, invoke(plan), note))
         begun = f"; the execution is {seen[0].execution_id}" if seen else ""
         message = f"The server was asked to end within {timeout:g} s, and had not {self.grace:g} s later{begun}"
         details = {"execution_id": seen[0].execution_id} if seen else None
+        # It may still run there: the error must not suggest a second call.
         raise RemoteError(ErrorDocument(WireCode.EXECUTION_TIMEOUT, message, details), may_have_run=True)
 
     async def resume(self, execution_id: str, *, on_change: Callable[[Execution], None] | None = None) -> Execution:
@@ -145,6 +148,7 @@ class RemoteClient:
             SkillOutputError: it is not.
         """
         schema = self.descriptor.output.schema
+        # A descriptor is a promise of a third party; what breaks it must not reach a model as a result.
         if execution.status is ExecutionStatus.COMPLETED and schema is not None:
             Contract.from_dict({"input": {"type": "object"}, "output": schema}, name=self.descriptor.id).check(
                 execution.output
@@ -171,6 +175,7 @@ class RemoteClient:
         self, plan: Plan, flow: InvocationFlow, on_change: Callable[[Execution], None] | None
     ) -> Execution:
         """Do what the flow asks for until it has an execution; stop that one when we are stopped."""
+        # Asked for each call: a key may be rotated while the process runs.
         credentials = self.credentials or from_environment(self.descriptor)
         seen: Execution | None = None
         answer: StepResult = None
@@ -242,6 +247,7 @@ class _Sender:
 
 async def _request_cancel(sender: _Sender, plan: Plan, execution_id: str) -> None:
     """Ask the server to cancel the execution, shielded and bounded; failures are ignored."""
+    # We are being cancelled ourselves: without the shield nothing would be sent, without the limit we would hang.
     with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCEL_SECONDS):
         request = next(cancel(plan, execution_id))
         assert isinstance(request, Send)
@@ -266,9 +272,11 @@ class RemoteRunner:
         try:
             execution = await self.client.invoke(
                 arguments,
+                # The call is the execution: whatever retries inside, it runs once.
                 key=context.call_id,
                 timeout=context.remaining,
                 trace_id=context.call_id,
+                # A server that trusts us can distinguish our users by it.
                 caller=replace(self.client.caller, id=context.caller) if context.caller else None,
                 on_change=self.on_change,
             )
@@ -290,6 +298,7 @@ def to_output(execution: Execution) -> Any:
         ExecutionStatus.CANCELLED: WireCode.EXECUTION_CANCELLED,
     }.get(execution.status, ErrorCode.TOOL_EXECUTION_FAILED)
     document = execution.error or ErrorDocument(code, f"The execution is {execution.status} and does not say why")
+    # The skill's own errors, one for each parameter, are worth more to a model than one sentence.
     listed = (document.details or {}).get("errors")
     errors: tuple[SkillError, ...] = ()
     if isinstance(listed, list):
@@ -308,6 +317,7 @@ def as_input_error(error: RemoteError) -> SkillInputError | None:
 
 
 def _violation_error(violation: Mapping[str, Any]) -> SkillError:
+    # The model knows its arguments, not the protocol's request around them.
     path = str(violation.get("field") or "").removeprefix("/inputs")
     expected, actual = violation.get("expected"), violation.get("actual")
     try:
@@ -334,9 +344,11 @@ def remote_runners(
     """
 
     def factory(skill: Skill, contract: Contract) -> Runner | None:
+        # A script of the skill runs here, whatever the descriptor says of an endpoint.
         if contract.name != skill.name or contract.run.get("script"):
             return None
         descriptor = read_descriptor_file(skill)
+        # A plugin is embedded and knowledge is read (4.3): neither is called over the network.
         if descriptor is None or descriptor.capability_type not in (CapabilityType.API, CapabilityType.TASK):
             return None
         client = RemoteClient(descriptor, credentials(descriptor), transport, guard)
@@ -384,6 +396,7 @@ async def fetch_descriptor(
         RemoteError: it cannot be fetched.
         InvalidSkillError: the address does not hold a descriptor.
     """
+    # The descriptor is not known yet, so the way to authenticate is the usual one.
     shown = await credentials(AuthConfig(AuthType.API_KEY), False) if credentials is not None else Shown()
     request = WireRequest("GET", url, {"accept": "application/json", **shown.headers})
     try:

@@ -39,6 +39,7 @@ class ApiKey:
         """Return the header; as a bearer token where the descriptor asks for OAuth."""
         value = self.key() if callable(self.key) else self.key
         key = await value if inspect.isawaitable(value) else value
+        # RFC 6750, 2.1: a token goes there whatever header a descriptor names.
         if auth.type is AuthType.OAUTH2:
             return Shown({"authorization": f"Bearer {key}"})
         return Shown({auth.key_header.lower(): key})

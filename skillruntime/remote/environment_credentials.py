@@ -52,6 +52,7 @@ def from_environment(descriptor: SkillDescriptor, environment: Mapping[str, str]
     name = variable_for(descriptor.endpoint.url)
     if auth.type is AuthType.NONE:
         return NoCredentials
+    # A token that the user already has comes before a flow that would fetch one.
     if variables.get(name):
         return ApiKey(variables[name])
     if auth.type is AuthType.OAUTH2 and auth.oauth2 is not None:

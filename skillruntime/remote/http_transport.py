@@ -75,6 +75,7 @@ class HttpTransport:
             UnreachableError: there was none.
         """
         response = await self._send_once(request)
+        # A few, for a server may move a path; more is a loop.
         for _ in range(_REDIRECTS):
             target = _same_origin_target(request, response)
             if target is None:
@@ -102,6 +103,7 @@ class HttpTransport:
         host = ascii_host(request.url)
         literal = f"[{address}]" if ":" in address else address
         netloc = f"{literal}:{parts.port}" if parts.port else literal
+        # A small compressed answer can be gigabytes when it is unpacked.
         headers = {"accept-encoding": "identity", **request.headers, "host": _host_header(host, parts.port)}
         wire = client.build_request(
             request.method,
@@ -115,6 +117,7 @@ class HttpTransport:
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
+                # While it comes: a length that a peer declares proves nothing.
                 if len(body) > self._max_response:
                     raise UnreachableError(
                         f"The response is longer than {self._max_response:,} bytes", was_sent=True, is_refused=True

@@ -114,6 +114,7 @@ def check_protocol(descriptor: SkillDescriptor) -> None:
     Raises:
         RemoteError: we do not.
     """
+    # MINOR versions add fields, which are ignored where they are unknown.
     stated = descriptor.protocol.version
     ours = Version.parse(PROTOCOL_VERSION).major
     if Version.parse(stated).major != ours:
@@ -143,6 +144,7 @@ def invoke(plan: Plan) -> InvocationFlow:
     while True:
         execution, asked = yield from _submit(plan)
         final = yield from _follow(plan, execution, asked)
+        # 6.6: the timeout document itself says how often and when.
         hint = final.error.retry if final.error is not None else None
         allowed = hint.max_attempts if hint is not None and hint.max_attempts is not None else 0
         attempt += 1
@@ -164,6 +166,7 @@ def resume(plan: Plan, execution_id: str) -> InvocationFlow:
 def cancel(plan: Plan, execution_id: str) -> InvocationFlow:
     """Ask for an execution to be cancelled (an extension), and return its new state."""
     url = plan.descriptor.endpoint.status_of(execution_id)
+    # An extension: a plain peer answers 404 or 405, which is reported as it is.
     answer = yield Send(WireRequest("DELETE", url, plan.headers))
     if not isinstance(answer, WireResponse):
         raise _unreachable(answer, may_have_run=True)
@@ -211,6 +214,7 @@ def _with_key(failure: ErrorDocument, plan: Plan, unsure: bool) -> ErrorDocument
 
 def _submission_failure(answer: StepResult) -> tuple[ErrorDocument | None, bool, RetryHint | None]:
     """What stood in the way of a POST and may pass: the error, whether the skill may run, and when to try again."""
+    # What we would not send at all, such as an address inside, is not tried again.
     if isinstance(answer, UnreachableError):
         if answer.is_refused:
             raise _unreachable(answer, may_have_run=False)
@@ -238,6 +242,7 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
     polls = 0
     while True:
         yield Saw(execution)
+        # 6.2, step 3: a status may leave the output to the result's address.
         if execution.status is ExecutionStatus.COMPLETED and not execution.has_output:
             response = yield from _get(plan, endpoint.result_of(execution.execution_id))
             result = _read_result(response, plan, execution)
@@ -249,6 +254,7 @@ def _follow(plan: Plan, execution: Execution, asked: float | None) -> Invocation
         response = yield from _get(plan, endpoint.status_of(execution.execution_id), _wait_header(plan))
         asked = _next_poll(response)
         seen = _read_execution(response, plan, execution.execution_id)
+        # A server that shows an execution running after its end has lost its data, or serves another one under this id.
         if not can_reach(execution.status, seen.status):
             raise _bad_response(response, f"an execution cannot become {seen.status} once it was {execution.status}")
         execution = seen
@@ -262,6 +268,7 @@ def _get(
     waited, failures = 0.0, 0
     while True:
         answer = yield Send(WireRequest("GET", url, {**plan.headers, **(more or {}), "accept": "application/json"}))
+        # What a server refuses for good is an answer; 408 and 429 say that it did not look.
         if isinstance(answer, WireResponse) and answer.status < 500 and answer.status not in (408, 429):
             return answer
         if isinstance(answer, UnreachableError) and answer.is_refused:
@@ -281,6 +288,7 @@ def _backoff(plan: Plan, attempt: int, hint: RetryHint | None, *, first: float |
     """The pause before the next try (6.6): first x 2^n with full jitter in its upper half; never below the wish."""
     base: float = plan.retry.backoff_ms / 1000 if first is None else first
     pause: float = min(MAX_PAUSE, base * 2.0 ** min(attempt, 16))
+    # Clients that failed together must not come back together; half of the pause stays certain.
     pause = pause * (0.5 + 0.5 * plan.jitter())
     if hint is not None and hint.suggested_delay_ms is not None:
         pause = max(pause, hint.suggested_delay_ms / 1000)
@@ -289,12 +297,14 @@ def _backoff(plan: Plan, attempt: int, hint: RetryHint | None, *, first: float |
 
 def _is_too_long(plan: Plan, hint: RetryHint | None) -> bool:
     """Whether the server asks us to stay away for longer than we wait: then the call fails at once and says so."""
+    # A day of maintenance is not worth waiting for inside a call.
     delay = hint.suggested_delay_ms if hint is not None else None
     return delay is not None and delay / 1000 > plan.patience
 
 
 def _wait_header(plan: Plan) -> dict[str, str]:
     """``Prefer: wait`` (RFC 7240), where the server announces that it waits, and no longer than it does."""
+    # A server that was never asked to wait may close the connection before it answers.
     seconds = min(plan.wait_seconds, plan.descriptor.extensions.wait_seconds)
     return {"prefer": f"wait={seconds:.0f}"} if seconds >= 1 else {}
 

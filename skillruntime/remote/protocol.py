@@ -50,6 +50,7 @@ class ExecutionStatus(StrEnum):
 _S = ExecutionStatus
 FINAL: Final = frozenset({_S.COMPLETED, _S.FAILED, _S.TIMEOUT, _S.CANCELLED})
 TRANSITIONS: Final[Mapping[ExecutionStatus, frozenset[ExecutionStatus]]] = {
+    # Timeout without having run: no place became free in time.
     _S.ACCEPTED: frozenset({_S.RUNNING, _S.FAILED, _S.TIMEOUT, _S.CANCELLED}),
     _S.RUNNING: FINAL,
     **dict.fromkeys(FINAL, frozenset()),
@@ -69,6 +70,7 @@ def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
     >>> can_reach(ExecutionStatus.RUNNING, ExecutionStatus.ACCEPTED)
     False
     """
+    # Following every step that may lie between two polls.
     return before is after or any(can_reach(step, after) for step in TRANSITIONS[before])
 
 
@@ -96,6 +98,7 @@ class Caller:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
+        # Credentials go to the server and nowhere else: `repr` leaves them out too.
         document: dict[str, Any] = {"id": self.id, "type": self.type}
         return document if self.credentials is None else {**document, "credentials": dict(self.credentials)}
 
@@ -162,6 +165,7 @@ class InvocationRequest:
                 context.text("trace_id", required=False) or None,
                 context.choice("priority", ("low", "normal", "high"), default="normal"),
                 context.positive("timeout_ms"),
+                # The usual limit of browsers and proxies for a URL.
                 context.text("webhook", required=False, limit=2000) or None,
             ),
         )
@@ -224,6 +228,7 @@ class Execution:
 
     def to_dict(self, *, plain: bool = False) -> dict[str, Any]:
         """Return the JSON object of 6.4; *plain* for a peer that knows only the protocol document's five statuses."""
+        # 6.4 lists five statuses: a client that matches on them would not know when to stop.
         status = ExecutionStatus.FAILED if plain and self.status is ExecutionStatus.CANCELLED else self.status
         document: dict[str, Any] = {
             "execution_id": self.execution_id,
@@ -255,6 +260,7 @@ class Execution:
             execution_id=reading.text("execution_id"),
             status=ExecutionStatus(reading.choice("status", tuple(status.value for status in ExecutionStatus), None)),
             skill_id=reading.text("skill_id", required=False),
+            # Peers write dates in many forms; nothing is decided by them here.
             timestamps=Timestamps(
                 stamps.loose_text("created_at") or "",
                 stamps.loose_text("updated_at") or "",
@@ -327,6 +333,7 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
+    # Python reads 1e999 as infinity, which no other JSON reader need know.
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is larger than the largest number supported")
@@ -374,6 +381,7 @@ class _FieldReader:
         return ""
 
     def loose_text(self, name: str) -> str | None:
+        # Shown to people and models, and cut: a peer may send any length.
         value = self._document.get(name)
         return printable(value[:MAX_ID]) if isinstance(value, str) else None
 
@@ -419,6 +427,7 @@ class _FieldReader:
 
 
 def _violation(field_: str, expected: str, actual: Any) -> dict[str, Any]:
+    # Cut to 80 characters: an answer must not grow with what was sent.
     said = actual if field_ == "" and isinstance(actual, str) else json.dumps(actual, ensure_ascii=False, default=str)
     shown = said if len(said) <= 80 else said[:79] + "…"
     return {"field": field_, "expected": expected, "actual": "nothing" if actual is None else shown}

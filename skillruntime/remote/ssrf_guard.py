@@ -88,6 +88,7 @@ class AddressGuard:
             raise UnreachableError(f"The host {host!r} cannot be resolved", was_sent=False) from None
         if not addresses:
             raise UnreachableError(f"The host {host!r} has no address", was_sent=False)
+        # Any of them: which one of several addresses is connected to must not depend on their order.
         if not self.allow_all and not {host, f"{host}:{port}"} & self.allowed and any(map(is_inside, addresses)):
             message = f"The host {host!r} is in a private network; allow it with AddressGuard(allowed=...)"
             raise UnreachableError(message, was_sent=False, is_refused=True)

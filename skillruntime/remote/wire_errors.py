@@ -60,6 +60,7 @@ _TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
     WireCode.EXECUTION_CANCELLED: (409, ErrorCode.CANCELLED, False),
     WireCode.EXECUTION_INTERRUPTED: (500, ErrorCode.TOOL_EXECUTION_FAILED, True),
     WireCode.EXECUTION_HELD: (500, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    # The same status as the IETF draft of the header asks for.
     WireCode.IDEMPOTENCY_KEY_REUSED: (422, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.RATE_LIMIT_EXCEEDED: (429, ErrorCode.RATE_LIMIT_EXCEEDED, True),
     WireCode.REQUEST_TOO_LARGE: (413, ErrorCode.INVALID_INPUT, True),
@@ -89,6 +90,7 @@ class RetryHint:
         """Return the hint that *document* gives; None where it gives none that can be used."""
         if not isinstance(document, Mapping):
             return None
+        # What is not a number is left out; the error that carries it is still an error.
         delay, attempts = document.get("suggested_delay_ms"), document.get("max_attempts")
         hint = cls(_whole(delay), _whole(attempts))
         return None if hint == cls() else hint
@@ -144,6 +146,7 @@ class ErrorDocument:
             return None
         details = document.get("details")
         return cls(
+            # From a peer: it is printed to terminals, logged, and read by models.
             printable(document["code"][:100]),
             printable(str(document.get("message") or "")[:2000]),
             details if isinstance(details, Mapping) else None,
@@ -193,6 +196,7 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
     """
     _, code, recoverable = _TABLE.get(document.code, (500, ErrorCode.TOOL_EXECUTION_FAILED, False))
     details = shortened(document.details) if document.details else {}
+    # A skill's own code: a model sees ours where it is one of them, and the original in the details.
     if document.code not in _TABLE:
         try:
             code = ErrorCode(document.code)
@@ -209,6 +213,7 @@ def to_skill_error(document: ErrorDocument, *, may_have_run: bool = False) -> Sk
     action = details.pop("suggested_action", None) or _ACTIONS.get(document.code)
     if document.retry is not None and document.retry.suggested_delay_ms is not None and recoverable:
         action = f"Try again in {document.retry.suggested_delay_ms / 1000:g} s"
+    # Whatever the peer suggested, a second order could be the second effect.
     if may_have_run:
         action, recoverable = _UNSURE, False
     suggested = action if isinstance(action, str) else None
@@ -234,6 +239,7 @@ def printable(text: str) -> str:
 
 
 def _whole(value: Any) -> int | None:
+    # bool is an int in Python; and a peer may ask for a pause of centuries.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
         return None
     return int(value)

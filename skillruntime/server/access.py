@@ -105,6 +105,7 @@ class KeyRing:
 
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller that the key in *request* belongs to."""
+        # Both places, for many clients can set only one of them.
         key = request.headers.get(self.header.lower()) or bearer_token(request)
         # 6.3 allows the key in the body too; two different keys do not identify one caller.
         stated = credentials.get("api_key") if credentials is not None else None
@@ -132,6 +133,7 @@ def any_of(authenticators: Iterable[Authenticator]) -> Authenticator:
             except BadCredentialsError:
                 was_bad = True
             else:
+                # The first that knows the caller decides, whether or not others refused the credentials.
                 if principal is not None:
                     return principal
         if was_bad:
@@ -150,6 +152,7 @@ def bearer_token(request: WireRequest) -> str | None:
 def _principal(entry: Mapping[str, Any]) -> Principal:
     skills = entry.get("skills")
     caller = str(entry["id"])
+    # Its executions would be open to everyone: rows of that owner are shown to whoever has their id.
     if caller == ANONYMOUS:
         raise ValueError("anonymous is who shows no key")
     return Principal(

@@ -72,6 +72,7 @@ def create_app(
         try:
             _check_head(request, hosts)
             wire = _head(request, await _read_body(request, service))
+            # The pages have no private way in: they ask the service as their user.
             if pages and drawn.knows(wire):
                 return _to_starlette(await drawn.answer(wire))
             answer = await service.handle(wire)
@@ -114,6 +115,7 @@ def _headers(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in lines:
         name = name.lower()
+        # RFC 9113, 8.2.3: cookies alone are joined by a semicolon.
         between = "; " if name == "cookie" else ", "
         headers[name] = f"{headers[name]}{between}{value}" if name in headers else value
     return headers
@@ -224,6 +226,7 @@ class _Events(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events; end with the execution, with the reader, or with the server."""
+        # No length: the stream ends when the execution does, and HTTP/1.1 sends it in chunks.
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         async with anyio.create_task_group() as tasks:
 
@@ -237,6 +240,7 @@ class _Events(Response):
                     await anyio.sleep(_HEARTBEAT)
                     await send(_chunk(b": still there\n\n"))
 
+            # Without listening, a reader that hung up is noticed only at the next event, which may be hours away.
             tasks.start_soon(listen)
             tasks.start_soon(beat)
             with self._service.until_stopped():

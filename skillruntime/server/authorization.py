@@ -60,6 +60,7 @@ def find_skill(call: Call, skills: Mapping[str, PublishedSkill]) -> PublishedSki
         RefusedError: there is none for this caller.
     """
     found = skills.get(call.parts[0])
+    # 403 would say that it exists: section 7 lets a private skill be absent.
     is_hidden = found is not None and found.descriptor.access is AccessPolicy.PRIVATE and call.principal is None
     if found is None or is_hidden:
         raise refuse(WireCode.SKILL_NOT_FOUND, "The skill does not exist")

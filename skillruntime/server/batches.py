@@ -50,6 +50,7 @@ class Batches:
             await self._has_work.wait()
             self._has_work = anyio.Event()
             while self._waiting:
+                # What arrived while the last commit ran shares the next one: the busier, the fewer syncs of the disk.
                 batch = [self._waiting.popleft() for _ in range(min(_MOST, len(self._waiting)))]
                 await self._write(batch)
 
@@ -71,6 +72,7 @@ class Batches:
             self._withdraw(write)
             raise
         if not write.done.is_set():
+            # One that waits in the queue was certainly not written; one that was sent may be committed a moment later.
             is_unknown = not self._withdraw(write)
             raise DatabaseAwayError(f"The database did not answer within {within:g} s", is_unknown=is_unknown)
         if isinstance(write.result, Exception):

@@ -1,9 +1,7 @@
-"""The pages for people: what is served, a contract as a form, an execution to follow. Drawn here, without scripts."""
+"""The pages for people: what is served, a contract as a form, one's executions, and tasks for operators."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,53 +9,32 @@ from html import escape
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
-from skillruntime.remote.descriptor import ParameterDefinition, SkillDescriptor
+from skillruntime.remote.descriptor import CapabilityType, ParameterDefinition, SkillDescriptor
 from skillruntime.remote.hosts import escape_segment
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.server.http_responses import without_content
+from skillruntime.server.access import READ
+from skillruntime.server.authorization import Call, check_scope
+from skillruntime.server.console_drawing import (
+    draw_execution_card,
+    draw_field,
+    draw_page,
+    draw_problem,
+    draw_skill_card,
+    draw_status,
+    pretty,
+    violations_of,
+)
+from skillruntime.server.http_responses import RefusedError, without_content
 from skillruntime.server.service import SkillService
 
 __all__ = ["Pages"]
 
-_COOKIE = "skillruntime-key"
-_STYLE: Final = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8881;--ok:#1a7f4b;--bad:#b3261e;--run:#8a6100;--link:#1d5fb8}
-@media(prefers-color-scheme:dark){:root{--ok:#5fd39a;--bad:#ff8a80;--run:#e8c268;--link:#8ab8ff}}
-*{box-sizing:border-box}
-body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:0 auto;padding:1.5rem}
-header{display:flex;gap:1rem;align-items:center;justify-content:space-between;flex-wrap:wrap;margin-bottom:1.5rem}
-h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:0}a{color:var(--link)}
-header>a{font-weight:600;text-decoration:none}
-.card{border:1px solid var(--line);border-radius:.6rem;padding:1rem 1.2rem;margin:.8rem 0}
-.card p{margin:.3rem 0}.meta{opacity:.75;font-size:.875rem}
-.tag{border:1px solid var(--line);border-radius:1rem;padding:.1rem .6rem;font-size:.8rem}
-label{display:block;font-weight:600;margin-top:1rem}
-label small{font-weight:400;opacity:.75;display:block}
-input,textarea,select{font:inherit;width:100%;padding:.5rem .6rem;border:1px solid var(--line);border-radius:.4rem;
-background:var(--soft);color:inherit}
-textarea{min-height:4.5rem;font-family:ui-monospace,monospace}
-button{font:inherit;font-weight:600;margin-top:1.2rem;padding:.5rem 1.2rem;border:0;border-radius:.4rem;
-background:var(--link);color:Canvas;cursor:pointer}
-header form{display:flex;gap:.5rem}header input{width:13rem}header button{margin:0}
-pre{background:var(--soft);border:1px solid var(--line);border-radius:.4rem;padding:.8rem;overflow:auto;
-white-space:pre-wrap;overflow-wrap:anywhere}
-.status{font-weight:700}.completed{color:var(--ok)}.failed,.timeout,.cancelled{color:var(--bad)}
-.running,.accepted{color:var(--run)}.problem{border-color:var(--bad)}
-progress{width:100%}
-"""
-_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-_HEADERS: Final[Mapping[str, str]] = {
-    "content-type": "text/html; charset=utf-8",
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "content-security-policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; img-src data:; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'",
-}
+_COOKIE: Final = "skillruntime-key"
+_LISTED: Final = 25  # executions on a page
 
 
 class Pages:
-    """Draws the pages of a service; all that they show or do goes through its `SkillService.handle`.
+    """Draws the pages of a service; all that they change goes through its `SkillService.handle`.
 
     An API key typed into a page is kept in a cookie of this session that scripts cannot read.
     """
@@ -74,147 +51,205 @@ class Pages:
         if request.method == "HEAD":
             return without_content(await self.answer(replace(request, method="GET")))
         parts = [unquote(part) for part in request.path.split("/") if part][1:]
+        # The cookie is SameSite=Strict; this also covers browsers that do not know the attribute.
         if request.method == "POST" and not _is_own(request):
-            return _page("Refused", "<p>This form was sent from another place.</p>", status=403)
+            return draw_page("Refused", "<p>This form was sent from another place.</p>", status=403)
+        if request.method == "POST" and parts == ["key"]:
+            return await self._sign_in(request)
+        call = await self._service.identify(_as_caller(request, _cookie(request)))
+        page = _Page(self._service, call)
         match request.method, parts:
             case "GET", []:
-                return await self._skills(request)
-            case "POST", ["key"]:
-                key = _form(request).get("key", "").strip()
-                cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict" + ("" if key else "; Max-Age=0")
-                return WireResponse(303, {"location": "/ui", "set-cookie": cookie})
+                return await page.skills()
             case "GET", ["skills", skill_id]:
-                return await self._form(request, skill_id, {}, "")
+                return await page.form(skill_id, {}, {})
             case "POST", ["skills", skill_id]:
-                return await self._invoke(request, skill_id)
+                return await page.invoke(skill_id, _form(request))
+            case "GET", ["executions"]:
+                return await page.executions(parse_qs(request.query))
             case "GET", ["executions", execution_id]:
-                return await self._execution(request, execution_id)
+                return await page.execution(execution_id)
             case "POST", ["executions", execution_id, "cancel"]:
-                await self._ask(request, "DELETE", f"/executions/{escape_segment(execution_id)}")
-                return _see_other(execution_id)
+                await page.ask("DELETE", f"/executions/{escape_segment(execution_id)}")
+                return _see_other(f"/ui/executions/{escape_segment(execution_id)}")
+            case "POST", ["executions", execution_id, "complete"]:
+                return await page.complete(execution_id, _form(request))
             case (("GET" | "POST"), _):
-                return _page("Not found", "<p>This page does not exist.</p>", status=404)
+                return page.draw("Not found", "<p>This page does not exist.</p>", status=404)
             case _:
-                refused = _page("Not here", "<p>This page supports GET and POST only.</p>", status=405)
+                refused = page.draw("Not here", "<p>This page supports GET and POST only.</p>", status=405)
                 return replace(refused, headers={**refused.headers, "allow": "GET, HEAD, POST"})
 
-    async def _skills(self, request: WireRequest) -> WireResponse:
-        document = _json(await self._ask(request, "GET", "/.well-known/skill-sharing"))
-        cards = [
-            f'<section class="card"><h2><a href="/ui/skills/{escape_segment(skill["id"])}">'
-            f"{escape(skill['name'])}</a></h2>"
-            f"<p>{escape(skill['description'])}</p>"
-            f'<p class="meta"><span class="tag">{escape(skill["capability_type"])}</span> '
-            f'<span class="tag">{escape(skill["access"])}</span> '
-            f"{escape(skill['id'])} {escape(skill['version'])}</p></section>"
-            for skill in document.get("skills", [])
-        ]
-        problem = _problem(document)
-        return _page("Skills", problem or "".join(cards) or "<p>No skill is visible to you.</p>", title="Skills")
+    async def _sign_in(self, request: WireRequest) -> WireResponse:
+        """Keep a key that is valid; forget the one that is kept where the form has none."""
+        key = _form(request).get("key", "").strip()
+        call = await self._service.identify(_as_caller(request, key))
+        # Not kept: every page would report it, and each would count as an attempt to guess a key.
+        if call.was_bad:
+            return draw_page("Sign in", "<p>Type the key as it was printed.</p>", was_bad=True, status=401)
+        cookie = f"{_COOKIE}={quote(key)}; Path=/; HttpOnly; SameSite=Strict" + ("" if key else "; Max-Age=0")
+        return replace(_see_other("/ui"), headers={"location": "/ui", "set-cookie": cookie})
 
-    async def _form(
-        self, request: WireRequest, skill_id: str, filled: Mapping[str, str], problem: str, status: int = 200
+
+class _Page:
+    """The pages as one caller sees them."""
+
+    def __init__(self, service: SkillService, call: Call) -> None:
+        self._service = service
+        self._call = call
+
+    def draw(self, heading: str, body: str, *, status: int = 200, is_live: bool = False) -> WireResponse:
+        """Return a page with the caller in its head."""
+        call = self._call
+        return draw_page(heading, body, principal=call.principal, was_bad=call.was_bad, status=status, is_live=is_live)
+
+    async def ask(self, method: str, path: str, document: Any = None) -> WireResponse:
+        """Send a request to the service as the user of the page."""
+        headers = {**self._call.request.headers, "skill-extensions": "cancelled"}
+        body = b""
+        if document is not None:
+            headers["content-type"] = "application/json"
+            body = json.dumps(document).encode()
+        return await self._service.handle(
+            replace(self._call.request, method=method, url=path, headers=headers, body=body)
+        )
+
+    async def skills(self) -> WireResponse:
+        """What is served, for this caller."""
+        document = _json(await self.ask("GET", "/.well-known/skill-sharing"))
+        cards = "".join(map(draw_skill_card, document.get("skills", [])))
+        return self.draw("Skills", draw_problem(document) or cards or "<p>No skill is visible to you.</p>")
+
+    async def form(
+        self, skill_id: str, filled: Mapping[str, str], answer: Mapping[str, Any], status: int = 200
     ) -> WireResponse:
-        response = await self._ask(request, "GET", f"/skills/{escape_segment(skill_id)}")
+        """A contract as a form, with what was *filled* in and what the service answered to it."""
+        response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
-            return _page("Not found", _problem(_json(response)), status=response.status)
+            return self.draw("Not found", draw_problem(_json(response)), status=response.status)
         descriptor = SkillDescriptor.from_dict(_json(response))
-        fields = "".join(_field(each, filled.get(each.name)) for each in descriptor.inputs)
+        faults = violations_of(answer)
+        names = {each.name for each in descriptor.inputs}
+        elsewhere = [text for name, texts in faults.items() if name not in names for text in texts]
+        fields = "".join(
+            draw_field(each, filled.get(each.name), faults.get(each.name, ())) for each in descriptor.inputs
+        )
         body = (
-            f"<p>{escape(descriptor.description)}</p>{problem}"
+            f"<p>{escape(descriptor.description)}</p>{draw_problem(answer, elsewhere)}"
             f'<form method="post" action="/ui/skills/{escape_segment(skill_id)}">{fields}<button>Invoke</button></form>'
             f'<p class="meta">{escape(descriptor.id)} {escape(descriptor.version)} · '
             f"{escape(descriptor.provider.name)} · {escape(descriptor.access.value)} · "
             f'<a href="/skills/{escape_segment(skill_id)}">descriptor</a></p>'
         )
-        return _page(descriptor.name, body, status=status)
+        return self.draw(descriptor.name, body, status=status)
 
-    async def _invoke(self, request: WireRequest, skill_id: str) -> WireResponse:
-        filled = _form(request)
-        response = await self._ask(request, "GET", f"/skills/{escape_segment(skill_id)}")
+    async def invoke(self, skill_id: str, filled: Mapping[str, str]) -> WireResponse:
+        """Begin an execution with what was filled in."""
+        response = await self.ask("GET", f"/skills/{escape_segment(skill_id)}")
         if response.status != 200:
-            return _page("Not found", _problem(_json(response)), status=response.status)
+            return self.draw("Not found", draw_problem(_json(response)), status=response.status)
         descriptor = SkillDescriptor.from_dict(_json(response))
+        # An empty field is one that was left out: HTML cannot say the difference.
         inputs = {each.name: _value(each, filled[each.name]) for each in descriptor.inputs if filled.get(each.name)}
         document = {"caller": {"id": "page", "type": "user"}, "skill_id": skill_id, "inputs": inputs}
-        answer = await self._ask(request, "POST", f"/skills/{escape_segment(skill_id)}/invoke", document)
+        answer = await self.ask("POST", f"/skills/{escape_segment(skill_id)}/invoke", document)
         shown = _json(answer)
         if "execution_id" in shown:
-            return _see_other(shown["execution_id"])
-        return await self._form(request, skill_id, filled, _problem(shown), status=answer.status)
+            return _see_other(f"/ui/executions/{escape_segment(shown['execution_id'])}")
+        # What was typed stays in the form, beside what is wrong with it.
+        return await self.form(skill_id, filled, shown, status=answer.status)
 
-    async def _execution(self, request: WireRequest, execution_id: str) -> WireResponse:
-        response = await self._ask(request, "GET", f"/executions/{escape_segment(execution_id)}")
+    async def executions(self, query: Mapping[str, list[str]]) -> WireResponse:
+        """The caller's executions, the newest first; an operator may see everyone's."""
+        principal, cursor = self._call.principal, query.get("cursor", [None])[-1]
+        if principal is None:
+            return self.draw("My executions", "<p>Sign in to see your executions.</p>", status=401)
+        shows_all = principal.is_operator and query.get("all") == ["1"]
+        try:
+            # The list is read from the store, past `handle`, for the arguments are in no document of the protocol.
+            check_scope(principal.may_read, READ)
+            page = await self._service.executions.list(
+                None if shows_all else principal.id, limit=_LISTED, cursor=cursor
+            )
+        except RefusedError as refusal:
+            return self.draw("My executions", draw_problem(refusal.document.to_envelope()), status=403)
+        except ValueError:
+            return self.draw("My executions", "<p>This page of the list does not exist.</p>", status=400)
+        now = self._service.executions.now()
+        body = "".join(
+            draw_execution_card(ticket, execution, now, shows_owner=shows_all)
+            for ticket, execution in zip(page.tickets, page.executions, strict=True)
+        )
+        every = "all=1&amp;" if shows_all else ""
+        if page.next_cursor is not None:
+            body += f'<p><a href="/ui/executions?{every}cursor={escape(page.next_cursor)}">Older ones</a></p>'
+        if principal.is_operator:
+            other = (
+                '<a href="/ui/executions">Mine</a>' if shows_all else '<a href="/ui/executions?all=1">Everyone\'s</a>'
+            )
+            body = f"<p>{other}</p>{body}"
+        is_live = any(not execution.is_final for execution in page.executions)
+        heading = "All executions" if shows_all else "My executions"
+        return self.draw(heading, body if page.executions else f"{body}<p>There are none yet.</p>", is_live=is_live)
+
+    async def execution(
+        self, execution_id: str, problem: str = "", filled: str = "", status: int = 200
+    ) -> WireResponse:
+        """One execution, as it is now; an operator can complete a task that waits."""
+        response = await self.ask("GET", f"/executions/{escape_segment(execution_id)}")
         shown = _json(response)
         if response.status != 200:
-            return _page("Execution", _problem(shown), status=response.status)
-        status = shown["status"]
-        is_final = status not in ("accepted", "running")
-        parts = [f'<p>Status: <span class="status {escape(status)}">{escape(status)}</span></p>']
+            return self.draw("Execution", draw_problem(shown), status=response.status)
+        is_final = shown["status"] not in ("accepted", "running")
+        parts = [f"<p>Status: {draw_status(shown['status'])}</p>"]
         if "progress" in shown and not is_final:
             done, total = shown["progress"].get("done", 0), shown["progress"].get("total")
             bar = f' value="{done:g}" max="{total:g}"' if total else ""
             parts.append(f"<progress{bar}></progress><p>{escape(str(shown['progress'].get('message', '')))}</p>")
         if "output" in shown:
-            parts.append(f"<h2>Output</h2><pre>{escape(_pretty(shown['output']))}</pre>")
-        parts.append(_problem(shown))
+            parts.append(f"<h2>Output</h2><pre>{escape(pretty(shown['output']))}</pre>")
+        parts.append(draw_problem(shown))
+        action = f"/ui/executions/{escape_segment(execution_id)}"
         if not is_final:
-            action = f"/ui/executions/{escape_segment(execution_id)}/cancel"
-            parts.append(f'<form method="post" action="{action}"><button>Cancel</button></form>')
+            if self._may_complete(shown["skill_id"]):
+                parts.append(
+                    f'{problem}<form method="post" action="{action}/complete"><label for="output">Output'
+                    "<small>JSON, such as {&quot;approved&quot;: true}</small></label>"
+                    f'<textarea name="output" id="output" required>{escape(filled)}</textarea>'
+                    "<button>Complete the task</button></form>"
+                )
+            parts.append(f'<form method="post" action="{action}/cancel"><button>Cancel</button></form>')
         stamps = " · ".join(f"{escape(name)} {escape(str(at))}" for name, at in shown["timestamps"].items())
         parts.append(f'<p class="meta">{escape(execution_id)}<br>{stamps}</p>')
         skill = escape_segment(shown["skill_id"])
         parts.append(f'<p><a href="/ui/skills/{skill}">Invoke {escape(shown["skill_id"])} again</a></p>')
-        return _page("Execution", "".join(parts), refresh=0 if is_final else 1)
+        return self.draw("Execution", "".join(parts), status=status, is_live=not is_final and not problem)
 
-    async def _ask(self, request: WireRequest, method: str, path: str, document: Any = None) -> WireResponse:
-        """Send a request to the service as the user of the page."""
-        key = _cookie(request)
-        headers = {"x-api-key": key} if key else {}
-        body = b""
-        if document is not None:
-            headers["content-type"] = "application/json"
-            body = json.dumps(document).encode()
-        return await self._service.handle(replace(request, method=method, url=path, headers=headers, body=body))
+    async def complete(self, execution_id: str, filled: Mapping[str, str]) -> WireResponse:
+        """End a task with what an operator typed."""
+        text = filled.get("output", "")
+        try:
+            output = json.loads(text)
+        except ValueError as error:
+            problem = f'<p class="fault" role="alert">The output is not JSON: {escape(str(error))}</p>'
+            return await self.execution(execution_id, problem, text, 400)
+        path = f"/executions/{escape_segment(execution_id)}"
+        answer = await self.ask("POST", f"{path}/complete", {"output": output})
+        if answer.status != 200:
+            shown = _json(answer)
+            listed = [text for texts in violations_of(shown).values() for text in texts]
+            return await self.execution(execution_id, draw_problem(shown, listed), text, answer.status)
+        return _see_other(f"/ui{path}")
+
+    def _may_complete(self, skill_id: str) -> bool:
+        principal, skill = self._call.principal, self._service.skills.get(skill_id)
+        is_task = skill is not None and skill.descriptor.capability_type is CapabilityType.TASK
+        return is_task and principal is not None and principal.is_operator
 
 
-def _page(heading: str, body: str, *, status: int = 200, refresh: int = 0, title: str = "") -> WireResponse:
-    again = f'<meta http-equiv="refresh" content="{refresh}">' if refresh else ""
-    text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title or heading)}</title>{again}'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body>'
-        '<header><a href="/ui">skillruntime</a><form method="post" action="/ui/key">'
-        '<input type="password" name="key" aria-label="API key" placeholder="API key" autocomplete="off">'
-        f"<button>Use</button></form></header><main><h1>{escape(heading)}</h1>{body}</main></body></html>"
-    )
-    return WireResponse(status, _HEADERS, text.encode())
-
-
-def _field(parameter: ParameterDefinition, filled: str | None) -> str:
-    """One parameter as a form's field: a choice for an enumeration, JSON for anything but text and numbers."""
-    schema = parameter.to_schema()
-    default = schema.get("default")
-    value = "" if default is None else default if isinstance(default, str) else _pretty(default)
-    value = value if filled is None else filled
-    required = " required" if parameter.required else ""
-    name = escape(parameter.name)
-    note = f"<small>{escape(parameter.description)}</small>" if parameter.description else ""
-    star = " *" if parameter.required else ""
-    choices = schema.get("enum") or (["true", "false"] if parameter.type == "boolean" else None)
-    if choices:
-        texts = [each if isinstance(each, str) else json.dumps(each) for each in choices]
-        options = "".join(
-            f"<option{' selected' if text == value else ''}>{escape(text)}</option>" for text in ["", *texts]
-        )
-        control = f'<select name="{name}" id="{name}"{required}>{options}</select>'
-    elif parameter.type in ("integer", "number"):
-        step = "1" if parameter.type == "integer" else "any"
-        control = f'<input type="number" step="{step}" name="{name}" id="{name}" value="{escape(value)}"{required}>'
-    elif parameter.type == "string" and ("format" in schema or (schema.get("maxLength") or 1000) <= 200):
-        control = f'<input name="{name}" id="{name}" value="{escape(value)}"{required}>'
-    else:
-        control = f'<textarea name="{name}" id="{name}"{required}>{escape(value)}</textarea>'
-    return f'<label for="{name}">{name}{star}{note}</label>{control}'
+def _as_caller(request: WireRequest, key: str) -> WireRequest:
+    """The request to the service on behalf of a page's user: none of the browser's own headers but the key."""
+    return replace(request, headers={"x-api-key": key} if key else {})
 
 
 def _value(parameter: ParameterDefinition, text: str) -> Any:
@@ -227,30 +262,13 @@ def _value(parameter: ParameterDefinition, text: str) -> Any:
         return text
 
 
-def _problem(document: Mapping[str, Any]) -> str:
-    error = document.get("error")
-    if not isinstance(error, Mapping):
-        return ""
-    details = error.get("details") or {}
-    lines = [
-        f"<li>{escape(str(each.get('message') or each.get('expected')))} "
-        f"<code>{escape(str(each.get('field')))}</code></li>"
-        for each in details.get("violations", [])
-        if isinstance(each, Mapping)
-    ]
-    listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
-    return (
-        f'<section class="card problem"><p class="failed"><strong>{escape(str(error.get("code")))}</strong></p>'
-        f"<p>{escape(str(error.get('message')))}</p>{listed}</section>"
-    )
-
-
-def _see_other(execution_id: str) -> WireResponse:
-    return WireResponse(303, {"location": f"/ui/executions/{escape_segment(execution_id)}"})
+def _see_other(path: str) -> WireResponse:
+    return WireResponse(303, {"location": path})
 
 
 def _is_own(request: WireRequest) -> bool:
     """Whether a form was sent from one of our own pages: browsers say where a POST comes from."""
+    # Fetch Metadata: set by the browser, and not by a page's scripts.
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
@@ -274,7 +292,3 @@ def _cookie(request: WireRequest) -> str:
 def _json(response: WireResponse) -> dict[str, Any]:
     document = json.loads(response.body or b"{}")
     return document if isinstance(document, dict) else {}
-
-
-def _pretty(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -28,6 +28,7 @@ class OperationRefusedError(Exception):
 
 def perform(operation: Operation, execute: Execute) -> Any:
     """Return the result of *operation*, or its refusal."""
+    # Refusals are results: they must not roll back what others wrote in the same transaction.
     try:
         return operation(execute)
     except OperationRefusedError as refusal:

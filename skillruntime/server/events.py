@@ -28,6 +28,7 @@ def answer_events(execution: Execution, last_seen: str | None, *, plain: bool) -
 
     A browser opens a stream that has closed again and again, until it is answered 204 (HTML, 9.2.3).
     """
+    # The reader has the last event already.
     if execution.is_final and last_seen == event_id(execution):
         return WireResponse(204, SECURITY_HEADERS)
     return WireResponse(200, _HEADERS, to_event(execution, plain=plain))

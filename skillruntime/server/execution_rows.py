@@ -28,11 +28,6 @@ class Row:
     change: int
     is_cancelled: bool
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether its skill was ever started."""
-        return self.execution.status is not ExecutionStatus.ACCEPTED
-
 
 def to_row(fields: Sequence[Any]) -> Row:
     """Return the execution in a row of `HEAD`, with the output as a further column where it was read."""

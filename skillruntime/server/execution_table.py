@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,6 +31,7 @@ from skillruntime.server.executions import (
     interrupted,
     waited_too_long,
 )
+from skillruntime.server.rate_limits import within_limits
 from skillruntime.server.server_table import ServerTable
 
 __all__ = ["CLOCK_JUMP", "ExecutionTable"]
@@ -75,11 +75,13 @@ class ExecutionTable:
             TooManyError: *quota* allows no further execution that has not ended.
             TooFastError: *quota* allows no further execution now.
         """
+        # First, so that a repeated request costs neither quota nor rate: it asks for nothing new.
         known = self.find(execute, ticket.execution_id)
         if known is not None:
             return _checked(known, ticket), False
         if quota is not None:
             self._check_quota(execute, ticket, quota)
+        # In the same transaction: a server that was frozen for longer than its lease must not begin what it accepts.
         starts = starts and self.servers.have_lease(execute)
         now = self.now(execute)
         rows = execute(
@@ -110,6 +112,7 @@ class ExecutionTable:
 
     def claim(self, execute: Execute, number: int) -> list[Row]:
         """Begin at most *number* waiting executions on this server, in the order of their turns."""
+        # A server without a lease may be declared dead at any moment, and what it begins would be interrupted at once.
         if not self.servers.have_lease(execute):
             return []
         limits = self.terms.has_limits
@@ -123,7 +126,10 @@ class ExecutionTable:
             ),
             number=_CANDIDATES if limits else number,
         )
-        chosen = self._within_limits(execute, found)[:number] if limits else [row[0] for row in found]
+        chosen = [row[0] for row in found]
+        if limits:
+            running = execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'")
+            chosen = within_limits(found, running, self.terms)[:number]
         now = self.now(execute)
         rows = []
         for execution_id in chosen:
@@ -184,6 +190,7 @@ class ExecutionTable:
             return None
         if current.execution.is_final:  # a commit whose answer was lost, sent again
             return current.execution
+        # The locked row is used, not the one that was read at the beginning: a cancellation may have come between.
         return self._end(execute, current, outcome, progress)
 
     def hand_over(self, execute: Execute, row: Row) -> bool:
@@ -206,6 +213,7 @@ class ExecutionTable:
         row = self.find(execute, execution_id, lock=True)
         if row is None or row.execution.is_final:
             return row
+        # What waits belongs to no server, so any of them may end it.
         if row.server is None:
             self._end(execute, row, CANCELLED)
         else:
@@ -222,6 +230,7 @@ class ExecutionTable:
             NotATaskError: it is not a task, or has ended.
         """
         row = self.find(execute, execution_id, lock=True)
+        # The row is locked: of two who complete a task, or of one who completes and one who cancels, the first wins.
         if row is None or not row.ticket.is_task or row.execution.is_final:
             raise NotATaskError
         return self._end(execute, row, outcome)
@@ -266,8 +275,10 @@ class ExecutionTable:
             ids.append(row.ticket.execution_id)
             if row.is_cancelled:
                 self._end(execute, row, CANCELLED)
+            # The rule that everything here serves: never run a second time what may have had its effect.
             elif not row.ticket.repeatable:
                 self._end(execute, row, interrupted())
+            # An execution that kills its server would otherwise take one server after the other down, for ever.
             elif losses >= self.terms.most_losses:
                 self._end(execute, row, held(losses))
             else:
@@ -326,7 +337,7 @@ class ExecutionTable:
         )
         return to_row(rows[0]) if rows else None
 
-    def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Execution]:
+    def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Row]:
         """Return executions without their outputs, the newest first."""
         condition = "created_at <= :until" + ("" if caller is None else " AND caller = :caller")
         rows = execute(
@@ -339,7 +350,7 @@ class ExecutionTable:
             skipped=skipped,
             **({} if caller is None else {"caller": caller}),
         )
-        return [to_row(fields).execution for fields in rows]
+        return [to_row(fields) for fields in rows]
 
     def counts(self, execute: Execute) -> dict[str, int]:
         """Return how many executions wait and run, on all servers."""
@@ -351,6 +362,7 @@ class ExecutionTable:
 
     def changes(self, execute: Execute, ids: Sequence[str]) -> dict[str, tuple[int, bool]]:
         """Return the number of changes of each, and whether it is to be cancelled."""
+        # One parameter for each id: SQLite has no arrays, and a list in the text would be an injection.
         names = {f"id{number}": each for number, each in enumerate(ids)}
         listed = ", ".join(f":{name}" for name in names)
         rows = execute(
@@ -406,6 +418,7 @@ class ExecutionTable:
             progress=progress or row.execution.progress,
             created_at=row.execution.timestamps.created_at,
         )
+        # The output has a column of its own, so that lists and counts never read it.
         document = ended.to_dict()
         output = document.pop("output", None)
         execute(
@@ -426,21 +439,6 @@ class ExecutionTable:
         found = """SELECT DISTINCT webhook_server FROM skillruntime_executions
             WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
         return [name for (name,) in execute(self.sql(found), server=self.server)]
-
-    def _within_limits(self, execute: Execute, found: Sequence[tuple[Any, ...]]) -> list[str]:
-        running = execute("SELECT skill_id, caller FROM skillruntime_executions WHERE state = 'running'")
-        skills, callers = Counter(skill for skill, _ in running), Counter(caller for _, caller in running)
-        chosen = []
-        for execution_id, skill, caller in found:
-            most_of_skill, most_of_caller = self.terms.per_skill.get(skill), self.terms.per_caller
-            if most_of_skill is not None and skills[skill] >= most_of_skill:
-                continue
-            if most_of_caller is not None and callers[caller] >= most_of_caller:
-                continue
-            skills[skill] += 1
-            callers[caller] += 1
-            chosen.append(execution_id)
-        return chosen
 
 
 def _checked(row: Row, ticket: Ticket) -> Row:

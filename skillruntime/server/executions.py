@@ -68,6 +68,7 @@ class Ticket:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Ticket:
         """Return the ticket that `to_dict` wrote; fields of a newer version are ignored."""
+        # While servers are upgraded in turn, an older one reads rows that a newer one has written.
         return cls(**{name: document[name] for name in cls.__slots__ if name in document})
 
     def accepted(self, at: float) -> Execution:
@@ -121,6 +122,8 @@ def timed_out(ticket: Ticket) -> Outcome:
     It always says how often to try: once, in all, where the skill must not run twice.
     """
     message = f"Skill execution exceeded the configured timeout of {ticket.timeout * 1000:.0f}ms"
+    # The numbers of the document in 6.6. A count of 1 is the attempt that was made: it is how the protocol can say that
+    # a further one may do harm.
     retry = RetryHint(5000, 3 if ticket.repeatable else 1)
     details = {"recoverable": True} if ticket.repeatable else {}
     return Outcome(
@@ -142,9 +145,11 @@ def waited_too_long(seconds: float, *, is_task: bool = False) -> Outcome:
 
 def interrupted() -> Outcome:
     """Return the outcome of a run that stopped with its server and must not be repeated."""
+    # Not "failed": it is unknown, and a caller who believes in a failure would order a second time.
     message = "The server stopped while the skill ran; it may or may not have taken effect, and was not run again"
     return Outcome(
-        ExecutionStatus.FAILED, error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True})
+        ExecutionStatus.FAILED,
+        error=ErrorDocument(WireCode.EXECUTION_INTERRUPTED, message, {"recoverable": True}),
     )
 
 
@@ -185,9 +190,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some executions, the newest first, and where the next page begins."""
+    """Some executions with their tickets, the newest first, and where the next page begins."""
 
     executions: tuple[Execution, ...]
+    tickets: tuple[Ticket, ...] = ()
     next_cursor: str | None = None
 
 
@@ -328,6 +334,7 @@ def page_start(cursor: str | None, *, now: float = 0.0) -> tuple[int, int]:
     """
     if cursor is None:
         return int(now * 1_000_000) + 1, 0  # in ms an execution of the same ms would move the pages
+    # An offset behind a fixed moment: rows that end or begin meanwhile neither move a page nor hide a row.
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise ValueError("not a cursor of this list")
@@ -336,11 +343,13 @@ def page_start(cursor: str | None, *, now: float = 0.0) -> tuple[int, int]:
 
 def fingerprint_of(value: Any) -> str:
     """Return a digest of *value*, any JSON."""
+    # Sorted, as the order of names means nothing in JSON (RFC 8259, section 4).
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_expired(execution: Execution, now: float) -> bool:
     """Whether the result of *execution* has expired at *now*."""
+    # An execution that has not ended has no such moment, and so never expires.
     expires_at = execution.timestamps.expires_at
     return expires_at is not None and from_timestamp(expires_at) < now

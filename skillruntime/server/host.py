@@ -99,11 +99,13 @@ async def host_skills(
         DatabaseInUseError: another server has the data directory.
         SkillRuntimeError: there is nothing to serve, or a descriptor or the key file is invalid.
     """
+    # Before anything listens: a broken key file must not leave a server that everyone may call.
     keys, secret = _keys_and_secret(hosting)
     webhooks = Webhooks(secret) if hosting.webhooks else None
     work = SkillWork(runtime, output_bytes=(hosting.limits or Limits()).output_bytes)
     # The database first: a server that waits for its lock must not hold the port that the other one listens at.
     async with _executions(work, hosting, webhooks) as executions:
+        # The port is known only now, and with port 0 the addresses in descriptors depend on it.
         listening = bind(hosting.host, hosting.port)
         host = f"[{hosting.host}]" if ":" in hosting.host else hosting.host
         base_url = hosting.base_url or f"http://{host}:{listening.getsockname()[1]}"
@@ -133,6 +135,7 @@ async def host_skills(
             on_ready=None if on_ready is None else lambda: on_ready(base_url, published, executions.continued),
         )
         async with anyio.create_task_group() as tasks:
+            # Every server sweeps; deleting the same rows twice does no harm, and no server has to be chosen.
             tasks.start_soon(_sweep, executions, hosting.kept_for)
             if isinstance(keys, DatabaseKeys):
                 tasks.start_soon(keys.refresh_every, _KEYS)
@@ -147,6 +150,7 @@ def _allowed_hosts(hosting: Hosting, base_url: str) -> frozenset[str] | None:
     under a name of its own that resolves to 127.0.0.1 (DNS rebinding).
     """
     named = {name.lower() for name in hosting.allowed_hosts}
+    # A server on an outside address usually stands behind a proxy, which checks the names.
     if not named and hosting.host not in ("127.0.0.1", "::1", "localhost"):
         return None
     local = {"localhost", "127.0.0.1", "::1"} if not hosting.allowed_hosts else set()
@@ -195,6 +199,7 @@ async def _sweep(executions: StoredExecutions, kept_for: float) -> None:
     while True:
         await anyio.sleep(min(_SWEEP, kept_for))
         try:
+            # Twice as long: in the second half a caller is answered 410, which says more than 404.
             await executions.delete(ended_before=executions.now() - 2 * kept_for)
         except DatabaseAwayError as error:
             _log.warning("expired results could not be deleted: %s", error)

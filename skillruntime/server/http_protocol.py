@@ -49,9 +49,11 @@ class BoundedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on; from its first byte, a head has its time."""
+        # From the first byte of each head, also on a connection that was used before.
         if self._head_timer is None and not self._is_answering():
             self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
         super().data_received(data)
+        # The body has a limit of its own, which knows how to answer.
         if self._is_answering():
             self._stop_timer()
 

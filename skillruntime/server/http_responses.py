@@ -95,6 +95,7 @@ def answer_json(
     tag = '"' + hashlib.sha256(response.body).hexdigest()[:32] + '"'
     # Private: what one caller is shown is kept in no cache that others share.
     tagged = {**response.headers, "etag": tag, "cache-control": "private, no-cache", "vary": _VARY}
+    # RFC 9110, 13.1.2: weak comparison, so the mark of weakness does not count.
     asked = {each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")}
     if tag in asked or "*" in asked:
         return WireResponse(304, {name: value for name, value in tagged.items() if name != "content-type"})

@@ -68,8 +68,10 @@ class JwtCallers:
             RefusedError: 503, for the issuer's keys cannot be had now.
         """
         token = bearer_token(request)
+        # Another authenticator may know a bearer token that is not a JWT.
         if token is None or token.count(".") != 2:
             return None
+        # Decoding is work that anyone can ask for.
         if len(token) > _LONGEST:
             raise BadCredentialsError
         keys = await self._current(is_unknown=False)

@@ -42,6 +42,7 @@ class KeyFile:
 
     async def __call__(self, request: WireRequest, credentials: Mapping[str, Any] | None) -> Principal | None:
         """Return the caller whose key *request* carries."""
+        # One system call for each request, in place of a watcher that could miss a change.
         stamp = _stamp(self._path)
         if stamp != self._stamp:
             self._stamp = stamp
@@ -75,6 +76,7 @@ class DatabaseKeys:
                     text = await anyio.to_thread.run_sync(
                         database.read, lambda execute: _read(execute, "keys", _EMPTY), abandon_on_cancel=True
                     )
+                # Keys that were valid stay so while the database is away: running work can still be polled.
                 except DatabaseAwayError:
                     continue
                 if text != self._text:
@@ -136,6 +138,7 @@ def _change_keys(place: Path | str, change: Callable[[list[dict[str, Any]]], lis
     if isinstance(place, str):
 
         def rewrite(execute: Any) -> str:
+            # Two commands at once would each write the list without the other's key.
             execute("SELECT pg_advisory_xact_lock(7305003)")
             text = _changed(_read(execute, "keys", _EMPTY), change)
             execute(
@@ -149,6 +152,7 @@ def _change_keys(place: Path | str, change: Callable[[list[dict[str, Any]]], lis
         return
     text = _changed(place.read_text("utf-8") if place.exists() else _EMPTY, change)
     place.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed over the old file: a reader sees the old list or the new one, never half of it.
     written = place.with_suffix(".new")
     with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)

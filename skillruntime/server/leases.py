@@ -44,6 +44,7 @@ class Heartbeat:
     def stop(self, *, gives_up_lease: bool) -> None:
         """End; *gives_up_lease* where nothing is left that another server would have to wait for."""
         self._stopping.set()
+        # It may wait for an answer that never comes; stopping must not.
         self._database.interrupt()
         self._thread.join(timeout=5)
         if gives_up_lease:
@@ -91,6 +92,7 @@ class Suspects:
         [[], [], ['a']]
         """
         now = time.monotonic() if now is None else now
+        # A server that is gone from the table is forgotten too: the dictionary is made of those that are in it.
         self._seen = {
             name: self._seen[name] if name in self._seen and self._seen[name][0] == number else (number, now)
             for name, (number, _) in servers.items()

@@ -26,6 +26,7 @@ class Metrics:
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request; *route* is a route's name, never a path that a caller made up."""
+        # Routes, not paths: ids would make a new time series for each execution.
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.observe(seconds)
 

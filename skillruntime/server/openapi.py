@@ -56,6 +56,7 @@ def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) ->
     }
     for each in skills:
         paths[f"/skills/{each.id}"] = {"get": _operation(f"describe {each.id}", each.name, {"type": "object"})}
+        # One path for each skill, for OpenAPI has no way to make a body's schema depend on a path's parameter.
         paths[f"/skills/{each.id}/invoke"] = {"post": _invocation(each)}
     return {
         "openapi": "3.1.0",
@@ -84,6 +85,7 @@ def execution_schema(output: Any) -> dict[str, Any]:
             "timestamps": {
                 "type": "object",
                 "required": ["created_at", "updated_at"],
+                # A later release may add a moment; each is a date and time.
                 "additionalProperties": {"type": "string", "format": "date-time"},
             },
         },
@@ -127,6 +129,7 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
         ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
         "responses": {
+            # Both, as Prefer: wait and a repeated key may find it ended.
             "200": _response("It has ended", shown),
             "202": _response("It was accepted", shown),
             "504": _response("It ran out of time while the caller waited", shown),
@@ -140,6 +143,7 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
 
 def _completion() -> dict[str, Any]:
     """An operator ends a task; `read_completion` reads the body."""
+    # The message may be left out: who does a task by hand often has only a code to give.
     error = {**_ERROR["properties"]["error"], "required": ["code"]}
     body = {
         "type": "object",
@@ -212,6 +216,7 @@ def _errors(statuses: Iterable[str]) -> dict[str, Any]:
 def _security_schemes(descriptors: Iterable[SkillDescriptor]) -> dict[str, Any]:
     schemes: dict[str, Any] = {}
     for each in descriptors:
+        # A scheme that no skill uses would make generated clients ask for it.
         match each.auth.type:
             case AuthType.API_KEY | AuthType.CUSTOM:
                 schemes[_scheme_name(each)] = {"type": "apiKey", "in": "header", "name": each.auth.key_header}

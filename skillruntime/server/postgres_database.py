@@ -94,6 +94,7 @@ class _Connection:
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
 
     def transact(self, operations: Sequence[Operation]) -> list[Any]:
+        # psycopg's connections may be shared by threads, but a transaction belongs to one.
         with self._lock:
             return self._transact(operations)
 
@@ -112,6 +113,7 @@ class _Connection:
         try:
             connection = self._connected()
             execute = _execute_on(connection)
+            # A deadlock is noticed by PostgreSQL after a second; the operations are then run one by one.
             results = [perform(operation, execute) for operation in operations]
             is_committing = True
             connection.commit()

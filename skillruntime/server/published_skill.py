@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,7 @@ from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.remote.wire_errors import ErrorDocument
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.server.executions import Outcome, Report, Ticket, withdrawn
-from skillruntime.server.script_progress import PROGRESS_FILE, follow_progress
+from skillruntime.server.script_progress import PROGRESS_FILE, following
 
 __all__ = ["PublishedSkill", "SkillWork", "describe", "discovery_document"]
 
@@ -95,6 +96,7 @@ def describe(
     >>> describe("echo", contract, base_url="http://localhost:8400").endpoint.url
     'http://localhost:8400/skills/echo/invoke'
     """
+    # A slash is allowed in an id, but a dot reads better in a URL than %2F.
     skill_id = written.id if written is not None else name.replace("/", ".")
     base = base_url.rstrip("/")
     document = contract.input.document
@@ -168,6 +170,7 @@ def serve_catalog(
     for skill_name in runtime.catalog:
         try:
             skill = runtime.catalog.activate(skill_name)
+        # Discovery has reported it; one broken skill does not keep the others from being served.
         except SkillRuntimeError:
             continue
         written = read_descriptor_file(skill)
@@ -177,6 +180,7 @@ def serve_catalog(
             raise InvalidSkillError(f"{message}, which requests carry for other reasons")
         contracts = dict(skill.contracts)
         if not contracts:
+            # A skill without anything to call is served as what it is: text to read.
             knowledge = Contract.from_dict(
                 {
                     "description": skill.description,
@@ -242,6 +246,7 @@ def _check_agreement(written: SkillDescriptor, contract: Contract) -> None:
         InvalidSkillError: they differ; the message names where.
     """
     enforced = contract.input.document
+    # What is published is what is enforced: a caller must never be refused for what the descriptor promises.
     differences = [] if contract.version in (None, written.version) else ["version"]
     if isinstance(enforced, dict):
         promised = written.input_schema()
@@ -298,9 +303,8 @@ class SkillWork:
         # A workspace of its own for each execution: no caller sees another's files.
         # No model reads its answers here, and counting the tokens of a megabyte takes more than a second.
         with self._runtime.session(counts_tokens=False) as session:
-            async with anyio.create_task_group() as tasks:
-                if served.contract.run.get("script"):
-                    tasks.start_soon(follow_progress, session.workspace.directory, report)
+            is_script = bool(served.contract.run.get("script"))
+            async with following(session.workspace.directory, report) if is_script else nullcontext():
                 response = await session.call(
                     ticket.name,
                     dict(ticket.arguments),
@@ -309,7 +313,6 @@ class SkillWork:
                     caller=ticket.owner,
                     config={"report": report, "execution_id": ticket.execution_id, "trace_id": ticket.trace_id},
                 )
-                tasks.cancel_scope.cancel()
         return to_outcome(response, self._output_bytes)
 
 
@@ -319,6 +322,7 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
     What the skill gave lies whole in the output, its own ``status`` and ``errors`` too; an answer that failed makes
     the execution fail, with its first code.
     """
+    # Tokens, timings and the sandbox are the host's own business.
     public = ("warnings", "repairs", "migrated_from", "files")
     metadata = {key: value for key, value in (response.metadata or {}).items() if key in public}
     files = [each for each in metadata.pop("files", ()) if each["path"] != PROGRESS_FILE]
@@ -337,6 +341,7 @@ def to_outcome(response: SkillResponse, output_bytes: int = 1_000_000) -> Outcom
         errors[0].to_dict() if errors else {"code": ErrorCode.INTERNAL_ERROR.value, "message": "The skill failed"}
     )
     details: dict[str, Any] = dict(first.get("details") or {})
+    # A client decides by this whether to try again; the protocol documents have no field for it.
     details["recoverable"] = bool(first.get("recoverable"))
     if first.get("suggested_action"):
         details["suggested_action"] = first["suggested_action"]
@@ -358,5 +363,6 @@ def _read_knowledge(skill: Skill, arguments: Mapping[str, Any]) -> Outcome:
 
 def _plain(value: Any) -> tuple[Any, int]:
     """Return *value* as JSON has it, for a Python function may return tuples and dates; and its bytes as JSON."""
+    # What a caller sees, and what is stored, is this text: a Python value that JSON lacks is shown as its str.
     text = json.dumps(value, ensure_ascii=False, default=str)
     return json.loads(text), len(text.encode("utf-8", "surrogatepass"))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Limits", "RateLimiter"]
+from skillruntime.server.executions import Terms
+
+__all__ = ["Limits", "RateLimiter", "within_limits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,26 @@ class Limits:
     timeout_seconds: float = 900.0
     wait_seconds: float = 30.0
     output_bytes: int = 1_000_000
+
+
+def within_limits(waiting: Sequence[tuple[Any, ...]], running: Sequence[tuple[Any, ...]], terms: Terms) -> list[str]:
+    """Return those of *waiting* that may begin beside *running*, in their order.
+
+    Rows are of an id (waiting ones alone), a skill and a caller. They are read in the transaction that claims, while an
+    advisory lock keeps other servers out.
+    """
+    skills, callers = Counter(skill for skill, _ in running), Counter(caller for _, caller in running)
+    chosen = []
+    for execution_id, skill, caller in waiting:
+        most_of_skill, most_of_caller = terms.per_skill.get(skill), terms.per_caller
+        if most_of_skill is not None and skills[skill] >= most_of_skill:
+            continue
+        if most_of_caller is not None and callers[caller] >= most_of_caller:
+            continue
+        skills[skill] += 1
+        callers[caller] += 1
+        chosen.append(execution_id)
+    return chosen
 
 
 class RateLimiter:
@@ -66,9 +89,11 @@ class RateLimiter:
         if math.isinf(self._rate):
             return 0.0
         now = self._clock()
+        # Filled when it is looked at: no timer runs for callers that are gone.
         level, seen = self._buckets.pop(caller, (self._size, now))
         level = min(self._size, level + (now - seen) * self._rate)
         self._buckets[caller] = (level, now)
+        # Bounded, as an attacker can send from as many addresses as it has.
         if len(self._buckets) > self._remembered:
             self._buckets.popitem(last=False)
         return 0.0 if level >= 1 else (1 - level) / self._rate

@@ -96,6 +96,7 @@ def check_protocol_header(request: WireRequest) -> None:
     stated = request.headers.get("skill-protocol")
     if stated is None:
         return
+    # A peer that says nothing is taken to speak ours, as the documents show no such header.
     ours = Version.parse(PROTOCOL_VERSION)
     try:
         fits = Version.parse(stated).major == ours.major
@@ -121,6 +122,7 @@ def read_page_query(request: WireRequest) -> tuple[int, str | None, bool]:
     """
     query = parse_qs(request.query, keep_blank_values=True)
     text = query.get("limit", ["50"])[-1]
+    # isdecimal alone takes digits of every script, and int() reads them.
     if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= 200:
         raise MessageError([{"field": "/limit", "expected": "a number from 1 to 200", "actual": text[:20]}])
     return int(text), query.get("cursor", [None])[-1], query.get("all") == ["1"]
@@ -130,6 +132,7 @@ def preferred_wait(request: WireRequest, longest: float) -> float:
     """Return the seconds of ``Prefer: wait=N`` (RFC 7240, section 4.3), at most *longest*; 0 without the header."""
     for preference in request.headers.get("prefer", "").split(","):
         name, _, value = preference.strip().partition("=")
+        # RFC 7240, 2: what is not understood in this header is ignored, never refused.
         if name.strip().lower() == "wait" and value.strip().isdecimal():
             return min(float(value.strip()[:9]), longest)
     return 0.0
@@ -171,9 +174,11 @@ def make_ticket(
         metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
     if accepted.migrated_from is not None:
         metadata["migrated_from"] = accepted.migrated_from
+    # The body is the document's own place (6.3); the header is W3C's, for callers that trace everything.
     trace_id = invocation.context.trace_id or trace_id_of(request.headers.get("traceparent", ""))
     if trace_id is not None:
         metadata["trace_id"] = trace_id
+    # The smallest counts: a caller may ask for less than a skill allows, never for more.
     asked, declared = invocation.context.timeout_ms, served.descriptor.endpoint.timeout_ms
     limits = [each / 1000 for each in (asked, declared) if each is not None]
     owner = principal.id if principal is not None else ANONYMOUS
@@ -213,6 +218,7 @@ def read_completion(served: PublishedSkill | None, document: Any) -> Outcome:
     Raises:
         MessageError: it says neither, or what the skill's contract does not promise.
     """
+    # Both or neither would leave open whether the task was done.
     if not isinstance(document, dict) or ("output" in document) == ("error" in document):
         violation = {"field": "", "expected": "an object with either output or error", "actual": "something else"}
         raise MessageError([violation])
@@ -244,11 +250,14 @@ def _execution_id(
     if not _KEY.fullmatch(key):
         violation = {"field": "Idempotency-Key", "expected": "1 to 255 visible characters", "actual": key[:40]}
         raise MessageError([violation])
+    # What anonymous callers call themselves distinguishes their keys; it proves nothing.
     who = principal.id if principal is not None else f"{ANONYMOUS} {invocation.caller.id}"
+    # From the secret, so that another caller cannot compute the id; the same on every server that shares it.
     return _id_of(hmac.digest(secret, json.dumps([who, served.id, key]).encode(), hashlib.sha256)[:20])
 
 
 def _id_of(digest: bytes) -> str:
+    # Letters and digits alone: ids are typed, and stand in file names and URLs.
     return "exec-" + base64.b32encode(digest).decode().lower()
 
 

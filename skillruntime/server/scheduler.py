@@ -77,6 +77,7 @@ async def perform(live: Live, work: Work) -> Outcome | None:
         # A cancelled scope stops a task only at its next await: a ticket given up before must not start at all.
         if not live.scope.cancel_called:
             live.start()
+            # The deadline is of the monotonic clock and in this process: a clock that is set ends nothing early.
             with anyio.move_on_after(live.ticket.timeout):
                 try:
                     outcome = await work(live.ticket, live.report)
@@ -86,4 +87,5 @@ async def perform(live: Live, work: Work) -> Outcome | None:
             outcome = outcome or timed_out(live.ticket)
     if outcome is not None:
         return outcome
+    # A server that lost its row must write nothing, whatever the caller asked for meanwhile.
     return CANCELLED if live.is_cancelled and not live.is_given_up else None

@@ -10,6 +10,8 @@ import json
 import math
 import os
 import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +21,7 @@ from skillruntime.remote.protocol import Progress
 from skillruntime.remote.wire_errors import printable
 from skillruntime.server.executions import Report
 
-__all__ = ["PROGRESS_FILE", "follow_progress"]
+__all__ = ["PROGRESS_FILE", "following", "read_progress"]
 
 PROGRESS_FILE: Final = ".progress.json"
 """In the working directory of the script; it is not listed among the files that the script made."""
@@ -31,15 +33,13 @@ _MESSAGE: Final = 200  # characters
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-async def follow_progress(directory: Path, report: Report) -> None:
-    """Report what the script in *directory* writes, until this is cancelled."""
-    last: Progress | None = None
-    while True:
-        await anyio.sleep(_LOOK)
-        progress = read_progress(directory / PROGRESS_FILE)
-        if progress is not None and progress != last:
-            last = progress
-            report(progress)
+@asynccontextmanager
+async def following(directory: Path, report: Report) -> AsyncIterator[None]:
+    """Inside this, report what the script in *directory* writes."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_follow, directory / PROGRESS_FILE, report)
+        yield
+        tasks.cancel_scope.cancel()
 
 
 def read_progress(path: Path) -> Progress | None:
@@ -61,6 +61,16 @@ def read_progress(path: Path) -> Progress | None:
     message = document.get("message")
     text = printable(message[:_MESSAGE]) if isinstance(message, str) else None
     return Progress(done, _number(document.get("total")), text)
+
+
+async def _follow(path: Path, report: Report) -> None:
+    last: Progress | None = None
+    while True:
+        await anyio.sleep(_LOOK)
+        progress = read_progress(path)
+        if progress is not None and progress != last:
+            last = progress
+            report(progress)
 
 
 def _number(value: Any) -> float | None:

@@ -6,7 +6,6 @@ of Starlette; `app.py` puts it on the network.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import secrets
@@ -25,9 +24,10 @@ from skillruntime.remote.protocol import (
     ExecutionStatus,
     MessageError,
 )
-from skillruntime.remote.tracing import new_traceparent, trace_id_of
+from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError
+from skillruntime.server.access_log import log_request
 from skillruntime.server.authorization import Call, check_operator, check_scope, find_all, find_callable, find_skill
 from skillruntime.server.database import DatabaseAwayError
 from skillruntime.server.events import answer_events
@@ -75,7 +75,6 @@ from skillruntime.server.webhooks import Webhooks
 __all__ = ["SkillService"]
 
 _log = logging.getLogger("skillruntime.remote")
-_access_log = logging.getLogger("skillruntime.access")
 _JSON: Final = {**SECURITY_HEADERS, "content-type": "application/json"}
 _PLAIN_TEXT: Final = {**SECURITY_HEADERS, "content-type": "text/plain; charset=utf-8"}
 _Handler = Callable[["Call"], Awaitable[WireResponse]]
@@ -120,6 +119,7 @@ class SkillService:
             if each.descriptor.auth.type in (AuthType.API_KEY, AuthType.CUSTOM)
         )
         self._invocations = RateLimiter(self.limits.invocations_per_minute)
+        # Two buckets: a client that polls often must not lose the right to begin anything.
         self._requests = RateLimiter(self.limits.requests_per_minute)
         self._failures = RateLimiter(self.limits.failed_logins_per_minute)
         self._routes: tuple[tuple[str, re.Pattern[str], dict[str, _Handler]], ...] = (
@@ -145,11 +145,13 @@ class SkillService:
         name, call = "none", Call(request, ())
         try:
             name, handler, call.parts = self._find(request)
+            # Monitoring has no key, and must be answered while the database is away.
             if name not in ("health", "ready"):
                 await self._admit(call)
             response = await handler(call)
         except RefusedError as refusal:
             response = refusal.answer(request)
+        # The client is at fault; nothing of it is logged, as it may hold secrets.
         except MessageError as error:
             response = RefusedError(error.to_document()).answer(request)
         except DatabaseAwayError as error:
@@ -159,8 +161,20 @@ class SkillService:
             response = refuse(WireCode.INTERNAL_ERROR, "The server failed with an internal error").answer(request)
         if request.method == "HEAD":
             response = without_content(response)
-        self._note(call, name, response.status, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self.metrics.count_request(request.method if name != "none" else "?", name, response.status, seconds)
+        log_request(call, name, response.status, seconds)
         return response
+
+    async def identify(self, request: WireRequest) -> Call:
+        """Return *request* with the caller whose credentials it has: for the pages.
+
+        Raises:
+            RefusedError: too many requests, or too many failed attempts.
+        """
+        call = Call(request, ())
+        await self._admit(call, {})  # not counted: what the page then asks for is
+        return call
 
     def refuse_work(self) -> None:
         """Refuse new executions with 503 from now on; other requests are answered as before."""
@@ -225,6 +239,7 @@ class SkillService:
     async def _invoke(self, call: Call) -> WireResponse:
         """Section 6.2, step 1. When the 202 leaves, the execution is kept."""
         request = call.request
+        # Before the body is read: another MAJOR may give the same fields other meanings (section 8).
         check_protocol_header(request)
         document = read_body(request)  # first, for a custom caller's credentials lie in it
         call.trace_id = stated_trace(document)  # for the log, whatever becomes of the request
@@ -236,6 +251,7 @@ class SkillService:
         wait = self._invocations.take(call.rated)
         if wait:
             raise refuse_rate(wait)
+        # After the checks, so that a draining server still says what is wrong with a request.
         if not self.is_ready:
             raise refuse_for_now(2, "The server is stopping")
         ticket = make_ticket(
@@ -261,6 +277,7 @@ class SkillService:
             raise refuse_rate(5, "You have too many unfinished executions") from None
         except DatabaseAwayError as error:
             raise refuse_for_database(error) from None
+        # 422, not 409: the IETF draft of the Idempotency-Key header, section 2.7.
         except KeyReusedError:
             raise refuse(
                 WireCode.IDEMPOTENCY_KEY_REUSED, "This Idempotency-Key was used before with a different request"
@@ -268,9 +285,11 @@ class SkillService:
         execution = submitted.execution
         if submitted.is_new:
             self.metrics.count_accepted(served.id)
+        # A repeated key finds a result that is no longer kept: it must not run again, and cannot be shown.
         elif is_expired(execution, self.executions.now()):
             raise _expired(execution)
         seconds = preferred_wait(request, self.limits.wait_seconds)
+        # RFC 9110, 15.3.3: a 202 should say where to look.
         headers = {"location": served.descriptor.endpoint.status_of(execution.execution_id)}
         parent = new_traceparent(ticket.trace_id)
         if parent is not None:
@@ -388,6 +407,7 @@ class SkillService:
     async def _wait(self, execution: Execution, seconds: float) -> Execution:
         """Wait for the end, but not longer than *seconds*."""
         last = execution
+        # A long poll must not hold up a server that stops: it answers with what it has.
         with self.until_stopped(), anyio.move_on_after(seconds):
             async for seen in self.executions.watch(execution.execution_id):
                 last = seen
@@ -413,24 +433,9 @@ class SkillService:
             # Section 6.6: the timeout document is a normal 200 response; only a client that waited here gets 504.
             waited = is_first and "preference-applied" in headers and execution.status is ExecutionStatus.TIMEOUT
             return answer_json(call.request, document, status=504 if waited else 200, headers=headers)
+        # A whole second is the least that the header can say (RFC 9110, 10.2.3); poll_interval_ms says less.
         headers = {**headers, "retry-after": "1"}
         return answer_json(call.request, document, status=202 if is_first else 200, headers=headers)
-
-    def _note(self, call: Call, route: str, status: int, seconds: float) -> None:
-        """Count the request and log it: never a key, an input, an output, or a path that a caller made up."""
-        self.metrics.count_request(call.request.method if route != "none" else "?", route, status, seconds)
-        if _access_log.isEnabledFor(logging.INFO):
-            entry = {
-                "method": call.request.method[:10],
-                "route": route,
-                "status": status,
-                "ms": round(seconds * 1000, 1),
-                "caller": call.owner,
-                "skill": call.skill_id,
-                "peer": call.request.peer,
-                "trace_id": call.trace_id or trace_id_of(call.request.headers.get("traceparent", "")),
-            }
-            _access_log.info(json.dumps({name: value for name, value in entry.items() if value not in ("", None)}))
 
 
 def _expired(execution: Execution) -> RefusedError:

@@ -54,6 +54,7 @@ class SqliteDatabase:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self._path.with_name(self._path.name + ".lock"), self._wait)
         self._path.touch(mode=0o600)  # it holds what callers send
+        # isolation_level=None in `_connect`: Python would otherwise begin transactions by itself.
         self._writer = self._connect(str(self._path))
         # A second connection: in WAL mode a reader does not wait for the writer's fsync.
         self._reader = self._connect(str(self._path))
@@ -96,6 +97,7 @@ class SqliteDatabase:
 
     def _transact(self, connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Any]:
         try:
+            # The write lock at once: a transaction that begins by reading can fail when it comes to writing.
             connection.execute("BEGIN IMMEDIATE")
             execute = _execute_on(connection)
             results = [perform(operation, execute) for operation in operations]

@@ -40,8 +40,9 @@ from skillruntime.server.executions import (
     interrupted,
     page_start,
 )
-from skillruntime.server.leases import Heartbeat
+from skillruntime.server.notifications import send_webhook, write_progress
 from skillruntime.server.other_servers import OtherServers
+from skillruntime.server.place import Found, take_place
 from skillruntime.server.scheduler import Live, perform
 from skillruntime.server.watchers import Watchers
 
@@ -94,8 +95,7 @@ class StoredExecutions:
         self._must_reconcile = False
         self._clock = time.time() - time.monotonic()  # the database's time less our monotonic time
         self._tasks: TaskGroup | None = None
-        self._heartbeat: Heartbeat | None = None
-        self._left_webhooks: list[Row] = []
+        self._found: Found | None = None
         self.continued = 0
         """How many executions of earlier servers this one found unfinished when it started."""
 
@@ -127,11 +127,13 @@ class StoredExecutions:
         """Accept *ticket*; see `Executions.submit`. It begins in the same commit if this server is free."""
         known = self._remembered(ticket.execution_id)
         if known is not None:
+            # What runs or ended here is known without asking the database.
             if known.ticket.fingerprint != ticket.fingerprint:
                 raise KeyReusedError
             return Submitted(known.execution, is_new=False)
         is_queued = self._has_waiting or self._terms.has_limits
         starts = not ticket.is_task and self._free > 0 and not is_queued and not self._is_draining
+        # Taken before the commit: two submissions at once must not both take the last place.
         self._free -= starts
         begun_at = time.monotonic()
 
@@ -164,6 +166,7 @@ class StoredExecutions:
         """Stop it if it has not ended, and return its new state; one that another server runs ends a little later."""
         live = self._live.get(execution_id)
         if live is not None:
+            # Here and now; for one that another server runs, that server sees the mark at its next look.
             live.cancel()
         else:
             row = await self._batches.write(lambda execute: self._table.cancel(execute, execution_id))
@@ -191,6 +194,7 @@ class StoredExecutions:
         """Run a held execution again, as a new one: an execution that has ended is never altered."""
         row = await self._read(execution_id)
         error = row.execution.error if row is not None else None
+        # A new execution: clients that saw this one end must never see it run again.
         if row is None or error is None or error.code != "EXECUTION_HELD":
             raise NotHeldError
         metadata = {**row.ticket.metadata, "released_from": execution_id}
@@ -221,13 +225,14 @@ class StoredExecutions:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
         begins = None if cursor is None else page_start(cursor)
 
-        def read(execute: Any) -> tuple[int, int, list[Execution]]:
+        def read(execute: Any) -> tuple[int, int, Sequence[Row]]:
             until, skipped = begins or page_start(None, now=self._table.now(execute))
             return until, skipped, self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
 
         until, skipped, found = await self._batches.read(read)
         more = f"{until}.{skipped + limit}" if len(found) > limit else None
-        return Page(tuple(found[:limit]), more)
+        shown = found[:limit]
+        return Page(tuple(each.execution for each in shown), tuple(each.ticket for each in shown), more)
 
     async def delete(self, *, ended_before: float) -> int:
         """Forget the executions that ended before this moment."""
@@ -243,12 +248,9 @@ class StoredExecutions:
         """Start nothing more, wait *seconds* for what runs, then hand over what may run twice and end the rest."""
         self._is_draining = True
         with anyio.move_on_after(seconds):
-            while self._live:
-                live = next(iter(self._live.values()))
-                async for _ in self.watch(live.ticket.execution_id):
-                    pass
-                with anyio.move_on_after(0.01):  # its end is seen a moment before it is forgotten
-                    await anyio.sleep(0)
+            # A place that is taken belongs to a run, or to one whose beginning is being committed.
+            while self._live or self._free < self._capacity:
+                await anyio.sleep(0.01)
         for live in list(self._live.values()):
             live.give_up()
         with anyio.move_on_after(_CANCEL):
@@ -272,39 +274,13 @@ class StoredExecutions:
     # Opening and closing, in a thread
 
     def _open(self) -> None:
-        self._database.open()
-        try:
-            self._prepare()
-        except BaseException:
-            self._database.close()
-            raise
-
-    def _prepare(self) -> None:
-        self._one(self._table.prepare)
-        self._clock = self._one(self._table.now) - time.monotonic()
-        if self._database.is_shared:
-            self._heartbeat = Heartbeat(self._database.connect_again(), self._table.servers, self._lease)
-            self._heartbeat.start()
-            others = self._one(self._table.servers.seen).keys() - {self._table.server}
-            if not others:
-                self._one(self._table.restart_waiting)
-            return
-        # The lock of the directory proves that every other server is dead.
-        while self._one(lambda execute: self._table.reclaim(execute, None)):
-            pass
-        self.continued = self._one(self._table.counts)["accepted"]
-        self._one(self._table.restart_waiting)
-        self._left_webhooks = self._one(lambda execute: self._table.take_webhooks(execute, None))
-
-    def _one(self, operation: Any) -> Any:
-        [result] = self._database.transact([operation])
-        if isinstance(result, Exception):
-            raise result
-        return result
+        self._found = take_place(self._database, self._table, self._lease)
+        self._clock = self._found.now - time.monotonic()
+        self.continued = self._found.continued
 
     def _close(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.stop(gives_up_lease=not self._live)
+        if self._found is not None and self._found.heartbeat is not None:
+            self._found.heartbeat.stop(gives_up_lease=not self._live)
         self._database.close()
 
     # Running
@@ -322,7 +298,8 @@ class StoredExecutions:
             await self._check_ownership(live)
         outcome = await perform(live, self._work)
         self._free += 1
-        self._look.set()
+        if self._has_waiting:  # else a look at the queue would cost three statements for each execution
+            self._look.set()
         if outcome is None and not self._is_draining:
             self._forget(live)  # another server has it
             return
@@ -361,20 +338,13 @@ class StoredExecutions:
             return
         if time.monotonic() - live.reported_at >= _REPORTS:
             live.reported_at = time.monotonic()
-
-            async def report() -> None:
-                try:
-                    await self._batches.write(lambda execute: self._table.report(execute, live.row, progress))
-                except DatabaseAwayError:
-                    pass  # progress is news, not a promise
-
-            self._tasks.start_soon(report)
+            self._tasks.start_soon(write_progress, live.row, progress, self._batches, self._table)
 
     # Loops
 
     async def _claim_loop(self) -> None:
         """Begin what waits when there is a free place, and end what has waited too long."""
-        for row in self._left_webhooks:
+        for row in self._found.webhooks if self._found is not None else ():
             self._send_webhook(row)
         self._has_waiting = True  # until a look says otherwise: an earlier server may have left some
         due: float | None = 0.0
@@ -460,15 +430,7 @@ class StoredExecutions:
 
     def _send_webhook(self, row: Row) -> None:
         if row.ticket.webhook is not None and self._notify is not None and self._tasks is not None:
-            self._tasks.start_soon(self._notify_safely, row)
-
-    async def _notify_safely(self, row: Row) -> None:
-        assert self._notify is not None
-        try:
-            await self._notify(row.ticket, row.execution)
-        except Exception:
-            _log.exception("the webhook of %s failed with an unexpected exception", row.ticket.execution_id)
-        await self._batches.insist(lambda execute: self._table.webhook_sent(execute, row.ticket.execution_id))
+            self._tasks.start_soon(send_webhook, row, self._notify, self._batches, self._table)
 
     # What is seen
 

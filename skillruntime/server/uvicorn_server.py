@@ -26,6 +26,7 @@ def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named, for asyncio switches off Nagle's delay (40 ms a call) only where it is.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # Otherwise a restart fails for a minute, while old connections are in TIME_WAIT.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
@@ -69,6 +70,7 @@ class Server(uvicorn.Server):
                 # uvicorn's default believes every client on this machine.
                 proxy_headers=bool(proxies := list(trusted_proxies)),
                 forwarded_allow_ips=proxies,
+                # What is not served must not be parsed.
                 ws="none",
                 lifespan="on",
                 timeout_keep_alive=30,
@@ -91,6 +93,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain at the first signal; stop at once at the second."""
         self._captured_signals.append(sig)
+        # Once: a second signal means that whoever sent it will not wait.
         if self._service.is_ready and self._drain > 0:
             self._service.refuse_work()
         else:

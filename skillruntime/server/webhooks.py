@@ -61,6 +61,7 @@ class Webhooks:
         """Return the secret with which messages to *owner* are signed."""
         return (
             "whsec_"
+            # Derived, so that every server signs alike and no secret of a caller can be stolen from the database.
             + base64.b64encode(hmac.digest(self._secret, b"webhook " + owner.encode(), hashlib.sha256)).decode()
         )
 
@@ -82,6 +83,7 @@ class Webhooks:
         }
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         message_id = f"msg_{execution.execution_id}"  # the same for every try: the receiver knows it again
+        # A message is sent at least once: after a crash it is sent again, with the same id.
         for pause in (*self._pauses, None):
             timestamp = int(self._clock())
             headers = {
@@ -92,6 +94,7 @@ class Webhooks:
                 "webhook-signature": sign(self.secret_of(ticket.owner), message_id, timestamp, body),
             }
             status = await self._send(WireRequest("POST", ticket.webhook, headers, body))
+            # Standard Webhooks: 410 says that the receiver wants no more.
             if status is not None and (200 <= status < 300 or status == 410):
                 return
             if pause is not None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from skillruntime.contract.references import referenced
 from skillruntime.tokens.counter import Count, Model, count, method_for
 
 __all__ = ["count_messages", "count_tools"]
@@ -195,12 +196,10 @@ def _resolved(
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Follow a local ``$ref`` unless it is being followed already: a recursive schema is counted once."""
     while isinstance(reference := schema.get("$ref"), str):
-        if reference in above or not reference.startswith("#/"):
+        if reference in above or reference == "#":
             return {key: value for key, value in schema.items() if key != "$ref"}, above
         above = (*above, reference)
-        target: Any = root
-        for step in reference[2:].split("/"):
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+        target = referenced(root, reference)
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**target, **beside} if isinstance(target, Mapping) else beside
     return schema, above

@@ -333,7 +333,9 @@ class Case:
                 word = random.choice([None, None, "null", "None", ""])
                 for name in random.sample(sorted(self.schema["properties"]), len(self.schema["properties"])):
                     member = {**self.schema["properties"][name], "$defs": DEFINITIONS}
-                    if name not in self.value and not jsonschema_rs.is_valid(member, None):
+                    # A word that the member takes as it is, is a value, and may be what the model meant.
+                    is_value = any(jsonschema_rs.is_valid(member, sent, validate_formats=True) for sent in (None, word))
+                    if name not in self.value and not is_value:
                         yield "null for nothing", {**self.value, name: word}
                         break
             case "wrapper":

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.coercion.coercer import BASE_WORK, WORK_PER_PART
 from skillruntime.contract.coercion.coercion import coerce
+from skillruntime.contract.coercion.state import BASE_WORK, WORK_PER_PART
 from skillruntime.contract.schema import Schema
 
 TAGGED = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from skillruntime.contract.arguments import split_calls
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.envelopes import split_calls
 from skillruntime.errors import SkillInputError, TruncatedInputError
 from tests.contract.malformed import (
     BOOLEAN,
@@ -27,6 +27,29 @@ from tests.contract.malformed import (
 CALL = closed("city", city=TEXT, days=INTEGER, tags=array(TEXT), detail=BOOLEAN, o=OBJECT)
 PARIS = {"city": "Paris", "days": 5}
 TEXTS: list[tuple[str, Any]] = [
+    # what templates of models write around a call
+    ('[TOOL_CALLS] [{"city": "Paris", "days": 5}]</s>', PARIS),
+    ('<s>[TOOL_CALLS][{"name": "w", "arguments": {"city": "Paris", "days": 5}}]</s>', PARIS),
+    ('<|tool_call|>[{"city": "Paris", "days": 5}]<|end|>', PARIS),
+    ('functools[{"city": "Paris", "days": 5}]', PARIS),
+    ('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]</s>', REFUSED),
+    ('[TOOL_CALLS] [{"city": "Paris"}]</s> and then Rome', REFUSED),
+    ('[TOOL_CALLS] [{"city": "Par', CUT_OFF),
+    # white space between tokens that was escaped once too often; inside a string it stays as JSON reads it
+    ('{\\n\\t"city": "Paris",\\n\\t"days": 5\\n}', PARIS),
+    ('{"city": "Paris",\\n "days": 5}', PARIS),
+    ('{"city": "a\\nb",\\n"days": 5}', {"city": "a\nb", "days": 5}),
+    ('{"city": "Paris",\\x "days": 5}', REFUSED),
+    ('{"city": "Paris"\\n', CUT_OFF),
+    ('{"days": 5\\n', CUT_OFF),
+    # a comma or semicolon behind the object, as in a list or a program
+    ('{"city": "Paris", "days": 5},', PARIS),
+    ('{"city": "Paris", "days": 5};', PARIS),
+    ('{"city": "Paris", "days": 5} ,\n', PARIS),
+    ('{"city": "Paris"},,', REFUSED),
+    ('{"city": "Paris"}, "days": 5', REFUSED),
+    ('{"city": "Paris"}; days = 5', REFUSED),
+    ('{"city": "Paris"},{', REFUSED),
     ('{"city": "Paris", "days": 5}', PARIS),
     ('\ufeff{"city": "Paris", "days": 5}', PARIS),
     ('```json\n{"city": "Paris", "days": 5}\n```', PARIS),
@@ -158,7 +181,7 @@ TEXTS: list[tuple[str, Any]] = [
     ('city = "Paris", as you asked.\n{"city": "Paris", "days": 5}', PARIS),
     ('I will call it with city: {"city": "Paris", "days": 5}', PARIS),
     ('city:\n```json\n{"city": "Paris", "days": 5}\n```', PARIS),
-    ('City: any.\nAction Input: {"city": "Paris", "days": 5}', PARIS),
+    ('City: any.\nAction Input: {"city": "Paris", "days": 5}', REFUSED),
     ('Note: the days are 5.\n{"city": "Paris", "days": 5}', PARIS),
     ('Note: days: 5\n{"city": "Paris"}', REFUSED),
     ('Args: city=Rome {"city": "Paris"}', REFUSED),

@@ -72,6 +72,13 @@ ONE_VALUE: list[tuple[Any, Any, Any]] = [
     (closed("", f=WITH_LIMIT), {"f": {"Limit": 5}}, REFUSED),
     (closed("", f=WITH_LIMIT), {"f": {"Limit": [5, 6]}}, REFUSED),
     (WITH_LIMIT, {"Limit": 5}, REFUSED),
+    # the form of a schema around a value, beside a branch that takes any members
+    (either(NUMBER, MAP), {"type": "integer", "value": 5}, REFUSED),
+    (either(MAP, NUMBER), {"value": 5}, REFUSED),
+    (either(NULL, MAP), {"value": 5}, {"value": "5"}),
+    (array({"type": "object", "properties": {"value": {}}}), {"value": []}, REFUSED),
+    (array(either(NUMBER, array(NUMBER))), [{"type": "number", "value": 5}], [5]),
+    # a key that may be a misspelt name of a pattern
     (PATTERNED, {"limit": "5", "x_a": "6"}, {"limit": 5, "x_a": 6}),
     (PATTERNED, {"note": 5}, {"note": "5"}),
     (PATTERNED, {"Limit": 5}, REFUSED),
@@ -400,7 +407,9 @@ FOUND_BY_EXAMINATION: list[tuple[Any, Any, Any]] = [
     # "null" where null itself fits
     (closed("", t={"oneOf": [{"type": ["string", "null"]}, TEXT]}), {"t": "null"}, REFUSED),
     # arrays and nothing at all, in quotes of their own
-    (closed("", v=LISTED), {"v": "'[\"a\"]'"}, REFUSED),
+    (closed("", v=LISTED), {"v": "'[\"a\"]'"}, {"v": ["a"]}),
+    (closed("", v=LISTED), {"v": "'[\"C:\\\\temp\"]'"}, REFUSED),
+    (closed("", v=TEXT), {"v": "'[\"a\"]'"}, {"v": "'[\"a\"]'"}),
     (closed("", v=LISTED), {"v": '\uff3b"a"\uff3d'}, REFUSED),
     (closed("", v=LISTED), {"v": "\u201c\u201d"}, REFUSED),
     (closed("", v=LISTED), {"v": '" "'}, REFUSED),

@@ -163,8 +163,9 @@ async def test_a_frozen_server_that_thaws_alters_nothing(url: str) -> None:
             await one.submit(each)
         await until(lambda: len(ran) == 2)
         two = await stack.enter_async_context(server(recording(again), url))
-        assert one._heartbeat is not None
-        await anyio.to_thread.run_sync(lambda: one._heartbeat.stop(gives_up_lease=False))  # type: ignore[union-attr]
+        heartbeat = one._found.heartbeat if one._found is not None else None
+        assert heartbeat is not None
+        await anyio.to_thread.run_sync(lambda: heartbeat.stop(gives_up_lease=False))
         before = [await ended(two, "once"), await ended(two, "twice")]
         thaw.set()
         await until(lambda: one.running == 0)

@@ -6,11 +6,13 @@ The same tests run on SQLite and on PostgreSQL.
 from __future__ import annotations
 
 import stat
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import pytest
 
@@ -422,3 +424,28 @@ def test_a_clock_that_is_set_an_hour_ahead_ends_nothing_that_waits(tmp_path: Pat
 
     assert after_jump == [] and waits >= now
     assert after_waiting == ["exec-a"]
+
+
+async def test_a_drained_server_finishes_what_was_being_accepted(path: str) -> None:
+    """Its beginning is committed when the draining begins, and the run is not known yet."""
+    async with opened(counting([]), path) as executions:
+        await executions.submit(ticket("first"))  # from then on it is known that nothing waits
+        await until(lambda: not executions._has_waiting)
+        commits, release = anyio.Event(), threading.Event()
+
+        def hold(execute: Any) -> None:
+            anyio.from_thread.run_sync(commits.set)
+            release.wait(60)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(executions._batches.write, hold)
+            await commits.wait()
+            free = executions._free
+            tasks.start_soon(executions.submit, ticket("a"))
+            await until(lambda: executions._free < free)
+            tasks.start_soon(executions.drain, 60.0)
+            await anyio.lowlevel.checkpoint()
+            release.set()
+        found = await executions.get("exec-a")
+
+    assert found is not None and found[1].status is ExecutionStatus.COMPLETED

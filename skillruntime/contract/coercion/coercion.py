@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.coercion.coercer import Coercer, OverBudgetError
+from skillruntime.contract.coercion.coercer import begin
 from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy, policy_named
 from skillruntime.contract.coercion.repair import Repair, without_decimals
+from skillruntime.contract.coercion.state import Coercion, OverBudgetError
 from skillruntime.contract.coercion.subschemas import is_hidden
 from skillruntime.contract.explanation import AMBIGUOUS
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
@@ -20,7 +21,9 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce", "policy_named", "without_decimals"]
 
+# Above it, even one question about each part takes longer than a caller should wait for a refusal.
 MAX_PARTS = 20_000
+# Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
 
 
@@ -57,14 +60,14 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
         return Coerced(value, (), tuple(schema.violations(value, most=1)))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
-    coercer = Coercer(schema, policy, parts, reserved)
+    state = begin(schema, policy, parts, reserved)
     try:
-        results = coercer.coerce(value, (), ())
+        results = state.coerce(value, (), ())
     except OverBudgetError:
         results = []
     if len(results) == 1:
         return Coerced(results[0].value, _marked(results[0].repairs, schema))
-    return Coerced(value, (), _still_wrong(value, coercer))
+    return Coerced(value, (), _still_wrong(value, state))
 
 
 def _count_parts(value: Any) -> int:
@@ -90,9 +93,9 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
     )
 
 
-def _still_wrong(value: Any, coercer: Coercer) -> tuple[Violation, ...]:
+def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
-    schema, best = coercer.schema, coercer.best
+    schema, best = state.schema, state.best
     reported = original = schema.violations(value, most=MAX_REPORTED)
     if best is not None:
         sent = {violation.path: violation for violation in original}
@@ -101,28 +104,29 @@ def _still_wrong(value: Any, coercer: Coercer) -> tuple[Violation, ...]:
             sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest
         ]
     return tuple(
-        _unclear(each, value, coercer) for violation in reported or original for each in _nearly(violation, coercer)
+        _unclear(each, value, state) for violation in reported or original for each in _nearly(violation, state)
     )
 
 
-def _nearly(violation: Violation, coercer: Coercer) -> list[Violation]:
+def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
     """Return *violation*, or what is wrong with the number that its string writes: ``"11"`` where 10 is the most."""
-    if violation.keyword != "type" or violation.path not in coercer.nearly or violation.location is None:
+    if violation.keyword != "type" or violation.path not in state.nearly or violation.location is None:
         return [violation]
-    rest = coercer.schema.violations(coercer.nearly[violation.path], violation.location)
+    rest = state.schema.violations(state.nearly[violation.path], violation.location)
     return [replace(each, path=(*violation.path, *each.path)) for each in rest] or [violation]
 
 
-def _unclear(violation: Violation, value: Any, coercer: Coercer) -> Violation:
+def _unclear(violation: Violation, value: Any, state: Coercion) -> Violation:
     """Return *violation*, or that its value, or the array around it, could mean several things."""
+    # A limit or a format is wrong by itself, whatever else the value could mean.
     if violation.keyword not in ("type", "enum", "anyOf", "oneOf", "minItems", "maxItems"):
         return violation
     path: Path = violation.path
-    while path not in coercer.unclear:
+    while path not in state.unclear:
         if not path or not isinstance(path[-1], int):
             return violation
         path = path[:-1]
-    options = [without_decimals(option) for option in coercer.unclear[path]]
+    options = [without_decimals(option) for option in state.unclear[path]]
     try:
         sent = violation.value if path == violation.path else value_at(value, path)
     except LookupError:

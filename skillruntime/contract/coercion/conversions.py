@@ -16,8 +16,8 @@ from skillruntime.contract.coercion.scalars import booleans, fold_name, is_nothi
 
 __all__ = ["NUMBERS", "read_as", "taken_out"]
 
+# The rules by which a text is read as a number.
 NUMBERS = ("number-text", "thousands")
-"""The rules by which a text is read as a number."""
 
 
 def read_as(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[tuple[str, Any]]:
@@ -36,12 +36,15 @@ def read_as(wanted: str, value: Any, *, more_words: bool = False) -> Iterator[tu
             words = booleans(more_words=more_words)
             if word in words:
                 yield "boolean-text", words[word]
+        # 1 and 0 only: 2 is not a boolean in any language that a model writes.
         case "boolean", int() | float() | Decimal() if value in (0, 1) and not isinstance(value, bool):
             yield "boolean-number", bool(value)
+        # True is left out: "True", "true" and "yes" are different texts, and none was written.
         case "string", int() | float() | Decimal() if not isinstance(value, bool):
             text = number_text(value)
             if text is not None:
                 yield "number-for-text", text
+        # Only where null is a type of its own: an optional property is left out instead, by another rule.
         case "null", str() if is_nothing(value, more_words=more_words):
             yield "null-text", None
         case (("array" | "object"), str()):
@@ -79,6 +82,7 @@ def taken_out(
             for name, inside in value.items():
                 content = wrapped(inside)
                 if is_wrapper(value, name, declared):
+                    # `{"arguments": ""}`: what models send for a tool without parameters.
                     if needed is not None and content in ("", None) and is_call_wrapper(name):
                         content = {}
                 elif needed is None or len(value) > 1 or not _holds_all(name, content, declared, needed, schema):

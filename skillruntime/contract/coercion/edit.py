@@ -36,6 +36,7 @@ class Edit:
     def _parent(self, where: Path) -> Any:
         """Return the container of *where*; it and all that leads to it are copies."""
         self.value = container = self._owned(self.value)
+        # Copy on the way down: siblings stay the caller's own objects.
         for token in where[:-1]:
             container[token] = container = self._owned(container[token])
         return container

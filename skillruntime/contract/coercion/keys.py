@@ -22,6 +22,9 @@ __all__ = [
     "wrapped",
 ]
 
+MAX_COMPARED = 40
+# As difflib's ratio: `limt` to `limit` is 0.89, `note` to `limit` 0.22; at 0.6 `count` would be close to `amount`.
+MISSPELT = 0.75
 _CALL = frozenset(
     {
         *("arguments", "argument", "args", "arg", "kwargs", "kwarg", "parameters", "parameter", "params", "param"),
@@ -29,9 +32,11 @@ _CALL = frozenset(
     }
 )
 _SCHEMA = frozenset({"properties", "property", "parameters"})
+# The names that wrap all arguments, folded: of a call, of a schema, of a message.
 _WRAPPERS = _CALL | _SCHEMA | {"data", "body", "payload", "request", "json", "object", "function", "toolcall"}
-"""The names that wrap all arguments, folded: of a call, of a schema, of a message."""
+# The keys under which providers and frameworks write the name of the tool beside its arguments.
 _NAMES = frozenset({"name", "tool", "tool_name", "function", "function_name", "action", "id", "call_id"})
+# The values of `type` beside a call: OpenAI's `function`, Anthropic's `tool_use`, a schema's `object`.
 _KINDS = frozenset({"object", "function", "function_call", "tool_use", "tool_call"})
 _IDENTIFIER = re.compile(r"[\w.:/-]{1,80}")
 _TYPES = frozenset(
@@ -102,6 +107,34 @@ def _snake(text: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).casefold()
 
 
+def is_close(name: str, other: str) -> bool:
+    """Whether one name may be a misspelling of the other.
+
+    >>> is_close("limt", "limit"), is_close("Limit", "limit"), is_close("note", "limit")
+    (True, True, False)
+    >>> is_close("retry", "retries"), is_close("tags", "tag")
+    (True, True)
+    """
+    one, two = fold_name(name), fold_name(other)
+    if one == two or _singular(one) == _singular(two):
+        return True
+    # The ratio is twice the common letters over all letters, so lengths alone can rule it out, at no cost.
+    if abs(len(name) - len(other)) > max(len(name), len(other)) // 2:
+        return False  # a ratio of 0.75 needs the shorter to be three fifths of the longer
+    import difflib  # only for keys that do not fit
+
+    pair = difflib.SequenceMatcher(None, name[:MAX_COMPARED].casefold(), other[:MAX_COMPARED].casefold())
+    return pair.quick_ratio() >= MISSPELT and pair.ratio() >= MISSPELT
+
+
+def _singular(name: str) -> str:
+    # English plurals alone: the names of parameters are English nearly everywhere.
+    for ending, singular in (("ies", "y"), ("es", ""), ("s", "")):
+        if len(name) > len(ending) + 2 and name.endswith(ending):
+            return name.removesuffix(ending) + singular
+    return name
+
+
 def may_wrap(name: str) -> bool:
     """Whether *name* is one under which models put all arguments: a wrapper's, ``type``, or a blank one."""
     return _plain(name) in _WRAPPERS or name == "type" or not name.strip()
@@ -118,6 +151,7 @@ def is_wrapper(value: dict[str, Any], name: str, declared: Container[str]) -> bo
     False
     """
     folded = _plain(name)
+    # Only names that wrap arguments somewhere: a word such as `options` may be the model's own parameter.
     if folded not in _WRAPPERS:
         return False
     if not all(_says_nothing(key, beside, folded) for key, beside in value.items() if key != name):
@@ -203,5 +237,6 @@ def is_entry(value: Any) -> bool:
     return bool(keys & _ENTRY_KEYS) and bool(keys & _ENTRY_VALUES)
 
 
+# How a map looks as a list of entries, in Java, XML and OpenAPI: a list of one may be a map of one, or its entry.
 _ENTRY_KEYS = frozenset({"key", "k", "name", "field", "id", "property"})
 _ENTRY_VALUES = frozenset({"value", "v", "val"})

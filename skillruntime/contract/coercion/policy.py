@@ -30,8 +30,9 @@ class Policy:
 STRICT = Policy(repair=False)
 SAFE = Policy()
 LENIENT = Policy(on_unknown="drop", more_words=True)
+# Names of switches in older contract files -> as they are called now.
+# Contract files that were written with an older name of a switch stay readable.
 _OLD_SWITCHES = {"mend": "repair"}
-"""Names of switches in older contract files -> as they are called now."""
 _POLICIES = {"strict": STRICT, "safe": SAFE, "lenient": LENIENT}
 
 

@@ -31,30 +31,42 @@ __all__ = [
 
 MAX_DIGITS = 400
 
+# What models write where they have nothing to say; Python's and JSON's words, in any case.
 _NOTHING = frozenset({"", "null", "none"})
+# Words that are also data (`n/a` in a form, `nil` in Lisp): only where the caller asks for more.
 _MORE_NOTHING = frozenset({"n/a", "nil", "undefined"})
+# YAML 1.1 has more words for true and false, but `on` and `y` are also values; see `_MORE_WORDS`.
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _MORE_WORDS = {"on": True, "y": True, "t": True, "off": False, "n": False, "f": False}
+# What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of Chinese, Japanese and Arabic.
 _LISTING = re.compile("[,;|\\t\\n\u3001\uff0c\uff1b\u060c\u061b]")
-"""What parts the items of a list: comma, semicolon, bar, tab, line, and the commas of Chinese, Japanese and Arabic."""
+# The minus sign, the signs of full width, and the Arabic separators of decimals and thousands.
+# Unicode gives no decimal value to these signs, as it does to digits, so they are listed.
 _SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", strict=True))
-"""The minus sign, the signs of full width, and the Arabic separators of decimals and thousands."""
+# JSON has no plus sign before a number (RFC 8259, section 6); models write one in strings all the same.
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+# Groups of three after a first group that is not zero: `0,123` and `12,34` may mark decimals with the comma.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
+# `.5` and `5.` are numbers to every language but JSON; three digits of exponent are more than a float has.
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_PLAIN_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
+# Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?", re.ASCII)
+# Thousands as they are written in the West (1,234,567) and in India (12,34,567).
+_GROUPED = re.compile(r"-?[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}")
+# `007`: an identifier, a ZIP code or an octal number; as a number it would lose its zeros.
 _CODE = re.compile(r"[+-]?0[0-9].+")
 _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
+# White space, hyphen, digit: the hyphen is a sign, as in ``day -1``, and no separator.
 _SIGN = re.compile(r"\s+-(?=\d)")
-"""White space, hyphen, digit: the hyphen is a sign, as in ``day -1``, and no separator."""
+# A separator before a digit may be a sign, so it is exchanged for another one and never left out.
 _BEFORE_DIGIT = re.compile(r"(?<=[^\W_])[ _-](?=\d)")
 _DROPPED_BEFORE_DIGIT = re.compile(r"(?<=[^\W\d_])[ _](?=\d)")
+# Separators between words, and beside punctuation between words; before a digit other rules apply.
 _BETWEEN_WORDS = re.compile(
     r"(?<=[^\W_])[\s_\-]+(?=[^\W\d_])"
     r"|(?<=[^\W_])[\s_]+(?=[^\w\s+\-*<>=~^\u2212])|(?<=[^\w\s+\-*<>=~^\u2212])[\s_]+(?=[^\W_])"
     r"|(?<=[^\W\d_])-(?=[&/,('\u2019])|(?<=[&/,).!'\u2019])-(?=[^\W\d_])"
 )
-"""Separators between words, and beside punctuation between words; before a digit other rules apply."""
 _SEPARATORS = re.compile(r"[\s_\-\u2212]+")
 _BETWEEN_NAME_PARTS = re.compile(r"(?<=[^\W\d_])[\s_\-]+(?=\d)|(?<=[^\W_])[\s_\-]+(?=[^\W\d_])")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s_\-]+(?=\d)")
@@ -90,11 +102,13 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     >>> number_in("48,856", whole=False), number_in("1e-400", whole=False)
     (None, None)
     """
+    # Arabic, Devanagari and full-width digits mean what ASCII digits mean; models copy them from the user's text.
     text = _in_ascii(text.strip())
     if _THOUSANDS.fullmatch(text):
         if not whole and "." not in text and text.count(",") == 1:
             return None  # "48,856" is 48.856 where a comma marks the decimals; an integer has none
         text = text.replace(",", "")
+    # CPython refuses to read more than 4,300 digits (sys.set_int_max_str_digits), and a model means no such number.
     if len(text) > MAX_DIGITS or _CODE.fullmatch(text):
         return None
     if _INTEGER.fullmatch(text):
@@ -102,8 +116,10 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
     if not _DECIMAL.fullmatch(text):
         return None
     if whole:
+        # Through a decimal: int(float("9007199254740993.0")) would give another number.
         exact = Decimal(text)
         return int(exact) if abs(exact.adjusted()) < MAX_DIGITS and exact == exact.to_integral_value() else None
+    # Only a number that a float holds as it is written: 1e-400 would become 0, 9007199254740993.5 lose its half.
     number = float(text)
     return number if math.isfinite(number) and Decimal(repr(number)) == Decimal(text) else None
 
@@ -117,6 +133,7 @@ def _in_ascii(text: str) -> str:
     if text.isascii():
         return text
     digits = {each: unicodedata.decimal(each) for each in text if each.isdecimal()}
+    # Digits of two scripts side by side are a copying error of another kind: which one is wrong is unknown.
     if len({ord(each) - digit for each, digit in digits.items()}) > 1:
         return text
     return "".join(str(digits[each]) if each in digits else _SIGNS.get(each, each) for each in text)
@@ -132,8 +149,10 @@ def number_text(value: int | float | Decimal) -> str | None:
     """
     if isinstance(value, int):
         return str(value) if value.bit_length() <= MAX_BITS else None
+    # `5.0` may have been sent as `5` by a host that turned it into a float; the text would differ.
     if isinstance(value, float) and value.is_integer():
         return None
+    # A decimal keeps the zeros of 1.50, which a version or a price may need.
     text = str(value) if isinstance(value, Decimal) else json.dumps(value)
     return None if "e" in text.lower() or not math.isfinite(value) else text
 
@@ -176,10 +195,35 @@ def listed(text: str, items: Iterable[Mapping[str, Any]]) -> list[Any] | None:
             members = [[each for each in allowed if not isinstance(each, bool) and str(each) == part] for part in parts]
             if all(len(each) == 1 for each in members) and not matches(text, allowed):
                 found.append([each[0] for each in members])
-        elif schema.get("type") == "integer" and len(parts) > 2 and all(map(_PLAIN_INTEGER.fullmatch, parts)):
-            found.append([int(part) for part in parts])
+        elif (
+            schema.get("type") in ("integer", "number")
+            and len(parts) > 2
+            and _lists_numbers(text, whole=schema["type"] == "integer")
+        ):
+            numbers = [number_in(part, whole=schema["type"] == "integer") for part in parts]
+            if None not in numbers:
+                found.append(numbers)
     is_number = number_in(text, whole=True) is not None
     return found[0] if found and not is_number and all(is_same(each, found[0]) for each in found) else None
+
+
+def _lists_numbers(text: str, *, whole: bool) -> bool:
+    """Whether the commas of *text* can only separate numbers: they mark neither thousands nor decimals.
+
+    >>> [_lists_numbers(text, whole=True) for text in ("1, 2, 3", "1,2,3", "1,234,567", "12,34,567", "48,856, 2, 3")]
+    [True, True, False, False, False]
+    >>> [_lists_numbers(text, whole=False) for text in ("1, 2, 3", "0.5,1.5,2", "1,5,2,5")]
+    [True, True, False]
+    """
+    pieces = text.split(",")
+    if not all(_PLAIN_NUMBER.fullmatch(piece.strip()) for piece in pieces):
+        return False
+    spaced = [piece[:1].isspace() for piece in pieces[1:]]
+    if any(spaced):
+        return all(spaced)
+    if any("." in piece for piece in pieces):
+        return True
+    return whole and not _GROUPED.fullmatch(text.strip())  # "1,5,2,5" may be 1.5 and 2.5 where a comma marks decimals
 
 
 @lru_cache(maxsize=4096)
@@ -196,7 +240,7 @@ def folds(text: str) -> tuple[str, str]:
     (False, False, False, False)
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+        text = unicodedata.normalize("NFC", text.translate(_NARROW))
     text = _SIGN.sub("\u2212", text.strip())
     exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", text))
     dropped = _BETWEEN_WORDS.sub("", _DROPPED_BEFORE_DIGIT.sub("", text))
@@ -209,12 +253,19 @@ def is_alike(one: str, other: str) -> bool:
     return ours[0] == theirs[0] or ours[1] == theirs[1]
 
 
-def _narrow(character: str) -> str:
-    """Return *character* in its usual width; nothing else about it is changed (Unicode: <wide> and <narrow>)."""
-    decomposition = unicodedata.decomposition(character)
-    if decomposition.startswith(("<wide>", "<narrow>")):
-        return chr(int(decomposition.split()[1], 16))
-    return character
+def _usual_widths() -> dict[int, str]:
+    """Return each wide or narrow character in its usual width; nothing else about it is changed."""
+    found = {}
+    # The ideographic space, and the block Halfwidth and Fullwidth Forms: no other character is <wide> or <narrow>.
+    for number in (0x3000, *range(0xFF00, 0xFFF0)):
+        kind, _, usual = unicodedata.decomposition(chr(number)).partition(" ")
+        if kind in ("<wide>", "<narrow>"):
+            found[number] = chr(int(usual, 16))
+    return found
+
+
+# A table, because a call for each character took 2 s for 5 MB of keys.
+_NARROW = _usual_widths()
 
 
 @lru_cache(maxsize=4096)
@@ -228,7 +279,7 @@ def fold_name(text: str) -> str:
     """
     text = text.strip("_- \t\r\n")
     if not text.isascii():
-        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+        text = unicodedata.normalize("NFC", text.translate(_NARROW))
     return _BETWEEN_NAME_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
 
 
@@ -238,6 +289,7 @@ def is_same(one: Any, other: Any) -> bool:
     >>> is_same({"a": [5]}, {"a": [5.0]}), is_same([True], [1])
     (True, False)
     """
+    # In Python True == 1, in JSON they are different values (JSON Schema 2020-12, core, 4.2.2).
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -301,7 +353,7 @@ class Options:
 def bare(text: str) -> str:
     """Return *text* without case, width and anything that may separate words: texts that differ in it are not alike."""
     if not text.isascii():
-        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+        text = unicodedata.normalize("NFC", text.translate(_NARROW))
     return _SEPARATORS.sub("", text.strip()).replace("+", "").casefold()
 
 

@@ -17,9 +17,10 @@ __all__ = [
     *("is_hidden", "item_locations", "places_of", "properties_of", "property_locations", "subschemas"),
 ]
 
+# The absence of a declared default; ``None`` is a default that is null.
 ABSENT = object()
-"""The absence of a declared default; ``None`` is a default that is null."""
 
+# What may or may not be in force for a value, and so promises nothing about it.
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
 _MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
 _ITEMS = ("prefixItems", "items", "additionalItems", "unevaluatedItems", "contains")
@@ -152,6 +153,7 @@ def discriminators(references: References, branch: Path) -> dict[str, list[str]]
         for name, declared in properties_of(schema).items():
             if isinstance(declared, dict):
                 allowed = [declared["const"]] if "const" in declared else declared.get("enum")
+                # Texts only: a number as a tag may have been sent as a text, so it decides nothing yet.
                 if isinstance(allowed, list) and allowed and all(isinstance(each, str) for each in allowed):
                     found[name] = allowed
     return found
@@ -182,6 +184,7 @@ def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator
     if isinstance(properties, dict) and token in properties:
         yield (*location, "properties", token)
         return
+    # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.
     places = schema.get("prefixItems")
     if isinstance(token, int) and isinstance(places, list) and places:
         yield (*location, "prefixItems", token) if token < len(places) else (*location, "items")

@@ -23,8 +23,8 @@ from skillruntime.contract.pointer import format_pointer
 
 __all__ = ["SHAPE_STEPS", "Built"]
 
+# What a step does, and the document of its inverse if it loses nothing.
 Built: TypeAlias = tuple[Change, dict[str, Any] | None]
-"""What a step does, and the document of its inverse if it loses nothing."""
 
 
 def _rename(fields: StepFields) -> Built:
@@ -239,6 +239,7 @@ def _flatten(fields: StepFields) -> Built:
     return change, None  # an empty object would not come back
 
 
+# Kind -> what reads it, and whether it may be written as a pointer alone.
 SHAPE_STEPS: dict[str, tuple[Callable[[StepFields], Built], bool]] = {
     "rename": (_rename, False),
     "move": (_move, False),
@@ -252,4 +253,3 @@ SHAPE_STEPS: dict[str, tuple[Callable[[StepFields], Built], bool]] = {
     "nest": (_nest, False),
     "flatten": (_flatten, True),
 }
-"""Kind -> what reads it, and whether it may be written as a pointer alone."""

@@ -9,8 +9,8 @@ from skillruntime.contract.pointer import parse_pointer
 
 __all__ = ["REQUIRED", "Fault", "MalformedStepError", "StepFields"]
 
+# Where in the document, as a JSON Pointer, and a sentence.
 Fault: TypeAlias = tuple[str, str]
-"""Where in the document, as a JSON Pointer, and a sentence."""
 
 MAX_TOKENS = 64
 

@@ -92,6 +92,7 @@ CONVERSIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("boolean", "number"): int,
     ("integer", "boolean"): {0: False, 1: True}.get,
 }
+# The conversions that lose nothing: text becomes a number by more than one spelling, so that one does.
 EXACT = {
     ("integer", "string"),
     ("number", "string"),
@@ -100,7 +101,6 @@ EXACT = {
     ("boolean", "integer"),
     ("integer", "boolean"),
 }
-"""The conversions that lose nothing: text becomes a number by more than one spelling, so that one does."""
 
 
 def show(value: Any) -> str:

@@ -239,10 +239,10 @@ def _join_together(fields: StepFields, split: dict[str, Any], text: Callable[[li
     return change, {"split": {"from": format_pointer(target), "to": outside, **split}}
 
 
+# Kind -> what reads it, and whether it may be written as a pointer alone.
 VALUE_STEPS: dict[str, tuple[Callable[[StepFields], Built], bool]] = {
     "map": (_map, False),
     "convert": (_convert, False),
     "split": (_split, False),
     "join": (_join, False),
 }
-"""Kind -> what reads it, and whether it may be written as a pointer alone."""

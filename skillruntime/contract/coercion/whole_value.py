@@ -1,0 +1,266 @@
+"""A value as a whole: converted, wrapped, taken out of what is around it, or coerced by one branch of a union."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
+from skillruntime.contract.coercion.keys import (
+    is_close,
+    is_schema_echo,
+)
+from skillruntime.contract.coercion.repair import Repair, Repaired, plain
+from skillruntime.contract.coercion.scalars import Options, bare, is_nothing, listed, pieces, unquoted
+from skillruntime.contract.coercion.state import Coercion, is_container_text, types_of
+from skillruntime.contract.coercion.subschemas import (
+    ABSENT,
+    declared_properties,
+    default_at,
+    discriminators,
+    in_place,
+    item_locations,
+    properties_of,
+    property_locations,
+)
+from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.schema import Violation
+
+__all__ = ["whole"]
+
+_UNQUOTED = ("type", "enum", "const", "format", "pattern")
+_QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
+
+
+def whole(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> list[Repaired]:
+    """Return what *value* as a whole can become."""
+    results: list[Repaired] = []
+    for candidate in (
+        *_converted(state, value, here, path, depth),
+        *_reshaped(state, value, here, location, path, depth),
+    ):
+        found = state.coerce(candidate.value, location, path, depth + 1)
+        rule = candidate.repairs[-1].rule
+        # A list of numbers in a string may be a text about them, where strings are wanted.
+        if rule == "container-text":
+            found = [each for each in found if not _converts_items(each, path)]
+        results += [candidate.then(each) for each in found]
+        # `"11"` where 10 is the most: the error speaks of the limit then, and not of the type.
+        if not found and rule in NUMBERS:
+            state.nearly[path] = candidate.value
+    return state.decided(results, path)
+
+
+def _converted(state: Coercion, value: Any, here: list[Violation], path: Path, depth: int) -> Iterator[Repaired]:
+    """Yield *value* read as another type, as a member of an enum, or coerced by one branch of a union."""
+    pointer = format_pointer(path)
+    for violation in here:
+        match violation.keyword:
+            case "anyOf" | "oneOf" if isinstance(violation.expected, list):
+                yield from _branches(state, value, violation, path, depth)
+            case "enum" | "const":
+                for after in _options(state, violation).meant_by(value):
+                    yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
+            case "type":
+                for wanted in types_of(violation):
+                    for rule, after in read_as(wanted, value, more_words=state.policy.more_words):
+                        yield Repaired(after, (Repair(pointer, rule, plain(value), after),))
+    if isinstance(value, str) and any(violation.keyword in _UNQUOTED for violation in here):
+        inside = unquoted(value)
+        if inside is not None:
+            yield Repaired(inside, (Repair(pointer, "quoted-text", value, inside),))
+
+
+def _branches(state: Coercion, value: Any, union: Violation, path: Path, depth: int) -> Iterator[Repaired]:
+    """Yield *value* as each branch of *union* can have it."""
+    assert union.location is not None
+    before = state.around.get(path)
+    if isinstance(value, dict):
+        state.around[path] = {**(before or {}), **declared_properties(state.references, [union.location])}
+        if any(map(_may_hold_members, union.expected)):
+            state.around[path].setdefault("value", {})  # {"value": 5} may be an object of another branch
+    results: list[Repaired] = []
+    is_doubtful = False
+    possible = _possible_branches(state, (*union.location, union.keyword), len(union.expected), value)
+    for branch in possible:
+        doubts = state.doubts
+        found = state.coerce(value, branch, path, depth + 1)
+        results += [result for result in found if result.repairs]
+        is_doubtful = is_doubtful or (not found and state.doubts > doubts)
+    kept = [each for each in results if not any(repair.rule == "schema-echo" for repair in each.repairs)]
+    if kept and isinstance(value, dict) and is_schema_echo(value, {}):
+        # {"type": "integer", "value": 5} may be a map of strings, "5" for 5, and may be the 5 of another branch
+        is_doubtful = is_doubtful or any(state.coerce(value["value"], each, path, depth + 1) for each in possible)
+    if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
+        yield from results
+    # The names around a union are known to its branches alone; a sibling must not see them.
+    if before is None:
+        state.around.pop(path, None)
+    else:
+        state.around[path] = before
+
+
+def _possible_branches(state: Coercion, union: Path, count: int, value: Any) -> list[Path]:
+    """Return the branches of *union* that *value* may be of: not those where a member of it has another constant.
+
+    A union of fifty tagged objects is decided by the tag, not by fifty attempts.
+    """
+    every = [(*union, index) for index in range(count)]
+    if not isinstance(value, dict):
+        return every
+    known = state.references.known
+    if ("constants", union) not in known:
+        constants = [discriminators(state.references, branch) for branch in every]
+        tags = [name for name in constants[0] if all(name in each for each in constants)]
+        by_text: dict[str, list[int]] = {}
+        for index, each in enumerate(constants if tags else ()):
+            for text in dict.fromkeys(map(bare, each[tags[0]])):
+                by_text.setdefault(text, []).append(index)
+        options = [{name: Options(allowed) for name, allowed in each.items()} for each in constants]
+        known["constants", union] = options, tags[:1], by_text
+    options, tags, by_text = known["constants", union]
+    meant: Sequence[int] = range(count)
+    if tags and isinstance(value.get(tags[0]), str):
+        meant = by_text.get(bare(value[tags[0]]), ())
+    return [
+        every[index]
+        for index in meant
+        if all(each.meant_by(value[name]) for name, each in options[index].items() if isinstance(value.get(name), str))
+    ]
+
+
+def _options(state: Coercion, violation: Violation) -> Options:
+    """Return the members of the enum that *violation* is of, or its one constant, ready to be asked."""
+    allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
+    if violation.keyword == "const" or violation.location is None:
+        return Options(allowed)
+    known = state.references.known
+    if ("options", violation.location) not in known:
+        known["options", violation.location] = Options(allowed)
+    found: Options = known["options", violation.location]
+    return found
+
+
+def _reshaped(
+    state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int
+) -> Iterator[Repaired]:
+    """Yield *value* in a container or out of one: wrapped into an array, taken out of an array or an object."""
+    pointer = format_pointer(path)
+    arrays = [each for each in here if each.keyword == "type" and "array" in types_of(each)]
+    wanted = {name for each in here if each.keyword == "type" for name in types_of(each)}
+    narrowed = any(violation.keyword in ("enum", "const") for violation in here)
+    # PHP and some chat templates encode an empty map as `[]`.
+    if value == [] and not path and "object" in wanted:
+        yield Repaired({}, (Repair(pointer, "empty-arguments", value, {}),))
+    elif isinstance(value, dict | list):
+        yield from _unwrapped(state, value, here, location, path, wanted, narrowed)
+    for each in arrays:
+        assert each.location is not None
+        items = listed(value, _item_schemas(state, each)) if isinstance(value, str) else None
+        places = item_locations(state.references, each.location)
+        if items is not None and not any(state.fits(value, place) for place in places):
+            yield Repaired(items, (Repair(pointer, "comma-list", value, items),))
+    if not isinstance(value, list) and any(_is_item(state, value, each, path, depth) for each in arrays):
+        yield Repaired([value], (Repair(pointer, "scalar-for-array", plain(value), [plain(value)]),))
+
+
+def _unwrapped(
+    state: Coercion,
+    value: dict[str, Any] | list[Any],
+    here: list[Violation],
+    location: Path,
+    path: Path,
+    wanted: set[str],
+    narrowed: bool,
+) -> Iterator[Repaired]:
+    """Yield what *value* holds alone: the one item of an array, the inside of a wrapper or of an echoed schema."""
+    inner = wanted - {"array"} if isinstance(value, list) else wanted
+    locations = [location, *(each.location for each in here)]
+    declared = declared_properties(state.references, locations)
+    required = set[str]()
+    schema: dict[str, Any] = {}
+    for _, each in in_place(state.references, locations, choices=False):
+        schema = {**each, **schema}
+        names = each.get("required")
+        required |= set(names) if isinstance(names, list) and not path else set()
+    places = property_locations(state.references, locations, choices=False) if required else {}
+    needed = {name for name in required if default_at(state.references, places.get(name, ())) is ABSENT}
+    # {"value": []} for an array of objects that have a "value" is one of them, and not the form of a schema.
+    arrays = [place for each in locations if each is not None for place in item_locations(state.references, each)]
+    items = declared_properties(state.references, arrays) if isinstance(value, dict) and "array" in wanted else {}
+    found = taken_out(
+        value,
+        {**declared, **state.around.get(path, {}), **items},
+        of_type=bool(inner) or narrowed,
+        needed=None if path else needed,
+        wants_text="string" in inner,
+        schema=schema,
+    )
+    for rule, after, before in found:
+        if rule != "schema-echo" or path[-1:] != ("value",) or len(value) > 1:  # else the inside of an echo
+            yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
+
+
+def _item_schemas(state: Coercion, violation: Violation) -> list[dict[str, Any]]:
+    """Return the subschemas that judge the items of the array that *violation* asks for."""
+    assert violation.location is not None
+    places = item_locations(state.references, violation.location)
+    return [schema for _, schema in in_place(state.references, places)]
+
+
+def _is_item(state: Coercion, value: Any, violation: Violation, path: Path, depth: int) -> bool:
+    """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
+    assert violation.location is not None
+    if len(violation.schema.get("prefixItems") or ()) > 1 or is_nothing(value, more_words=state.policy.more_words):
+        return False
+    match value:
+        case dict():
+            # A map of arrays around the wanted array says more than the array does.
+            is_array = any(isinstance(each, list) and state.fits(each, violation.location) for each in value.values())
+            return bool(value) and not is_array and _is_object_of(value, _item_schemas(state, violation))
+        case str() if is_container_text(value):
+            return False
+        case str() if not value.strip(_QUOTES) or is_container_text(value.strip(_QUOTES)):
+            return False  # an empty string or an array, in quotes of its own
+        case str():
+            parts = pieces(value)
+            items = (*violation.location, "items")
+            return len(parts) == 1 or (
+                "items" in violation.schema and any(not state.coerce(part, items, path, depth + 1) for part in parts)
+            )
+    return True
+
+
+def _may_hold_members(branch: Any) -> bool:
+    """Whether *branch* of a union may take objects, or arrays of them; a reference may."""
+    types = branch.get("type") if isinstance(branch, dict) else None
+    if types is None:
+        return not (isinstance(branch, dict) and ("enum" in branch or "const" in branch))
+    named = types if isinstance(types, list) else [types]
+    return "object" in named or ("array" in named and _may_hold_members(branch.get("items", {})))
+
+
+def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
+    """Whether *value* is one of the objects that *items* describe, and not a map of them."""
+    if all(map(str.isdecimal, value)):
+        return False  # {"0": ..., "1": ...} is an array in another form
+    if len(value) == 2 and is_schema_echo(value, {}):
+        return False  # {"type": "integer", "value": 0} is a value in the form of its schema
+    declared = {name for schema in items for name in properties_of(schema)}
+    if declared:
+        return any(name in declared or any(is_close(name, each) for each in declared) for name in value)
+    types = [schema.get("type") for schema in items if "type" in schema]
+    takes_objects = any(each == "object" or (isinstance(each, list) and "object" in each) for each in types)
+    return takes_objects and not all(isinstance(member, dict) for member in value.values())
+
+
+def _converts_items(result: Repaired, path: Path) -> bool:
+    """Whether the numbers of a list in a string became strings: ``"[1, 2]"`` may be a string of that list's own."""
+    start = format_pointer(path) + "/"
+    return any(
+        repair.rule == "number-for-text"
+        and repair.path.startswith(start)
+        and repair.path[len(start) :].isdecimal()
+        and isinstance(result.value, list)
+        for repair in result.repairs
+    )

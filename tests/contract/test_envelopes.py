@@ -1,0 +1,129 @@
+"""The forms in which providers send calls: one call around the arguments is taken off, anything else is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.envelopes import split_calls
+from skillruntime.errors import SkillInputError
+from tests.contract.malformed import INTEGER, REFUSED, TEXT, assert_outcome, closed
+
+CITY = {"city": "Paris", "days": 2}
+TEXT_OF_CITY = json.dumps(CITY)
+WEATHER = closed("city", city=TEXT, days=INTEGER)
+NAMED = Contract.from_dict({"input": WEATHER}, name="get_weather")
+
+ONE_CALL: list[Any] = [
+    {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": TEXT_OF_CITY}},
+    {"index": 0, "function": {"name": "get_weather", "arguments": CITY}},
+    {"tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": CITY}}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"name": "get_weather", "args": CITY, "type": "tool_call"}]},
+    {"functionCall": {"name": "get_weather", "args": CITY}},
+    {"function_call": {"name": "get_weather", "arguments": TEXT_OF_CITY}},
+    {"recipient_name": "functions.get_weather", "parameters": CITY},
+    {"tool_uses": [{"recipient_name": "functions.get_weather", "parameters": CITY}]},
+    {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": CITY},
+    {"tool": "get_weather", "args": CITY},
+    {"tool_name": "GetWeather", "parameters": CITY},
+    {"function": "get_weather", "arguments": CITY},
+    {"action": "get_weather", "action_input": CITY},
+    [{"name": "get_weather", "arguments": CITY}],
+    {"get_weather": CITY},
+]
+
+
+@pytest.mark.parametrize("sent", ONE_CALL, ids=str)
+def test_one_call_in_the_form_of_a_provider_is_its_arguments(sent: Any) -> None:
+    """As a mapping, and as the text of it; the repair is recorded."""
+    for raw in (sent, json.dumps(sent)):
+        accepted = NAMED.accept(raw)
+
+        assert accepted.arguments == CITY
+        assert "wrapper-object" in {repair.rule for repair in accepted.repairs}
+
+
+@pytest.mark.parametrize("sent", ONE_CALL[:-1], ids=str)
+def test_the_tool_need_not_be_known(sent: Any) -> None:
+    """A contract without a name takes the call of any tool."""
+    assert_outcome(WEATHER, sent, CITY)
+
+
+def test_what_is_inside_is_repaired_as_ever() -> None:
+    """The arguments of the call are arguments like others."""
+    assert_outcome(WEATHER, {"functionCall": {"name": "w", "args": {"City": "Paris", "days": "2"}}}, CITY)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"name": "get_weather", "arguments": CITY, "days": 3},
+        {"functionCall": {"name": "get_weather", "args": CITY}, "city": "Rome"},
+        {"functionCall": {"name": "get_weather", "args": CITY, "city": "Rome"}},
+        {"tool_calls": [], "city": "Rome"},
+        {"tool_calls": [{"name": "get_weather"}]},
+        {
+            "name": "get_weather",
+            "description": "Returns the weather",
+            "parameters": {"type": "object", "properties": {}},
+        },
+        {"name": "get weather now", "args": CITY, "kwargs": CITY},
+        {"role": "assistant", "content": "I will look.", "tool_calls": [{"name": "get_weather", "arguments": CITY}]},
+        {"get_weather": CITY, "days": 3},
+        {"get_news": CITY},
+    ],
+    ids=str,
+)
+def test_what_says_more_than_the_call_is_refused(sent: Any) -> None:
+    """Nothing that the model said is lost."""
+    with pytest.raises(SkillInputError):
+        NAMED.accept(sent)
+
+
+def test_a_call_of_another_tool_is_refused_by_name() -> None:
+    """The error names both tools."""
+    with pytest.raises(SkillInputError, match="a call of 'get_news', and this is 'get_weather'"):
+        NAMED.accept({"name": "get_news", "arguments": CITY})
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent", "expected"),
+    [
+        (closed("name", name=TEXT, age=INTEGER), {"name": "Bob", "arguments": {"age": 5}}, REFUSED),
+        (closed("id", id=TEXT, city=TEXT), {"id": "1", "functionCall": {"name": "w", "args": {"city": "P"}}}, REFUSED),
+        (
+            {"type": "object", "properties": {"tool_calls": {"type": "array"}}},
+            {"tool_calls": [{"name": "w", "arguments": {}}]},
+            {"tool_calls": [{"name": "w", "arguments": {}}]},
+        ),
+        (
+            {"type": "object"},
+            {"functionCall": {"name": "w", "args": {}}},
+            {"functionCall": {"name": "w", "args": {}}},
+        ),
+    ],
+    ids=str,
+)
+def test_a_declared_key_is_a_parameter_and_not_the_form_of_a_call(schema: Any, sent: Any, expected: Any) -> None:
+    """A schema that declares one of the keys, or takes any, means them."""
+    assert_outcome(schema, sent, expected)
+
+
+TWO = [{"id": "1", "function": {"name": "a", "arguments": {"x": 1}}}, {"function": {"name": "b", "arguments": "{}"}}]
+
+
+def test_two_calls_are_refused_and_taken_apart_by_the_host() -> None:
+    """Running one of them would lose the other."""
+    with pytest.raises(SkillInputError, match="there are 2 calls in one text") as caught:
+        NAMED.accept({"tool_calls": TWO})
+
+    assert caught.value.to_errors()[0].suggested_action == "Send one call at a time, each as exactly one JSON object"
+    assert split_calls(json.dumps({"tool_calls": TWO})) == TWO
+    assert split_calls('{"functionCall": {"name": "a", "args": {}}}') == [{"functionCall": {"name": "a", "args": {}}}]
+    assert split_calls('[TOOL_CALLS] [{"city": "Paris"}, {"city": "Rome"}]</s>') == [
+        {"city": "Paris"},
+        {"city": "Rome"},
+    ]

@@ -1,0 +1,48 @@
+"""Short runs of benchmarks/chaos.py; SKILLRUNTIME_CHAOS=1 adds those that take minutes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.server.postgres import find_programs
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="signals, tmpfs and faketime of Linux"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+_ALL = os.environ.get("SKILLRUNTIME_CHAOS") == "1"
+_SHORT = [("duplicates", True, 100, 1), ("deploys", False, 60, 2)]
+_LONG = [
+    ("kill", True, 300, 5),
+    ("kill", False, 300, 5),
+    ("freeze", False, 150, 1),
+    ("stops", False, 200, 2),
+    ("lost", False, 150, 1),
+    ("clock", False, 150, 2),
+    ("disk", True, 200, 1),
+    ("partition", False, 200, 1),
+]
+
+
+@pytest.mark.parametrize(("name", "sqlite", "executions", "times"), [*_SHORT, *(_LONG if _ALL else [])])
+def test_no_promise_is_broken(name: str, sqlite: bool, executions: int, times: int) -> None:
+    """The model of the benchmark reads what was accepted, the effects outside the database, and every end, twice."""
+    if not sqlite and not find_programs():
+        pytest.skip("needs PostgreSQL")
+    if name == "clock" and shutil.which("faketime") is None:
+        pytest.skip("needs faketime (Debian: apt-get install faketime)")
+    if name == "disk" and os.geteuid() != 0:
+        pytest.skip("only root mounts a tmpfs")
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from benchmarks.chaos import attack
+
+    async def run() -> int:
+        return await attack(name, executions=executions, times=times, servers=2, sqlite=sqlite)
+
+    assert anyio.run(run) == 0
