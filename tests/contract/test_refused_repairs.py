@@ -73,6 +73,10 @@ MEANT_BRANCH: list[tuple[Any, Any]] = [
     (array(either(RECTANGLE, array(OBJECT))), [{"kind": "rect"}]),
     (either(array({"enum": ["red", "blue"]}), TEXT), ["reed"]),
     (either({"allOf": [RECTANGLE]}, array(OBJECT)), {"kind": "rect"}),
+    (either(RECTANGLE, mapped(TEXT)), {"input": {"kind": "rect", "n": 5.5}}),
+    (either(RECTANGLE, mapped(TEXT)), '{"kind": "rect", "n": 5.5}'),
+    (either(array(INTEGER), TEXT), ["5.5"]),
+    (either(array(array(INTEGER)), array(TEXT)), [[5.5]]),
 ]
 
 
@@ -110,6 +114,8 @@ ONE_VALUE: list[tuple[Any, Any]] = [
     (array(TEXT), '[{"value":"a"}]'),
     # one place of a tuple, or all that is behind it
     ({"type": "array", "prefixItems": [TEXT, array(TEXT)]}, ["a", "b", "c"]),
+    ({"type": "array", "prefixItems": [TEXT, array(INTEGER)]}, ["a", "5", "6"]),
+    ({"type": "array", "prefixItems": [array(array(INTEGER))], "items": TEXT}, [[], [7]]),
     # null as an item of its own
     (array(array({"type": ["integer", "null"]})), [5, None]),
     (array(array({"type": ["integer", "null"]})), [None, None]),

@@ -53,10 +53,11 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
         inside = state.coerce(value[0], location, path, depth + 1)
         return state.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
     if _is_tuple(state, location):
-        collected = list(_collected(state, value, by_items, location, path))
+        collected = list(_collected(state, value, by_items, location, path, depth))
         if collected:
             return state.decided([*by_items, *collected], path)
-    if by_items and not any(_changes_level(each, path, value, _ADDING) for each in by_items):
+    # An item that lost its brackets is one reading of a list that lacks a level as well.
+    if by_items and not any(_changes_level(each, path, value, _ADDING | _REMOVING) for each in by_items):
         return by_items
     # [5, null] for arrays of numbers or null: null may be alone in its array as well.
     if around and not by_items and any(map(is_nothing, value)) and _fit_alone(state, value, location, path, depth):
@@ -147,7 +148,7 @@ def _is_of_level(violation: Violation) -> bool:
 
 
 def _collected(
-    state: Coercion, value: list[Any], results: list[Repaired], location: Path, path: Path
+    state: Coercion, value: list[Any], results: list[Repaired], location: Path, path: Path, depth: int
 ) -> Iterator[Repaired]:
     """Yield *value* with the rest of it in the array of one place, where *results* put an array around one item.
 
@@ -157,5 +158,7 @@ def _collected(
         index = repair.path.rpartition("/")[2]
         if repair.path == format_pointer((*path, index)) and index.isdecimal() and int(index) + 1 < len(value):
             rest = [*value[: int(index)], value[int(index) :]]
-            if state.fits(rest, location):
-                yield Repaired(rest, (Repair(format_pointer(path), "scalar-for-array", value, rest),))
+            repair = Repair(format_pointer(path), "scalar-for-array", value, rest)
+            found = [Repaired(rest)] if state.fits(rest, location) else []
+            for each in found or state.parts_or_whole(rest, location, path, depth + 1):
+                yield Repaired(rest, (repair,)).then(each)

@@ -9,7 +9,7 @@ from typing import Any
 from skillruntime.contract.coercion.keys import is_schema_echo, wrapped
 from skillruntime.contract.coercion.nothing import is_named
 from skillruntime.contract.coercion.repair import Repaired
-from skillruntime.contract.coercion.scalars import Options, bare, fold_name
+from skillruntime.contract.coercion.scalars import Options, bare, fold_name, number_in
 from skillruntime.contract.coercion.state import Coercion
 from skillruntime.contract.coercion.subschemas import (
     declared_properties,
@@ -52,7 +52,9 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
     if kept and isinstance(value, dict) and is_schema_echo(value, {}):
         # {"type": "integer", "value": 5} may be a map of strings, "5" for 5, and may be the 5 of another branch
         is_doubtful = is_doubtful or any(state.coerce(value["value"], each, path, depth + 1) for each in possible)
-    is_doubtful = is_doubtful or (bool(results) and _is_of_another(state, value, every, takers))
+    is_doubtful = is_doubtful or (
+        bool(results) and _is_of_another(state, [value, *(each.value for each in results)], every, takers)
+    )
     if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
         yield from results
     # The names around a union are known to its branches alone; a sibling must not see them.
@@ -62,16 +64,18 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
         state.around[path] = before
 
 
-def _is_of_another(state: Coercion, value: Any, every: list[Path], takers: list[Path]) -> bool:
-    """Whether *value* is meant for a branch that cannot have it, and for none of the *takers*.
+def _is_of_another(state: Coercion, readings: list[Any], every: list[Path], takers: list[Path]) -> bool:
+    """Whether one of *readings*, the value and its results, is meant for a branch that is not one of the *takers*.
 
     A wrap or a conversion that only makes it fit an open branch would hide the error.
     """
-    inside = wrapped(value)
-    if not isinstance(inside, dict | list) or any(claims(state.references, inside, branch) for branch in takers):
-        return False
-    state.spend(len(every) // 8)
-    return any(claims(state.references, inside, branch) for branch in every if branch not in takers)
+    insides = [each for each in map(wrapped, readings) if isinstance(each, dict | list)]
+    for each in insides:
+        if not any(claims(state.references, each, branch) for branch in takers):
+            state.spend(len(every) // 8)
+            if any(claims(state.references, each, branch) for branch in every if branch not in takers):
+                return True
+    return False
 
 
 def claims(references: References, value: Any, location: Path) -> bool:
@@ -139,7 +143,9 @@ def _is_claimed(value: Any, profile: _Profile, references: References) -> bool:
         case list():
             return any(claims(references, item, place) for item in value[:MAX_ITEMS] for place in profile.items)
     # A scalar is asked about as the item of an array: what it is not, the array around it need not be either.
-    return _type_of(value) in profile.types
+    kind = _type_of(value)
+    is_number = kind == "number" or (isinstance(value, str) and number_in(value, whole=False) is not None)
+    return kind in profile.types or (is_number and not profile.types.isdisjoint(("integer", "number")))
 
 
 def _type_of(value: Any) -> str:
