@@ -136,7 +136,9 @@ def _level(schema: Schema, location: Path, depth: int) -> _Level:
                     if below:
                         items[name] = below
                     break
+    # A pattern takes undeclared keys as well, though all others are refused.
     is_closed = any(
-        each.get("additionalProperties") is False for _, each in in_place(references, [location], choices=False)
+        each.get("additionalProperties") is False and not each.get("patternProperties")
+        for _, each in in_place(references, [location], choices=False)
     )
     return _Level(None if is_closed else frozenset(properties), plain, copied, members, items)

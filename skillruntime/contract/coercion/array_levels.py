@@ -4,10 +4,12 @@ Only the bounds of the schema can decide between the places; where they do not, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from skillruntime.contract.coercion.branches import MAX_ITEMS, claims
 from skillruntime.contract.coercion.repair import Repair, Repaired
-from skillruntime.contract.coercion.scalars import pieces
+from skillruntime.contract.coercion.scalars import is_nothing, pieces
 from skillruntime.contract.coercion.state import Coercion, is_container_text, types_of
 from skillruntime.contract.coercion.subschemas import (
     in_place,
@@ -29,8 +31,9 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
     ``[1, 2]`` for an array of arrays is ``[[1], [2]]`` or ``[[1, 2]]``; only bounds of the schema can decide.
     """
     around: list[Repaired] = []
+    places = item_locations(state.references, location)
     # Each level is tried once: a level inside a level would be tried without end.
-    if (path, location) not in state.wrapping:
+    if (path, location) not in state.wrapping and not _holds_objects(state, value, places):
         state.wrapping.add((path, location))
         repair = Repair(format_pointer(path), "scalar-for-array", value, [value])
         around = [
@@ -49,8 +52,16 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
         repair = Repair(format_pointer(path), "array-of-one", value, value[0])
         inside = state.coerce(value[0], location, path, depth + 1)
         return state.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
-    if by_items and not any(_changes_level(each, path, value, _ADDING) for each in by_items):
+    if _is_tuple(state, location):
+        collected = list(_collected(state, value, by_items, location, path, depth))
+        if collected:
+            return state.decided([*by_items, *collected], path)
+    # An item that lost its brackets is one reading of a list that lacks a level as well.
+    if by_items and not any(_changes_level(each, path, value, _ADDING | _REMOVING) for each in by_items):
         return by_items
+    # [5, null] for arrays of numbers or null: null may be alone in its array as well.
+    if around and not by_items and any(map(is_nothing, value)) and _fit_alone(state, value, location, path, depth):
+        return []
     if around and not by_items and (_is_tuple(state, location) or not _lacks_level(state, value, location)):
         return []
     return state.decided([*by_items, *around], path)
@@ -80,6 +91,22 @@ def holds_arrays(state: Coercion, location: Path) -> bool:
         if types == "array" or (isinstance(types, list) and "array" in types):
             return True
     return False
+
+
+def _holds_objects(state: Coercion, value: list[Any], places: list[Path]) -> bool:
+    """Whether an object of *value* is meant for one that the items may be, so that no brackets are missing."""
+    return any(
+        claims(state.references, item, place)
+        for item in value[:MAX_ITEMS]
+        if isinstance(item, dict)
+        for place in places
+    )
+
+
+def _fit_alone(state: Coercion, value: list[Any], location: Path, path: Path, depth: int) -> bool:
+    """Whether *value* can be coerced with each of its items in an array of its own."""
+    alone = [item if isinstance(item, list) else [item] for item in value]
+    return bool(state.parts_or_whole(alone, location, path, depth)) or state.fits(alone, location)
 
 
 def _is_tuple(state: Coercion, location: Path) -> bool:
@@ -118,3 +145,20 @@ def _is_of_level(violation: Violation) -> bool:
         return False
     is_array = violation.keyword == "type" and "array" in types_of(violation)
     return not isinstance(violation.value, list) and (is_array or violation.keyword in ("anyOf", "oneOf"))
+
+
+def _collected(
+    state: Coercion, value: list[Any], results: list[Repaired], location: Path, path: Path, depth: int
+) -> Iterator[Repaired]:
+    """Yield *value* with the rest of it in the array of one place, where *results* put an array around one item.
+
+    ``["a", "b", "c"]`` for a string and an array of strings may be ``["a", ["b", "c"]]``.
+    """
+    for repair in [repair for each in results for repair in each.repairs if repair.rule == "scalar-for-array"]:
+        index = repair.path.rpartition("/")[2]
+        if repair.path == format_pointer((*path, index)) and index.isdecimal() and int(index) + 1 < len(value):
+            rest = [*value[: int(index)], value[int(index) :]]
+            repair = Repair(format_pointer(path), "scalar-for-array", value, rest)
+            found = [Repaired(rest)] if state.fits(rest, location) else []
+            for each in found or state.parts_or_whole(rest, location, path, depth + 1):
+                yield Repaired(rest, (repair,)).then(each)

@@ -87,7 +87,7 @@ def _beside_wrapper(
 
     ``{"kwargs": {"value": 5}}`` for an object that takes any integers is a wrapper too.
     """
-    if path or not isinstance(value, dict) or len(value) > 2:
+    if not isinstance(value, dict) or len(value) > 2:
         return [repaired]
     declared = declared_properties(state.references, [location])
     if not any(may_wrap(name) for name in value):

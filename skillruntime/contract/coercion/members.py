@@ -9,8 +9,12 @@ from skillruntime.contract.coercion.array_levels import array_chain
 from skillruntime.contract.coercion.edit import Edit
 from skillruntime.contract.coercion.keys import (
     is_schema_echo,
+    is_wrapper,
+    may_wrap,
     renames,
+    wrapped,
 )
+from skillruntime.contract.coercion.nothing import is_named, is_opposite
 from skillruntime.contract.coercion.object_keys import (
     MEMBER_KEYWORDS,
     filled_defaults,
@@ -23,6 +27,7 @@ from skillruntime.contract.coercion.scalars import is_nothing
 from skillruntime.contract.coercion.state import Coercion
 from skillruntime.contract.coercion.subschemas import (
     declared_properties,
+    places_of,
     properties_of,
     subschemas,
 )
@@ -86,6 +91,10 @@ def members(
                 state.doubts += not renamed
                 continue
         found = _member(state, edit, where, refuser, same, path, depth)
+        if found and _may_be_wrapped(state, value, where, refuser, location, path, depth):
+            is_impossible = True
+            state.doubts += 1
+            continue
         if len(found) == 1:
             _put(edit, where, found[0])
             repairs += found[0].repairs
@@ -147,6 +156,34 @@ def _renamed(state: Coercion, edit: Edit, where: Path, refuser: Path, path: Path
     return None
 
 
+def _may_be_wrapped(
+    state: Coercion, value: Any, where: Path, refuser: Path, location: Path, path: Path, depth: int
+) -> bool:
+    """Whether an object on the way to *where* is a map by its schema, and may be a wrapper or an echo of that map.
+
+    ``{"input": {"data": {"x": 1}}}`` may be the map ``{"data": {"x": 1}}`` in a wrapper.
+    """
+    if MEMBER_KEYWORDS.isdisjoint(refuser):
+        return False
+    for length in range(len(where)):
+        parent = value_at(value, where[:length])
+        if not isinstance(parent, dict) or not (any(map(may_wrap, parent)) or is_schema_echo(parent, {})):
+            continue
+        places = places_of(state.references, location, where[:length])
+        declared = declared_properties(state.references, places)
+        if where[length] in declared:
+            continue
+        if "type" in parent and "type" not in declared and is_schema_echo(parent, {}):
+            return True
+        for name in parent:
+            inside = wrapped(parent[name])
+            if isinstance(inside, dict) and name not in declared and is_wrapper(parent, name, declared):
+                inner = (*path, *where[:length])
+                if any(state.coerce(inside, place, inner, depth + 1) for place in places):
+                    return True
+    return False
+
+
 def _member(
     state: Coercion, edit: Edit, where: Path, location: Path, same: list[Violation], path: Path, depth: int
 ) -> list[Repaired]:
@@ -164,6 +201,8 @@ def _member(
     if results:
         return results
     is_null = is_nothing(part, more_words=state.policy.more_words)
+    if is_null and (is_named(state.references, part, location) or is_opposite(state.references, part, inside)):
+        return []
     if is_null and _is_property(state, inside) and (part is None or not state.fits(None, location)):
         return [Repaired(LEFT_OUT, (Repair(format_pointer(inside), "null-optional", part, None),))]
     return []

@@ -33,6 +33,7 @@ from skillruntime.contract.schema import Violation
 
 __all__ = ["MEMBER_KEYWORDS", "filled_defaults", "may_mean", "misspelt", "repaired_keys"]
 
+MAX_DEPTH = 3
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 _NEEDED = ("required", "dependentRequired", "dependencies")
 MEMBER_KEYWORDS = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties"})
@@ -55,7 +56,8 @@ def repaired_keys(
             edit.rename(old, new)
             yield Repair(format_pointer((*path, old)), "key-name", old, new)
     schemas = [schema for _, schema in in_place(state.references, [location])]
-    stays = any(name in declared and not is_nothing(member) for name, member in edit.value.items())
+    sent = edit.value.keys() - (state.defaulted if not path else set())
+    stays = any(name in declared and not is_nothing(edit.value[name]) for name in sent)
     state.doubts += len(alike(unknown - meant.keys(), declared))
     for name in sorted(unknown - meant.keys()):
         rule = None
@@ -67,7 +69,7 @@ def repaired_keys(
             continue
         elif value[name] is None and name not in state.reserved:
             rule = "unknown-null"
-        elif state.policy.on_unknown == "drop":
+        elif state.policy.on_unknown == "drop" and not _holds_any(value[name], declared):
             rule = "unknown-key"
         if rule is not None:
             edit.leave_out((name,))
@@ -137,6 +139,7 @@ def filled_defaults(state: Coercion, edit: Edit, here: list[Violation], location
             continue  # the default's parameter may be in there
         if not any(is_close(key, name) for key in others):
             edit.put((name,), default)
+            state.defaulted |= set() if path else {name}
             yield Repair(format_pointer((*path, name)), "default", None, default)
 
 
@@ -149,6 +152,15 @@ def _holds(value: Any, name: str) -> bool:
     """Whether *value*, under an undeclared key, has a member *name*: then it may wrap the arguments."""
     inside = wrapped(value) if isinstance(value, str | dict) else None
     return isinstance(inside, dict) and name in inside
+
+
+def _holds_any(value: Any, declared: Mapping[str, Any], depth: int = 0) -> bool:
+    """Whether *value*, under an undeclared key, holds a member that is declared, which dropping it would lose."""
+    inside = wrapped(value)
+    if isinstance(inside, dict) and alike(inside, declared):
+        return True
+    below = inside.values() if isinstance(inside, dict) else inside if isinstance(inside, list) else ()
+    return depth < MAX_DEPTH and any(_holds_any(each, declared, depth + 1) for each in below)
 
 
 def _missing(here: list[Violation]) -> set[str]:

@@ -47,6 +47,7 @@ _SIGNS = dict(zip("\u2212\uff0d\uff0b\uff0e\uff0c\u066b\u066c", "--+.,.,", stric
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 # Groups of three after a first group that is not zero: `0,123` and `12,34` may mark decimals with the comma.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
+_POINT_GROUP = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 # `.5` and `5.` are numbers to every language but JSON; three digits of exponent are more than a float has.
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 # Fifteen digits: what a float holds exactly, so that a list of them loses nothing.
@@ -60,6 +61,8 @@ _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
 _SIGN = re.compile(r"\s+-(?=\d)")
 # A separator before a digit may be a sign, so it is exchanged for another one and never left out.
 _BEFORE_DIGIT = re.compile(r"(?<=[^\W_])[ _-](?=\d)")
+# "UTC 5" is five hours ahead of it, or behind, so what is between is no hyphen.
+_OFFSET = re.compile(r"(?<![^\W_])(utc|gmt)[ _](?=\d)", re.IGNORECASE)
 _DROPPED_BEFORE_DIGIT = re.compile(r"(?<=[^\W\d_])[ _](?=\d)")
 # Separators between words, and beside punctuation between words; before a digit other rules apply.
 _BETWEEN_WORDS = re.compile(
@@ -113,6 +116,8 @@ def number_in(text: str, *, whole: bool) -> int | float | None:
         return None
     if _INTEGER.fullmatch(text):
         return int(text)
+    if whole and _POINT_GROUP.fullmatch(text):
+        return None  # "5.000" is 5000 where a point marks the thousands
     if not _DECIMAL.fullmatch(text):
         return None
     if whole:
@@ -242,7 +247,7 @@ def folds(text: str) -> tuple[str, str]:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.translate(_NARROW))
     text = _SIGN.sub("\u2212", text.strip())
-    exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", text))
+    exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", _OFFSET.sub(r"\1~", text)))
     dropped = _BETWEEN_WORDS.sub("", _DROPPED_BEFORE_DIGIT.sub("", text))
     return exchanged.casefold(), dropped.casefold()
 
@@ -316,8 +321,11 @@ def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:
             written = number_text(value)
             return [option for option in texts if option == written]
         case str():
+            stripped = _alike(value, texts, str.strip)
+            if stripped and value not in stripped:
+                return stripped + _other_types(value.strip(), options)  # " 1" is as near to 1 as to "1"
             return (
-                _alike(value, texts, str.strip)
+                stripped
                 or _other_types(value.strip(), options) + _alike(value, texts, lambda text: text.strip().casefold())
                 or _folded(value, texts)
             )

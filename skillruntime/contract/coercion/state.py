@@ -59,6 +59,7 @@ class Coercion:
         self.wrapping: set[tuple[Path, Path]] = set()
         self.around: dict[Path, dict[str, Any]] = {}
         self.doubts = 0
+        self.defaulted: set[str] = set()
         self.listings: dict[tuple[int, Path], tuple[Any, list[Violation]]] = {}
         self.sizes: dict[int, tuple[Any, int]] = {}
         self.chains: dict[tuple[Path, Path], tuple[int, Path] | None] = {}

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from skillruntime.contract.coercion.branches import branches
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
 from skillruntime.contract.coercion.keys import (
     is_close,
     is_schema_echo,
 )
+from skillruntime.contract.coercion.nothing import is_named
 from skillruntime.contract.coercion.repair import Repair, Repaired, plain
-from skillruntime.contract.coercion.scalars import Options, bare, is_nothing, listed, pieces, unquoted
+from skillruntime.contract.coercion.scalars import Options, is_nothing, listed, pieces, unquoted
 from skillruntime.contract.coercion.state import Coercion, is_container_text, types_of
 from skillruntime.contract.coercion.subschemas import (
     ABSENT,
     declared_properties,
     default_at,
-    discriminators,
     in_place,
     item_locations,
     properties_of,
@@ -43,7 +44,7 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
         rule = candidate.repairs[-1].rule
         # A list of numbers in a string may be a text about them, where strings are wanted.
         if rule == "container-text":
-            found = [each for each in found if not _converts_items(each, path)]
+            found = [each for each in found if not _makes_texts(candidate.value, each.value) or _is_member(each)]
         results += [candidate.then(each) for each in found]
         # `"11"` where 10 is the most: the error speaks of the limit then, and not of the type.
         if not found and rule in NUMBERS:
@@ -57,76 +58,20 @@ def _converted(state: Coercion, value: Any, here: list[Violation], path: Path, d
     for violation in here:
         match violation.keyword:
             case "anyOf" | "oneOf" if isinstance(violation.expected, list):
-                yield from _branches(state, value, violation, path, depth)
+                yield from branches(state, value, violation, path, depth)
             case "enum" | "const":
                 for after in _options(state, violation).meant_by(value):
                     yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
             case "type":
                 for wanted in types_of(violation):
                     for rule, after in read_as(wanted, value, more_words=state.policy.more_words):
+                        if after is None and is_named(state.references, value, violation.location or ()):
+                            continue  # `none` where the items of the array may be that word
                         yield Repaired(after, (Repair(pointer, rule, plain(value), after),))
     if isinstance(value, str) and any(violation.keyword in _UNQUOTED for violation in here):
         inside = unquoted(value)
         if inside is not None:
             yield Repaired(inside, (Repair(pointer, "quoted-text", value, inside),))
-
-
-def _branches(state: Coercion, value: Any, union: Violation, path: Path, depth: int) -> Iterator[Repaired]:
-    """Yield *value* as each branch of *union* can have it."""
-    assert union.location is not None
-    before = state.around.get(path)
-    if isinstance(value, dict):
-        state.around[path] = {**(before or {}), **declared_properties(state.references, [union.location])}
-        if any(map(_may_hold_members, union.expected)):
-            state.around[path].setdefault("value", {})  # {"value": 5} may be an object of another branch
-    results: list[Repaired] = []
-    is_doubtful = False
-    possible = _possible_branches(state, (*union.location, union.keyword), len(union.expected), value)
-    for branch in possible:
-        doubts = state.doubts
-        found = state.coerce(value, branch, path, depth + 1)
-        results += [result for result in found if result.repairs]
-        is_doubtful = is_doubtful or (not found and state.doubts > doubts)
-    kept = [each for each in results if not any(repair.rule == "schema-echo" for repair in each.repairs)]
-    if kept and isinstance(value, dict) and is_schema_echo(value, {}):
-        # {"type": "integer", "value": 5} may be a map of strings, "5" for 5, and may be the 5 of another branch
-        is_doubtful = is_doubtful or any(state.coerce(value["value"], each, path, depth + 1) for each in possible)
-    if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
-        yield from results
-    # The names around a union are known to its branches alone; a sibling must not see them.
-    if before is None:
-        state.around.pop(path, None)
-    else:
-        state.around[path] = before
-
-
-def _possible_branches(state: Coercion, union: Path, count: int, value: Any) -> list[Path]:
-    """Return the branches of *union* that *value* may be of: not those where a member of it has another constant.
-
-    A union of fifty tagged objects is decided by the tag, not by fifty attempts.
-    """
-    every = [(*union, index) for index in range(count)]
-    if not isinstance(value, dict):
-        return every
-    known = state.references.known
-    if ("constants", union) not in known:
-        constants = [discriminators(state.references, branch) for branch in every]
-        tags = [name for name in constants[0] if all(name in each for each in constants)]
-        by_text: dict[str, list[int]] = {}
-        for index, each in enumerate(constants if tags else ()):
-            for text in dict.fromkeys(map(bare, each[tags[0]])):
-                by_text.setdefault(text, []).append(index)
-        options = [{name: Options(allowed) for name, allowed in each.items()} for each in constants]
-        known["constants", union] = options, tags[:1], by_text
-    options, tags, by_text = known["constants", union]
-    meant: Sequence[int] = range(count)
-    if tags and isinstance(value.get(tags[0]), str):
-        meant = by_text.get(bare(value[tags[0]]), ())
-    return [
-        every[index]
-        for index in meant
-        if all(each.meant_by(value[name]) for name, each in options[index].items() if isinstance(value.get(name), str))
-    ]
 
 
 def _options(state: Coercion, violation: Violation) -> Options:
@@ -231,15 +176,6 @@ def _is_item(state: Coercion, value: Any, violation: Violation, path: Path, dept
     return True
 
 
-def _may_hold_members(branch: Any) -> bool:
-    """Whether *branch* of a union may take objects, or arrays of them; a reference may."""
-    types = branch.get("type") if isinstance(branch, dict) else None
-    if types is None:
-        return not (isinstance(branch, dict) and ("enum" in branch or "const" in branch))
-    named = types if isinstance(types, list) else [types]
-    return "object" in named or ("array" in named and _may_hold_members(branch.get("items", {})))
-
-
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
     """Whether *value* is one of the objects that *items* describe, and not a map of them."""
     if all(map(str.isdecimal, value)):
@@ -254,13 +190,16 @@ def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> boo
     return takes_objects and not all(isinstance(member, dict) for member in value.values())
 
 
-def _converts_items(result: Repaired, path: Path) -> bool:
-    """Whether the numbers of a list in a string became strings: ``"[1, 2]"`` may be a string of that list's own."""
-    start = format_pointer(path) + "/"
-    return any(
-        repair.rule == "number-for-text"
-        and repair.path.startswith(start)
-        and repair.path[len(start) :].isdecimal()
-        and isinstance(result.value, list)
-        for repair in result.repairs
-    )
+def _makes_texts(before: Any, after: Any) -> bool:
+    """Whether items of the list in a string became strings: ``"[1, 2]"`` may be a string of that list's own."""
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and any(
+            (isinstance(new, str) and not isinstance(old, str)) or _makes_texts(old, new)
+            for old, new in zip(before, after, strict=True)
+        )
+    return False
+
+
+def _is_member(result: Repaired) -> bool:
+    """Whether *result* has a member of an enum that was sent in another type: it is that member all the same."""
+    return any(repair.rule == "enum-value" for repair in result.repairs)

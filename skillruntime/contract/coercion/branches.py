@@ -1,0 +1,191 @@
+"""The branches of a union: which of them a value is meant for, and what it becomes in each that it may be of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skillruntime.contract.coercion.keys import is_schema_echo, wrapped
+from skillruntime.contract.coercion.nothing import is_named
+from skillruntime.contract.coercion.repair import Repaired
+from skillruntime.contract.coercion.scalars import Options, bare, fold_name, number_in
+from skillruntime.contract.coercion.state import Coercion
+from skillruntime.contract.coercion.subschemas import (
+    declared_properties,
+    discriminators,
+    in_place,
+    item_locations,
+)
+from skillruntime.contract.pointer import Path
+from skillruntime.contract.references import References
+from skillruntime.contract.schema import Violation
+
+__all__ = ["branches", "claims"]
+
+# The items of an array that say which branch it is of; one is enough in nearly every call.
+MAX_ITEMS = 8
+
+
+def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: int) -> Iterator[Repaired]:
+    """Yield *value* as each branch of *union* can have it."""
+    assert union.location is not None
+    before = state.around.get(path)
+    if isinstance(value, dict):
+        state.around[path] = {**(before or {}), **declared_properties(state.references, [union.location])}
+        if any(map(_may_hold_members, union.expected)):
+            state.around[path].setdefault("value", {})  # {"value": 5} may be an object of another branch
+    results: list[Repaired] = []
+    takers: list[Path] = []
+    is_doubtful = False
+    every = [(*union.location, union.keyword, index) for index in range(len(union.expected))]
+    possible = _possible_branches(state, every, value)
+    is_word = isinstance(value, str) and any(is_named(state.references, value, branch) for branch in every)
+    for branch in possible:
+        doubts = state.doubts
+        found = state.coerce(value, branch, path, depth + 1)
+        # `none` is left for null only where no other branch has it for a member.
+        results += [each for each in found if each.repairs and not (each.value is None and is_word)]
+        takers += [branch] if found else []
+        is_doubtful = is_doubtful or (not found and state.doubts > doubts)
+    kept = [each for each in results if not any(repair.rule == "schema-echo" for repair in each.repairs)]
+    if kept and isinstance(value, dict) and is_schema_echo(value, {}):
+        # {"type": "integer", "value": 5} may be a map of strings, "5" for 5, and may be the 5 of another branch
+        is_doubtful = is_doubtful or any(state.coerce(value["value"], each, path, depth + 1) for each in possible)
+    is_doubtful = is_doubtful or (
+        bool(results) and _is_of_another(state, [value, *(each.value for each in results)], every, takers)
+    )
+    if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
+        yield from results
+    # The names around a union are known to its branches alone; a sibling must not see them.
+    if before is None:
+        state.around.pop(path, None)
+    else:
+        state.around[path] = before
+
+
+def _is_of_another(state: Coercion, readings: list[Any], every: list[Path], takers: list[Path]) -> bool:
+    """Whether one of *readings*, the value and its results, is meant for a branch that is not one of the *takers*.
+
+    A wrap or a conversion that only makes it fit an open branch would hide the error.
+    """
+    insides = [each for each in map(wrapped, readings) if isinstance(each, dict | list)]
+    for each in insides:
+        if not any(claims(state.references, each, branch) for branch in takers):
+            state.spend(len(every) // 8)
+            if any(claims(state.references, each, branch) for branch in every if branch not in takers):
+                return True
+    return False
+
+
+def claims(references: References, value: Any, location: Path) -> bool:
+    """Whether *value* is meant for the subschema at *location*, whether or not it fits.
+
+    An object is, if it has a constant of it, all keys that it requires, or only keys that it declares; an array, if one
+    of its items is meant for its items.
+
+    >>> shape = {"properties": {"kind": {"const": "rect"}, "n": {}}, "required": ["kind", "n"]}
+    >>> [claims(References(shape), value, ()) for value in ({"kind": "Rect", "x": 1}, {"n": 1}, {"x": 1})]
+    [True, True, False]
+    """
+    return any(_is_claimed(value, each, references) for each in _profiles(references, location))
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """What one alternative of a subschema says about the values that are meant for it."""
+
+    required: frozenset[str]
+    declared: frozenset[str]
+    constants: dict[str, Options]
+    items: list[Path]
+    types: frozenset[str]
+
+
+def _profiles(references: References, location: Path) -> list[_Profile]:
+    key = "profiles", location
+    if key not in references.known:
+        places = [place for place, _ in in_place(references, [location])]
+        references.known[key] = [
+            _profile(references, place)
+            for place in places
+            if place == location or (len(place) > 1 and place[-2] in ("anyOf", "oneOf"))
+        ]
+    found: list[_Profile] = references.known[key]
+    return found
+
+
+def _profile(references: References, place: Path) -> _Profile:
+    required, types, items = set[str](), set[str](), list[Path]()
+    for where, schema in in_place(references, [place], choices=False):
+        names, kinds = schema.get("required"), schema.get("type")
+        required |= {fold_name(each) for each in names if isinstance(each, str)} if isinstance(names, list) else set()
+        types |= set(kinds if isinstance(kinds, list) else [kinds] if isinstance(kinds, str) else ())
+        types |= {_type_of(each) for each in schema["enum"]} if isinstance(schema.get("enum"), list) else set()
+        items += item_locations(references, where)
+    declared = frozenset(map(fold_name, declared_properties(references, [place], choices=False)))
+    constants = {name: Options(allowed) for name, allowed in discriminators(references, place).items()}
+    return _Profile(frozenset(required), declared, constants, list(dict.fromkeys(items)), frozenset(types))
+
+
+def _is_claimed(value: Any, profile: _Profile, references: References) -> bool:
+    match value:
+        case dict():
+            keys = set(map(fold_name, value))
+            return (
+                any(
+                    isinstance(value.get(name), str) and each.meant_by(value[name])
+                    for name, each in profile.constants.items()
+                )
+                or (bool(profile.required) and profile.required <= keys)
+                or (bool(keys) and keys <= profile.declared)
+            )
+        case list():
+            return any(claims(references, item, place) for item in value[:MAX_ITEMS] for place in profile.items)
+    # A scalar is asked about as the item of an array: what it is not, the array around it need not be either.
+    kind = _type_of(value)
+    is_number = kind == "number" or (isinstance(value, str) and number_in(value, whole=False) is not None)
+    return kind in profile.types or (is_number and not profile.types.isdisjoint(("integer", "number")))
+
+
+def _type_of(value: Any) -> str:
+    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[Path]:
+    """Return those of *every* branch that *value* may be of: not those where a member of it has another constant.
+
+    A union of fifty tagged objects is decided by the tag, not by fifty attempts.
+    """
+    if not isinstance(value, dict) or not every:
+        return every
+    union = every[0][:-1]
+    known = state.references.known
+    if ("constants", union) not in known:
+        constants = [discriminators(state.references, branch) for branch in every]
+        tags = [name for name in constants[0] if all(name in each for each in constants)]
+        by_text: dict[str, list[int]] = {}
+        for index, each in enumerate(constants if tags else ()):
+            for text in dict.fromkeys(map(bare, each[tags[0]])):
+                by_text.setdefault(text, []).append(index)
+        options = [{name: Options(allowed) for name, allowed in each.items()} for each in constants]
+        known["constants", union] = options, tags[:1], by_text
+    options, tags, by_text = known["constants", union]
+    meant: Sequence[int] = range(len(every))
+    if tags and isinstance(value.get(tags[0]), str):
+        meant = by_text.get(bare(value[tags[0]]), ())
+    return [
+        every[index]
+        for index in meant
+        if all(each.meant_by(value[name]) for name, each in options[index].items() if isinstance(value.get(name), str))
+    ]
+
+
+def _may_hold_members(branch: Any) -> bool:
+    """Whether *branch* of a union may take objects, or arrays of them; a reference may."""
+    types = branch.get("type") if isinstance(branch, dict) else None
+    if types is None:
+        return not (isinstance(branch, dict) and ("enum" in branch or "const" in branch))
+    named = types if isinstance(types, list) else [types]
+    return "object" in named or ("array" in named and _may_hold_members(branch.get("items", {})))
