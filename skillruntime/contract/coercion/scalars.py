@@ -61,7 +61,7 @@ _QUOTED = re.compile(r"""(["'])([^"'\\]+)\1""")
 _SIGN = re.compile(r"\s+-(?=\d)")
 # A separator before a digit may be a sign, so it is exchanged for another one and never left out.
 _BEFORE_DIGIT = re.compile(r"(?<=[^\W_])[ _-](?=\d)")
-# "UTC 5" is five hours ahead of it, or behind, so what is between is no hyphen.
+# "UTC 5" is five hours ahead of it, or behind, so what is between is not a hyphen.
 _OFFSET = re.compile(r"(?<![^\W_])(utc|gmt)[ _](?=\d)", re.IGNORECASE)
 _DROPPED_BEFORE_DIGIT = re.compile(r"(?<=[^\W\d_])[ _](?=\d)")
 # Separators between words, and beside punctuation between words; before a digit other rules apply.
