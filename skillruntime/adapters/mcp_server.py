@@ -109,7 +109,7 @@ async def serve_http(source: SkillRuntime | SkillCatalog, *, host: str = "127.0.
     print(f"Serving MCP at http://{host}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201  for the person
     if token is not None:
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)  # noqa: T201
-    config = uvicorn.Config(checked, host=host, port=port, log_level="warning", lifespan="on")
+    config = uvicorn.Config(checked, host=host, port=port, log_level="warning", lifespan="on", ws="none")
     await uvicorn.Server(config).serve()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.errors import AccessDeniedError
 from skillruntime.runtime.grants import Grants
-from skillruntime.runtime.readiness import Missing
+
+if TYPE_CHECKING:
+    from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
 
 __all__ = ["Answer", "Approval", "Approve", "ask", "not_trusted"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime._version import __version__
 from skillruntime.catalog.catalog import SkillCatalog
@@ -28,9 +28,10 @@ from skillruntime.errors import (
 from skillruntime.runtime.activation import ActiveSkill
 from skillruntime.runtime.call import Target
 from skillruntime.runtime.grants import Grants
-from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
-from skillruntime.runtime.scripts import ScriptRunner
+
+if TYPE_CHECKING:
+    from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
 
 __all__ = ["Callables"]
 
@@ -203,6 +204,8 @@ class Callables:
             SkillRuntimeError: nothing of this name can be called here.
         """
         runner = self.target(name).runner
+        from skillruntime.runtime.scripts import ScriptRunner  # sandboxes and processes: only for this question
+
         return runner.missing(grants) if isinstance(runner, ScriptRunner) else ()
 
     def _not_ready(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.skill import Skill
@@ -32,7 +32,6 @@ from skillruntime.runtime.error_responses import repeated, to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.grants import Grants, granted_to
 from skillruntime.runtime.path_arguments import with_resolved_paths
-from skillruntime.runtime.readiness import Missing
 from skillruntime.runtime.reported_status import read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import Sandbox
@@ -40,6 +39,9 @@ from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.workspace import Workspace
 from skillruntime.tokens.budget import TokenLimits
 from skillruntime.tokens.counter import Model
+
+if TYPE_CHECKING:
+    from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
 
 __all__ = ["Approval", "SkillRuntime"]
 
@@ -362,7 +364,7 @@ class SkillRuntime:
         )
         arguments = accepted.arguments
         if target.has_paths:
-            arguments = with_resolved_paths(arguments, target.contract.input.document, workspace)
+            arguments = with_resolved_paths(arguments, target.contract.input, workspace)
         if target.needs_approval and self._approve is None:
             raise not_trusted(target.name, str(target.contract.run["script"]))
         timeout = options.get("timeout")

@@ -60,7 +60,7 @@ async def over_http(catalog: SkillCatalog, steps: Steps) -> Any:
     uvicorn = pytest.importorskip("uvicorn")
     app = adapter.to_server(SkillRuntime(catalog)).streamable_http_app()
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", ws="none"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server._serve, [listening])
         async with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:

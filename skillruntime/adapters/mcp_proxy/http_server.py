@@ -112,6 +112,7 @@ async def _listen(app: App, port: Port, paths: Sequence[str], token: str | None)
         log_level="warning",
         access_log=False,
         lifespan="off",
+        ws="none",
         timeout_graceful_shutdown=GRACE,
     )
     server = uvicorn.Server(config)

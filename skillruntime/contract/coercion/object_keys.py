@@ -57,9 +57,11 @@ def repaired_keys(
     schemas = [schema for _, schema in in_place(state.references, [location])]
     sent = edit.value.keys() - (state.defaulted if not path else set())
     stays = any(name in declared and not is_nothing(edit.value[name]) for name in sent)
+    # Once for all names: 2,000 unknown keys beside 5,000 declared ones took 18 s, compared one by one.
+    doubtful = alike(unknown - meant.keys(), declared)
     for name in sorted(unknown - meant.keys()):
         rule = None
-        state.doubts += bool(alike([name], declared))
+        state.doubts += name in doubtful
         # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
         may_stay = path or not stays or is_wrapper(value, name, declared)
         if name == "" and not path and value[name] in ("", None, {}, []):
