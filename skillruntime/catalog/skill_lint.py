@@ -7,6 +7,7 @@ intended differences: a file that is not UTF-8 or contains a control character i
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
@@ -166,6 +167,10 @@ class _Linting:
         for key in fields:
             if key not in FORMAT_FIELDS:
                 hint = f"move it under metadata or remove it; the fields are {', '.join(sorted(FORMAT_FIELDS))}"
+                # `allowed_tools`, `Description`, `descripton`: another spelling, not another field.
+                close = difflib.get_close_matches(str(key).lower().replace("_", "-"), FORMAT_FIELDS, 1, cutoff=0.8)
+                if close and close[0] not in fields:
+                    hint = f"did you mean {close[0]!r}?"
                 yield self.finding("unknown-field", f"{key!r} is not a field of the format", self.at(key), hint)
         yield from self.name(fields, directory)
         yield from self.description(fields)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -101,7 +103,10 @@ def command(
             return True
         for line in _question(request):
             echo(line, err=True)
-        return click.confirm("Run it?", default=False, err=True)
+        try:
+            return click.confirm("Run it?", default=False, err=True)
+        except click.Abort:  # Ctrl-C, or the end of the input: not an answer, so the script does not run
+            return False
 
     # Without a terminal the question would read the answer from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
@@ -115,7 +120,7 @@ def command(
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
     grants = Grants(network, environment, tuple(str(path.resolve()) for path in writable))
-    response = runtime.call_blocking(name, sent, version=version, timeout=timeout, grants=grants)
+    response = runtime.call_sync(name, sent, version=version, timeout=timeout, grants=grants)
     response = _for_people(response, catalog, name, can_ask=can_ask)
 
     def draw(out: Console) -> None:
@@ -179,6 +184,12 @@ def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, ca
         return replace(response, errors=[replace(errors[0], suggested_action=f"If it needs them, add {options}")])
     if codes == [ErrorCode.ACCESS_DENIED] and not can_ask:
         return replace(response, errors=[replace(errors[0], suggested_action=_APPROVAL)])
+    directory = name.partition("/")[0]
+    if codes == [ErrorCode.INVALID_SKILL] and directory in catalog:
+        # What the suggestion says is for a model; a person wants to see every fault, with its place.
+        place = shlex.quote(os.path.relpath(catalog[directory].directory))
+        action = f"To see every problem, run: skillruntime validate {place}"
+        return replace(response, errors=[replace(errors[0], suggested_action=action)])
     if codes != [ErrorCode.SKILL_NOT_FOUND]:
         return response
     found = SkillNotFoundError(errors[0].message, details=errors[0].details)

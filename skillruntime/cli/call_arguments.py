@@ -43,5 +43,7 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
 def _file(path: str) -> str:
     try:
         return Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{path!r} cannot be read: {error}") from error
+    except OSError as error:
+        raise click.UsageError(f"The file {path!r} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"The file {path!r} is not text in UTF-8: {error.reason}") from error

@@ -28,9 +28,9 @@ __all__ = ["command"]
 @click.argument("descriptor")
 @click.argument("arguments", nargs=-1)
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may run.")
-@click.option("--resume", metavar="EXECUTION", help="Follow an execution that was begun before.")
+@click.option("--resume", metavar="EXECUTION", help="Follow an execution that was started before.")
 @click.option("--key", metavar="KEY", help="The idempotency key: the same key is the same execution.")
-@click.option("--login", metavar="CLIENT", help="Let a person allow it in a browser, as this OAuth client.")
+@click.option("--login", metavar="CLIENT", help="Let a person allow the call in a browser, as this OAuth client.")
 @click.option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the API key.")
 @json_option
 def command(

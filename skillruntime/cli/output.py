@@ -158,8 +158,11 @@ def notes(metadata: dict[str, Any]) -> Iterable[str]:
     if "migrated_from" in metadata:
         yield f"migrated from {metadata['migrated_from']}"
     for repair in metadata.get("repairs", []):
-        # A repair of the text itself, such as a trailing comma, has no place among the arguments.
-        where = repair["path"] or "the text"
+        if not repair["path"] and repair["after"] is None:
+            # A repair of the text itself, such as a trailing comma, has no place and no value among the arguments.
+            yield f"repaired the text {short(repair['before'])} ({repair['rule']})"
+            continue
+        where = repair["path"] or "the arguments"
         yield f"repaired {where}: {short(repair['before'])} → {short(repair['after'])} ({repair['rule']})"
     for warning in metadata.get("warnings", []):
         yield f"warning: {warning}"

@@ -61,4 +61,4 @@ def _say_nothing_found(skills: int, directories: tuple[str, ...]) -> None:
     if not skills:
         click.echo(no_skills(directories), err=True)
     else:
-        click.echo(f"None of the {skills:,} skills matches; try other words, or skillruntime list", err=True)
+        click.echo(f"No skill matches ({skills:,} searched); try other words, or run: skillruntime list", err=True)

@@ -23,9 +23,9 @@ __all__ = ["command"]
 
 @click.command("serve")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", default=8400, show_default=True, type=click.IntRange(0, 65535), help="0 is one that is free.")
-@click.option("--base-url", metavar="URL", help="What callers reach this server by, where it stands behind another.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8400, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free port.")
+@click.option("--base-url", metavar="URL", help="The address that callers use, if this server is behind a proxy.")
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
@@ -42,14 +42,14 @@ __all__ = ["command"]
     help="Who may see and call the skills that do not say so themselves.",
 )
 @click.option("--capacity", default=16, show_default=True, type=click.IntRange(1), help="How many run at once.")
-@click.option("--no-pages", is_flag=True, help="Serve no pages for people.")
+@click.option("--no-pages", is_flag=True, help="Do not serve the web pages for people.")
 @click.option(
     "--webhooks",
     is_flag=True,
     help="Let authenticated callers name an address that is notified when an execution ends.",
 )
 @click.option("--database", metavar="URL", help="Share a PostgreSQL database with other servers, instead of --data.")
-@click.option("--wait", is_flag=True, help="Wait until the server that uses the data directory ends.")
+@click.option("--wait", is_flag=True, help="Wait until the server that is using the data directory ends.")
 @click.option(
     "--drain",
     default=30.0,
@@ -64,7 +64,7 @@ __all__ = ["command"]
     show_default=True,
     type=click.FloatRange(1),
     metavar="SECONDS",
-    help="With --database: how long a server may be silent before others take up its work.",
+    help="With --database: how long a server may be silent before others take over its work.",
 )
 @click.option(
     "--keep",
@@ -88,7 +88,7 @@ __all__ = ["command"]
     show_default=True,
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="The longest run of any skill.",
+    help="The longest that any skill may run.",
 )
 @click.option(
     "--rate",
@@ -96,32 +96,32 @@ __all__ = ["command"]
     show_default=True,
     type=click.IntRange(1),
     metavar="NUMBER",
-    help="Invocations a minute for each caller.",
+    help="The most invocations per minute for each caller.",
 )
 @click.option("--per-skill", multiple=True, metavar="ID=NUMBER", help="How many executions of a skill run at once.")
-@click.option("--per-caller", type=click.IntRange(1), metavar="NUMBER", help="How many of each caller's run at once.")
+@click.option("--per-caller", type=click.IntRange(1), metavar="NUMBER", help="How many run at once for each caller.")
 @click.option(
     "--trusted-proxy", multiple=True, metavar="ADDRESS|NETWORK", help="Believe X-Forwarded-For from this proxy."
 )
-@click.option("--allow-host", multiple=True, metavar="NAME", help="Answer requests for this Host name alone.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Answer only requests for this Host name.")
 @click.option(
-    "--revoke-key", metavar="CALLER", help="Revoke every API key of CALLER, also for running servers, and end."
+    "--revoke-key", metavar="CALLER", help="Revoke every API key of CALLER, on running servers too, and exit."
 )
-@click.option("--new-key", metavar="CALLER", help="Print a new API key for CALLER, keep its hash, and end.")
-@click.option("--operator", is_flag=True, help="With --new-key: may see, cancel and complete what others began.")
+@click.option("--new-key", metavar="CALLER", help="Print a new API key for CALLER, store its hash, and exit.")
+@click.option("--operator", is_flag=True, help="With --new-key: may see, cancel and complete others' executions.")
 @click.option(
     "--scope",
     multiple=True,
     type=click.Choice(["skill:invoke", "skill:read"]),
     help="With --new-key: what the key may do; without it, everything.",
 )
-@click.option("--jwks", metavar="URL|FILE", help="Know callers by bearer tokens signed with these keys too.")
+@click.option("--jwks", metavar="URL|FILE", help="Also identify callers by bearer tokens signed with these keys.")
 @click.option("--issuer", help="With --jwks: the issuer that tokens must name.")
 @click.option("--audience", help="With --jwks: the audience that tokens must name.")
-@click.option("--authenticator", metavar="MODULE:FUNCTION", help="Identify callers with a coroutine function of yours.")
-@click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), help="What of bad arguments is repaired.")
-@click.option("--mcp", is_flag=True, help="Serve by MCP over standard input and output instead.")
-@click.option("--http", is_flag=True, help="With --mcp: by streamable HTTP at --host and --port.")
+@click.option("--authenticator", metavar="MODULE:FUNCTION", help="Identify callers with your own coroutine function.")
+@click.option("--policy", type=click.Choice(["strict", "safe", "lenient"]), help="How far arguments are repaired.")
+@click.option("--mcp", is_flag=True, help="Serve MCP over standard input and output instead.")
+@click.option("--http", is_flag=True, help="With --mcp: serve streamable HTTP on --host and --port.")
 @click.option("--log", is_flag=True, help="Log each request as a line of JSON on stderr.")
 @catalog_options
 def command(
@@ -167,7 +167,7 @@ def command(
     Accepted executions outlive the process: the next start continues them.
     """
     if http and not mcp:
-        raise click.UsageError("--http goes with --mcp; without it, HTTP is what is served.")
+        raise click.UsageError("--http needs --mcp; without --mcp, the server uses HTTP anyway.")
     if mcp:
         _serve_mcp(names, directories, trust, (host, port) if http else None)
         return

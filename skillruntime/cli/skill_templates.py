@@ -73,21 +73,21 @@ To leave out short words, send `min_length`.
 _TEST_OF_CALLS = '''
 def test_it_counts_words() -> None:
     """The result has the form that contract.json promises."""
-    response = runtime.call_blocking("{name}", {"text": "one three"})
+    response = runtime.call_sync("{name}", {"text": "one three"})
 
     assert response.data == {"words": 2}
 
 
 def test_a_malformed_call_is_repaired() -> None:
     """Models send numbers as text; the contract turns them into numbers before the skill runs."""
-    response = runtime.call_blocking("{name}", {"text": "one three", "min_length": "4"})
+    response = runtime.call_sync("{name}", {"text": "one three", "min_length": "4"})
 
     assert response.data == {"words": 1}
 
 
 def test_a_call_without_a_text_is_refused() -> None:
     """The skill does not run, and the error says what to send."""
-    response = runtime.call_blocking("{name}", {})
+    response = runtime.call_sync("{name}", {})
 
     assert [error.code.value for error in response.errors] == ["MISSING_REQUIRED_PARAM"]
 '''

@@ -34,7 +34,7 @@ _SORTS = ("body", "metadata", "resource", "schema", "name")
     default=(1, 3, 10),
     multiple=True,
     type=click.IntRange(0),
-    help="Activations of a session to cost; repeatable [1, 3, 10].",
+    help="Activations in a session to estimate the cost of; repeatable. [default: 1, 3, 10]",
 )
 @click.option(
     "--sort", default="body", show_default=True, type=click.Choice(_SORTS), help="The column to sort by, largest first."

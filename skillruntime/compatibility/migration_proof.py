@@ -14,6 +14,7 @@ from skillruntime.compatibility.normal_form import NotComparable, closed, normal
 from skillruntime.compatibility.sampling import samples
 from skillruntime.contract.coercion.coercion import coerce, without_decimals
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain
 from skillruntime.contract.migration.value_conversions import same_as
 from skillruntime.contract.schema import Schema
@@ -158,12 +159,11 @@ def _broken_law(contract: Contract, migration: Migration, rest: list[Migration],
             # As `Contract.accept` does between the links of a chain: a null for what may be absent is left out, say.
             coerced = coerce(result, shape)
             if not coerced.fits:
-                wrong = coerced.violations[0]
+                wrong = explain(coerced.violations)[0].message
                 who = (
                     "the contract" if following is None else "the next version" if index == 0 else str(following.source)
                 )
-                where = f"{wrong.keyword} at {wrong.pointer or '/'}"
-                return f"{who} does not accept what comes out{' at the end of the chain' * bool(index)}: {where}"
+                return f"{who} does not accept the result{' at the end of the chain' * bool(index)}: {wrong}"
             result = without_decimals(coerced.value)
         if following is not None:
             try:

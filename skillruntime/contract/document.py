@@ -10,12 +10,15 @@ from skillruntime.contract.versions import Version
 
 __all__ = ["document_faults"]
 
+# As JSON names them: an author of a contract.json need not know Python.
+_NAMES: dict[type, str] = {str: "a string", dict: "an object", list: "an array"}
+
 
 def document_faults(document: Mapping[str, Any]) -> list[str]:
     """Return all that is wrong with the form of the contract *document*, in sentences; its schemas are not looked at.
 
     >>> document_faults({"name": "weather", "run": []})
-    ['run is list, not dict']
+    ['run is not an object']
     """
     shapes = {
         "name": str,
@@ -31,7 +34,7 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
         "$schema": str,
     }
     faults = [
-        f"{key} is {type(document[key]).__name__}, not {shape.__name__}"
+        f"{key} is not {_NAMES[shape]}"
         for key, shape in shapes.items()
         if key in document and not isinstance(document[key], shape)
     ]

@@ -139,6 +139,7 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
     for key in ("input", "output"):
         if not isinstance(document.get(key), dict | bool):
             continue
+        yield from _bare_parameters(key, document[key], path)
         try:
             contract = Contract.from_dict({**around, key: document[key]}, name=key)
         except InvalidSkillError as error:
@@ -154,6 +155,26 @@ def _parts(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
     migrations = document.get("migrations")
     if isinstance(migrations, list):
         yield from _migrations(migrations, document, around, path)
+
+
+def _bare_parameters(key: str, schema: Any, path: str) -> Iterator[Diagnostic]:
+    """Yield the parameters that are written straight under ``input``: as unknown keywords, they would check nothing."""
+    if not isinstance(schema, dict) or "properties" in schema:
+        return
+    for name, declared in schema.items():
+        if name in _SCHEMA_KEYWORDS or name.startswith(("$", "x-")) or not isinstance(declared, dict):
+            continue
+        if "type" in declared or "enum" in declared:
+            message = f"/{key}/{name} belongs under 'properties'"
+            yield Diagnostic("contract-misplaced", Severity.ERROR, path, message)
+
+
+# Keywords whose value is an object: a schema (2020-12, core, section 10; draft-07, 6.5), or any value.
+_SCHEMA_KEYWORDS = (
+    *("items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contains"),
+    *("patternProperties", "propertyNames", "dependentSchemas", "dependencies", "definitions", "contentSchema"),
+    *("not", "if", "then", "else", "default", "const", "discriminator"),
+)
 
 
 def _defaults(schema: Schema, path: str) -> Iterator[Diagnostic]:

@@ -5,6 +5,7 @@ Neither ever fetches: a reference is looked up among the resources handed in, an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Protocol
@@ -134,7 +135,8 @@ class RustEngine:
     def alone(self, schema: Mapping[str, Any]) -> Engine:
         formats = bool(self._options["validate_formats"])
         document = {"$schema": self._dialect, **schema}
-        return RustEngine(document, dialect=self._dialect, resources={}, assert_formats=formats)
+        # With the resources, for one of them may be the dialect itself.
+        return RustEngine(document, dialect=self._dialect, resources=self._resources, assert_formats=formats)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         check: Callable[[Any], bool] = self._validator(location).is_valid
@@ -169,7 +171,7 @@ class ReferenceEngine:
         try:
             cls.check_schema(document)
         except jsonschema.SchemaError as error:
-            raise UnusableSchemaError(error.message) from None
+            raise UnusableSchemaError(_reason(error)) from None
         try:
             registry = registry.crawl()  # so that a document's own identifier is found as well as ours
         except Exception as error:  # it reads identifiers where the metaschema allows anything
@@ -205,6 +207,34 @@ def _with_floats(value: Any) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    message = str(getattr(error, "message", error))
-    where = format_pointer(getattr(error, "instance_path", ()))
+    # jsonschema-rs names the place `instance_path`, jsonschema `absolute_path`.
+    place: Any = getattr(error, "instance_path", None) or getattr(error, "absolute_path", None)
+    path = tuple(place or ())
+    message = _in_plain_words(path, getattr(error, "instance", None)) or str(getattr(error, "message", error))
+    where = format_pointer(path)
     return f"{message} - at {where}" if where else message
+
+
+def _in_plain_words(path: Path, value: Any) -> str:
+    """Return what is wrong with *value* at *path* of a schema, where authors often err and the engine is unclear.
+
+    The engine says of a misspelt type: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword.
+    """
+    key, parent = (path[-1] if path else ""), (path[-2] if len(path) > 1 else "")
+    shown = f"{value:.40}" if isinstance(value, str) else json.dumps(value, default=str)[:40]
+    if parent in ("properties", "patternProperties", "$defs", "definitions"):
+        if isinstance(value, str):
+            kind = value if value in _TYPES else "string"
+            return f'\'{shown}\' is not a schema; write {{"type": "{kind}"}}'
+        return ""  # `key` is a name that the author chose
+    if key == "type" and (isinstance(value, str) or value is None):
+        return f"{repr(shown) if value else 'null'} is not a type; use one of {', '.join(_TYPES)}"
+    if key == "required" and isinstance(value, bool | str):
+        shown = repr(shown) if isinstance(value, str) else shown
+        return f"{shown} is not an array; name the required properties in an array beside 'properties'"
+    if key == "enum" and isinstance(value, str):
+        return f"'{shown}' is not an array; list the choices in an array"
+    return ""
+
+
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")

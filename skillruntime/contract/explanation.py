@@ -328,9 +328,15 @@ def _wanted(schema: Any) -> str:
         words += f" that matches {_shortened(str(schema['pattern']))}"
     if "format" in schema:
         words += f" in the form of a {schema['format']}"
+        # RFC 3339, section 5.6: an offset is required, which callers often leave out.
+        if schema["format"] in _FORMS:
+            words += f", such as {_FORMS[schema['format']]}"
     inner = _wanted(schema.get("items")) if words == "an array" or words.startswith("an array,") else ""
     words += f", each {inner}" if inner else ""
     return _shortened(words, MAX_LISTED)
+
+
+_FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
 
 
 def _part(schema: Any) -> Any:

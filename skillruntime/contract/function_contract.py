@@ -132,7 +132,8 @@ class TypedFunction:
         result = hints.get("return", inspect.Parameter.empty)
         if self.output is not None or result in (str, int, bool, dict, list):
             adapter = self.output or TypeAdapter(result)
-            document["output"] = _schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
+            schema = _schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
+            document["output"] = _with_naive_times(schema)
         return document
 
     def bind(self, arguments: dict[str, Any], context: Any) -> inspect.BoundArguments:
@@ -188,7 +189,9 @@ class TypedFunction:
         if self.whole is not None:
             adapter = self.adapters[self.whole]
             assert adapter is not None
-            return _schema_of(adapter, "validation", f"parameter {self.whole!r} of {_named(self.function)}")
+            schema = _schema_of(adapter, "validation", f"parameter {self.whole!r} of {_named(self.function)}")
+            # The parameter's name, so that {"trip": {...}} is understood as the arguments too.
+            return {"title": self.whole, **schema}
         _, hints = _read_signature(self.function)
         properties: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
@@ -231,7 +234,8 @@ def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, di
             hints = typing.get_type_hints(owner, None, _names_in_frames(), include_extras=True)
         except NameError as error:
             raise InvalidSkillError(
-                f"An annotation of {_named(function)} cannot be resolved: {error}",
+                f"An annotation of {_named(function)} cannot be resolved: {error}; define or import the "
+                "class at the top of the module",
                 suggested_action="Define or import the class at the top of the module",
             ) from None
     empty = inspect.Parameter.empty
@@ -271,7 +275,8 @@ def _adapter(annotation: Any, label: str) -> TypeAdapter[Any]:
         # Of an unknown class pydantic's text says how to configure a model, which does not help here.
         reason = "" if isinstance(error, PydanticSchemaGenerationError) else ": " + str(error).partition("\n")[0]
         raise InvalidSkillError(
-            f"{label}: {getattr(annotation, '__name__', annotation)} cannot be made from JSON{reason}",
+            f"{label}: {getattr(annotation, '__name__', annotation)} cannot be made from JSON{reason}; "
+            "annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
             suggested_action="Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
         ) from None
 
@@ -359,6 +364,25 @@ def _tidy(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
 
 
 _VALUES = ("default", "const", "enum", "examples", "required")
+
+
+def _with_naive_times(schema: Any) -> Any:
+    """Return the output *schema* with patterns for date-times that may lack an offset.
+
+    The format ``date-time`` requires one (RFC 3339, section 5.6); a Python ``datetime`` is often naive, and an offset
+    that is added here would be a guess.
+    """
+    if isinstance(schema, list):
+        return [_with_naive_times(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: each if key in _VALUES else _with_naive_times(each) for key, each in schema.items()}
+    if made.get("type") == "string" and made.get("format") in _NAIVE and "pattern" not in made:
+        made["pattern"] = _NAIVE[made.pop("format")]
+    return made
+
+
+_NAIVE = {"date-time": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}", "time": r"^\d{2}:\d{2}"}
 
 
 def _count(reference: str, part: Any) -> int:

@@ -172,7 +172,8 @@ def _made(
         own = Contract.from_dict({**document, **changed}, name=name or own.name)
     if not own.description:
         raise InvalidSkillError(
-            f"The function {_name(function)!r} has no description, which the model needs to choose it",
+            f"The function {_name(function)!r} has no description, which the model needs to choose it; give it a "
+            "docstring, or @skill(description=...)",
             suggested_action="Give it a docstring, or @skill(description=...)",
         )
     return FunctionSkill(function, own, runner)

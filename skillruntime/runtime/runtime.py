@@ -142,7 +142,7 @@ class SkillRuntime:
             if found is None and self._callables.is_unknown(name):
                 raise InvalidSkillError(
                     f"{name!r} has no contract: the catalog has no such callable, and the function's parameters are "
-                    "not annotated",
+                    "not annotated; annotate them, or give contract=",
                     suggested_action="Annotate the parameters, or give contract=",
                 )
             self._callables.register(name, runner, given if declared is not None else found)

@@ -132,12 +132,12 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
                 details={"printed": capped(besides, _QUOTED_TAIL), **said.details()},
                 suggested_action="Tell the user that the skill is at fault: it must write this to stderr",
             ) from error
-        shown = visible_text(finished.stdout[:80].decode("utf-8", "replace"))
+        shown = capped(visible_text(finished.stdout[:400].decode("utf-8", "replace")).strip(), 80)
         raise SkillOutputError(
-            "The script printed something other than one JSON value",
+            f"The script printed something other than one JSON value: {shown!r}",
             details={"printed": shown, "fault": capped(visible_text(str(error)), 120), **said.details()},
-            suggested_action="Tell the user that the skill is at fault: it must print one JSON value and write "
-            "everything else to stderr",
+            suggested_action="Tell the user that the skill is at fault: it must print one JSON value, as "
+            "print(json.dumps(result)) does, and write everything else to stderr",
         ) from error
 
 

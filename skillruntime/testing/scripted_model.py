@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,15 +47,18 @@ class ScriptedChatModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=self.replies[turn])])
 
 
-def call_message(*calls: tuple[str, dict[str, Any]], turn: int = 1, content: str = "") -> AIMessage:
+def call_message(*calls: tuple[str, dict[str, Any]], turn: int | None = None, content: str = "") -> AIMessage:
     """Return a model's message that calls tools: each of *calls* is a tool's name and its arguments.
 
-    >>> call_message(("load_skill", {"name": "pdf-processing"})).tool_calls[0]["id"]
+    The ids of the calls are unique. With *turn* they are made from it, so that a test can name them.
+
+    >>> call_message(("load_skill", {"name": "pdf-processing"}), turn=1).tool_calls[0]["id"]
     'call_1_1'
     """
-    # Ids are made from turn and number, so that a test can name them.
+    # Unique in other processes too: a stateless service joins the messages of several.
+    message = uuid.uuid4().hex[:12] if turn is None else str(turn)
     tool_calls = [
-        {"name": name, "args": arguments, "id": f"call_{turn}_{number}", "type": "tool_call"}
+        {"name": name, "args": arguments, "id": f"call_{message}_{number}", "type": "tool_call"}
         for number, (name, arguments) in enumerate(calls, start=1)
     ]
     return AIMessage(content, tool_calls=tool_calls)

@@ -70,7 +70,7 @@ def test_the_model_is_sent_the_catalog_the_schemas_and_the_envelopes(counting: S
 @pytest.mark.parametrize("is_async", [False, True])
 def test_parallel_calls_are_each_answered(counting: SkillCatalog, is_async: bool) -> None:
     """One good, one bad, one of a tool that does not exist: three answers, by their ids."""
-    turn = call_message(("counting", {"text": "ab"}), ("counting", {"text": [1, 2]}), ("nothing", {}))
+    turn = call_message(("counting", {"text": "ab"}), ("counting", {"text": [1, 2]}), ("nothing", {}), turn=1)
 
     answers = run(SkillToolkit(SkillRuntime(counting)).get_tools(), turn, is_async=is_async)
 

@@ -293,7 +293,7 @@ def test_output_is_checked(digest: Contract) -> None:
         ([], "JSON object"),
         ({"type": "object", "properties": {}}, "under 'input'"),
         ({"version": "two"}, "semantic version"),
-        ({"version": 2}, "version is int"),
+        ({"version": 2}, "version is not a string"),
         ({"input": {"type": "strng"}}, "strng"),
         ({"input": 5}, "is int"),
         ({"run": {"timeout_seconds": -1}}, "above 0"),

@@ -98,7 +98,7 @@ REPORTED: list[tuple[dict[str, Any], str, str, str]] = [
         {"since": "yesterday"},
         "INVALID_INPUT",
         '/since: "yesterday" is not a valid date',
-        "Send a string in the form of a date",
+        "Send a string in the form of a date, such as 2026-01-31",
     ),
     (
         {"language": "English"},

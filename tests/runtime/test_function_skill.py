@@ -296,3 +296,32 @@ def test_a_status_is_one_of_three() -> None:
     with pytest.raises(ValueError, match="success, partial_success, failed"):
         SkillResponse("done")  # type: ignore[arg-type]  # the mistake
     assert SkillResponse("success", errors=None).errors == []  # type: ignore[arg-type]  # as the contract document writes
+
+
+def test_the_name_of_the_only_model_parameter_may_wrap_the_arguments() -> None:
+    """A caller who reads the Python signature writes ``{"trip": {...}}``; it has one reading."""
+    from pydantic import BaseModel
+
+    class Journey(BaseModel):
+        start: str
+
+    @skill
+    def plan_journey(trip: Journey) -> str:
+        """Plan a journey."""
+        return trip.start
+
+    runtime = SkillRuntime(functions=[plan_journey])
+
+    assert runtime.call_sync("plan_journey", {"trip": {"start": "Rome"}}).data == "Rome"
+
+
+def test_a_naive_datetime_is_a_valid_result() -> None:
+    """A Python datetime often has no offset, which the format date-time would require."""
+    import datetime
+
+    @skill
+    def opening() -> datetime.datetime:
+        """Return the time of opening."""
+        return datetime.datetime(2026, 1, 2, 3, 4)
+
+    assert SkillRuntime(functions=[opening]).call_sync("opening", {}).data == datetime.datetime(2026, 1, 2, 3, 4)

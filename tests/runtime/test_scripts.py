@@ -387,3 +387,16 @@ async def test_a_cancelled_call_leaves_no_process_behind(write_skill: WriteSkill
     assert answers == []
     pid = int((tmp_path / "w" / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_the_list_of_changed_files_is_short(write_skill: WriteSkill, tmp_path: Path) -> None:
+    """A script chooses how many files it leaves and how they are called, and a model reads the list."""
+    source = "for n in range(300): open(f'{n:03}', 'w').close()\nprint('{}')"
+
+    response = call(write_skill(source), {"text": "x"}, workspace=tmp_path / "w")
+
+    assert response.metadata is not None
+    assert [file["path"] for file in response.metadata["files"]] == [f"{n:03}" for n in range(200)]
+    assert response.metadata["warnings"] == [
+        "The call changed 300 files in the workspace; the first 200 are listed",
+    ]

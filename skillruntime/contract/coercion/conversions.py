@@ -85,18 +85,23 @@ def taken_out(
                     # `{"arguments": ""}`: what models send for a tool without parameters.
                     if needed is not None and content in ("", None) and is_call_wrapper(name):
                         content = {}
-                elif needed is None or len(value) > 1 or not _holds_all(name, content, declared, needed):
+                elif needed is None or len(value) > 1 or not _holds_all(name, content, declared, needed, schema):
                     continue
                 if isinstance(content, dict):
                     yield "wrapper-object", content, {**value, name: "…"}
 
 
-def _holds_all(name: str, content: Any, declared: Collection[str], needed: Collection[str]) -> bool:
-    """Whether *content*, all that was sent under a blank key or ``type``, is just the arguments of a call.
+def _holds_all(
+    name: str, content: Any, declared: Collection[str], needed: Collection[str], schema: Mapping[str, Any]
+) -> bool:
+    """Whether *content*, all that was sent under a blank key, ``type`` or the schema's title, is a call's arguments.
 
     Models put their arguments there by mistake; so each key must be declared, and none that is needed be absent.
     """
-    if name.strip() and (name != "type" or any(fold_name(each) == "type" for each in declared)):
+    # The title: a function whose only parameter is the model `trip` has it, and a caller may write {"trip": {...}}.
+    if name.strip() and name not in ("type", schema.get("title")):
+        return False
+    if name.strip() and any(fold_name(each) == fold_name(name) for each in declared):
         return False
     return (
         isinstance(content, dict)

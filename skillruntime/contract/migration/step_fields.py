@@ -106,9 +106,11 @@ class StepFields:
             self.refuse("", "its places must be members of one object; use move for others")
 
     def different(self, left: Tokens, right: Tokens) -> None:
+        if ("",) in (left, right):  # a pointer that was refused already
+            return
         shorter = min(len(left), len(right))
         if left[:shorter] == right[:shorter]:
-            self.refuse("", "leads a place into itself")
+            self.refuse("", "its places must not be the same, and neither may contain the other")
 
     def finish(self) -> None:
         for name in self._document:

@@ -49,7 +49,7 @@ def read(loaded: Loaded, skill: str, path: str) -> str:
 
 def run(loaded: Loaded, skill: str, workspace: Path, seconds: float) -> str:
     """Return the envelope of a call of the skill."""
-    return loaded.session.call_blocking(skill, {}, timeout=seconds).to_json()
+    return loaded.session.call_sync(skill, {}, timeout=seconds).to_json()
 
 
 def succeeded(text: str) -> bool:
