@@ -53,9 +53,9 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
         inside = state.coerce(value[0], location, path, depth + 1)
         return state.decided([*by_items, *(Repaired(value[0], (repair,)).then(each) for each in inside)], path)
     if _is_tuple(state, location):
-        collected = list(_collected(state, value, by_items, location, path, depth))
-        if collected:
-            return state.decided([*by_items, *collected], path)
+        collected = next(_collected(state, value, by_items, location, path, depth), None)
+        if collected is not None:
+            return state.decided([*by_items, collected], path)
     # An item that lost its brackets is one reading of a list that lacks a level as well.
     if by_items and not any(_changes_level(each, path, value, _ADDING | _REMOVING) for each in by_items):
         return by_items
@@ -154,7 +154,8 @@ def _collected(
 
     ``["a", "b", "c"]`` for a string and an array of strings may be ``["a", ["b", "c"]]``.
     """
-    for repair in [repair for each in results for repair in each.repairs if repair.rule == "scalar-for-array"]:
+    wraps = [repair for each in results for repair in each.repairs if repair.rule == "scalar-for-array"]
+    for repair in wraps[:MAX_PLACES]:
         index = repair.path.rpartition("/")[2]
         if repair.path == format_pointer((*path, index)) and index.isdecimal() and int(index) + 1 < len(value):
             rest = [*value[: int(index)], value[int(index) :]]

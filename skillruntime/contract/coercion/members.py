@@ -37,6 +37,7 @@ from skillruntime.contract.schema import Violation
 
 __all__ = ["members"]
 
+MAX_BESIDE = 8
 # The value of a member that is left out.
 LEFT_OUT = object()
 
@@ -70,6 +71,7 @@ def members(
     ambiguous: list[tuple[Path, list[Repaired]]] = []
     is_impossible = False
     chains: set[Path] = set()
+    maps: dict[Path, bool] = {}
     for (where, refuser), same in refusals.items():
         if where[0] in kept:
             is_impossible = True
@@ -91,7 +93,7 @@ def members(
                 state.doubts += not renamed
                 continue
         found = _member(state, edit, where, refuser, same, path, depth)
-        if found and _may_be_wrapped(state, value, where, refuser, location, path, depth):
+        if found and _may_be_wrapped(state, value, where, refuser, location, path, depth, maps):
             is_impossible = True
             state.doubts += 1
             continue
@@ -157,30 +159,50 @@ def _renamed(state: Coercion, edit: Edit, where: Path, refuser: Path, path: Path
 
 
 def _may_be_wrapped(
-    state: Coercion, value: Any, where: Path, refuser: Path, location: Path, path: Path, depth: int
+    state: Coercion,
+    value: Any,
+    where: Path,
+    refuser: Path,
+    location: Path,
+    path: Path,
+    depth: int,
+    known: dict[Path, bool],
 ) -> bool:
     """Whether an object on the way to *where* is a map by its schema, and may be a wrapper or an echo of that map.
 
-    ``{"input": {"data": {"x": 1}}}`` may be the map ``{"data": {"x": 1}}`` in a wrapper.
+    ``{"input": {"data": {"x": 1}}}`` may be the map ``{"data": {"x": 1}}`` in a wrapper. *known* has the
+    answers for the members of *value* so far.
     """
     if MEMBER_KEYWORDS.isdisjoint(refuser):
         return False
     for length in range(len(where)):
-        parent = value_at(value, where[:length])
-        if not isinstance(parent, dict) or not (any(map(may_wrap, parent)) or is_schema_echo(parent, {})):
-            continue
-        places = places_of(state.references, location, where[:length])
-        declared = declared_properties(state.references, places)
-        if where[length] in declared:
-            continue
-        if "type" in parent and "type" not in declared and is_schema_echo(parent, {}):
+        key = where[: length + 1]
+        if key not in known:
+            known[key] = _is_in_wrapper(state, value_at(value, key[:-1]), key, location, path, depth)
+        if known[key]:
             return True
-        for name in parent:
-            inside = wrapped(parent[name])
-            if isinstance(inside, dict) and name not in declared and is_wrapper(parent, name, declared):
-                inner = (*path, *where[:length])
-                if any(state.coerce(inside, place, inner, depth + 1) for place in places):
-                    return True
+    return False
+
+
+def _is_in_wrapper(state: Coercion, parent: Any, where: Path, location: Path, path: Path, depth: int) -> bool:
+    """Whether *parent*, which has the undeclared member at *where*, may be a wrapper or an echo of what is meant."""
+    # Beside a wrapper are a few marks of a call at most, so that an object with many keys is not one.
+    if not isinstance(parent, dict) or len(parent) > MAX_BESIDE:
+        return False
+    if not (any(map(may_wrap, parent)) or is_schema_echo(parent, {})):
+        return False
+    places = places_of(state.references, location, where[:-1])
+    declared = declared_properties(state.references, places)
+    if where[-1] in declared:
+        return False
+    if "type" in parent and "type" not in declared and is_schema_echo(parent, {}):
+        return True
+    for name in parent:
+        inside = wrapped(parent[name])
+        if isinstance(inside, dict) and name not in declared and is_wrapper(parent, name, declared):
+            inner = (*path, *where[:-1])
+            if any(state.coerce(inside, place, inner, depth + 1) for place in places):
+                return True
     return False
 
 
