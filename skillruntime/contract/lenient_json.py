@@ -14,8 +14,9 @@ from typing import Any
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_DEPTH
 
-__all__ = ["LenientParser", "UnreadableError", "literal", "quote", "unescaped", "unique_members"]
+__all__ = ["TOO_DEEP", "LenientParser", "UnreadableError", "integer", "literal", "quote", "unescaped", "unique_members"]
 
+TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
 # Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
@@ -114,7 +115,7 @@ class LenientParser:
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
         if depth > MAX_DEPTH:
-            raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
+            raise UnreadableError(TOO_DEEP)
         match self.peek("where a value is expected"):
             case "{":
                 return self.object(depth)
@@ -285,7 +286,7 @@ class LenientParser:
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
             try:
-                return int(text)
+                return integer(text)
             except ValueError:
                 raise UnreadableError("a number has thousands of digits") from None
         return literal(text)
@@ -320,6 +321,11 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             if not is_same(members[key], value):
                 raise UnreadableError(f"the key {quote(key)} is there twice, with different values")
     return members
+
+
+def integer(text: str) -> int | Decimal:
+    """Return the integer *text* writes; of ``-0`` a decimal, which keeps the sign for a string that wants it."""
+    return Decimal(text) if text == "-0" else int(text)
 
 
 def literal(text: str) -> float | Decimal:
