@@ -25,6 +25,8 @@ _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 # RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+# JSON5 and Python also write `.5`. Not `+5`: `{"phone": +491234}` would lose its plus sign as a string.
+_LOOSE_NUMBER = re.compile(r"-?\.\d+(?![\w.])", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
 # `7 // 2` is an expression of Python and not a comment; models write both.
 _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
@@ -41,12 +43,18 @@ _PLAIN = {
 }
 _WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_LITERALS |= {"TRUE": True, "FALSE": False, "NULL": None}  # as SQL and spreadsheets write them
 # RFC 8259, section 7, and `\'`, which JavaScript and Python write inside their strings.
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
 # The forms of `repr` in Python: `\x41` and `\U0001f600` beside JSON's own `\u0041`.
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
+# A whole string with backslashes, none of which is before a character of JSON's escapes, or of JavaScript's quote.
+_PLAIN_BACKSLASHES = re.compile(
+    r"""(?:[^"\\\x00-\x1f]|\\[^"'\\/bfnrtu\x00-\x1f])*\\[^"'\\/bfnrtu\x00-\x1f][^"\\\x00-\x1f]*(?=")"""
+)
+_OTHER_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[0-7]|N\{)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
+_SOLID = frozenset("\"',:{}[]()0123456789-+.tfnTFN")
 _SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
 
 
@@ -156,8 +164,18 @@ class LenientParser:
                 raise UnreadableError("expected a comma, got {}", self.rest())
             self.left_object = self.left_object or isinstance(value, dict)
             self.position += 1
+            self.second_comma()
         self.position += 1
         return unique_members(pairs)
+
+    def second_comma(self) -> None:
+        """Skip a second comma between two members: no member can be missing there, for it would have a key."""
+        self.space()
+        if self.text.startswith(",", self.position):
+            self.position += 1
+            if self.peek("after a comma") not in _PLAIN:
+                raise UnreadableError("expected a key in quotes, got {}", self.rest())
+            self.note("trailing-comma")
 
     def closed_itself(self, value: Any) -> bool:
         """Whether *value*, the last of the text, ended with a mark of its own: a number may go on.
@@ -209,6 +227,7 @@ class LenientParser:
             self.note("single-quotes" if mark == "'" else "typographic-quotes")
         self.position += 1
         parts: list[str] = []
+        keeps_backslashes = mark == '"' and self.has_plain_backslashes()
         while True:
             if match := _PLAIN[mark].match(self.text, self.position):
                 parts.append(match[0])
@@ -221,7 +240,10 @@ class LenientParser:
                 break
             if closing != mark:  # whether a backslash in them escapes anything cannot be known
                 raise UnreadableError("inside typographic quotes there is {}", character + self.rest())
-            if character == "\\":
+            if character == "\\" and keeps_backslashes:
+                self.note("plain-backslash")
+                parts.append(character)
+            elif character == "\\":
                 parts.append(self.escape(mark))
             else:
                 self.note("control-character")
@@ -231,6 +253,15 @@ class LenientParser:
         if following and following not in _SEPARATORS:
             raise UnreadableError("after a string comes {}", self.rest())
         return self.paired("".join(parts))
+
+    def has_plain_backslashes(self) -> bool:
+        """Whether no backslash of this string escapes anything in JSON, as in ``C:\\Users`` and ``\\d+``.
+
+        One escape that JSON has makes it unclear what the others are: ``C:\\new`` may hold a line break.
+        """
+        found = _PLAIN_BACKSLASHES.match(self.text, self.position)
+        # `\x41` and `\U0001f600` are characters in Python.
+        return found is not None and not _OTHER_ESCAPES.search(found[0])
 
     def escape(self, mark: str) -> str:
         character = self.text[self.position : self.position + 1]
@@ -260,6 +291,8 @@ class LenientParser:
         return text
 
     def scalar(self) -> Any:
+        if match := _LOOSE_NUMBER.match(self.text, self.position):
+            return self.loose_number(match[0])
         if match := _NUMBER.match(self.text, self.position):
             self.position = match.end()
             if self.position >= len(self.text):
@@ -282,6 +315,17 @@ class LenientParser:
         if self.text[self.position :] in ("-", "+"):
             raise UnreadableError("end in a number, which may not be whole", cut=True)
         raise UnreadableError("expected a value, got {}", self.rest())
+
+    def loose_number(self, text: str) -> int | float | Decimal:
+        """Return the number of *text*, which JSON would write with a zero before its point."""
+        self.position += len(text)
+        following = self.text[self.position : self.position + 1]
+        if not following:
+            raise UnreadableError("end in a number, which may not be whole", cut=True)
+        if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
+            raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
+        self.note("loose-number")
+        return self.number(text.replace(".", "0."))
 
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
