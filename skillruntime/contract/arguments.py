@@ -15,7 +15,15 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.lenient_json import LenientParser, UnreadableError, literal, unescaped, unique_members
+from skillruntime.contract.lenient_json import (
+    TOO_DEEP,
+    LenientParser,
+    UnreadableError,
+    integer,
+    literal,
+    unescaped,
+    unique_members,
+)
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
 from skillruntime.contract.text_beside import beside_fault
 from skillruntime.errors import SkillInputError, TruncatedInputError
@@ -102,12 +110,16 @@ def parse_arguments(
     # Before any parsing: a text that was cut off may be whole JSON by chance.
     if finish_reason is not None and str(finish_reason).lower() in CUT_OFF_REASONS:
         fail(UnreadableError(f"stop early: the model was cut off (finish_reason {finish_reason})", cut=True), True)
+    failure: UnreadableError | None = None
     try:
         parsed = _parse(text, _Options(literals, str(finish_reason) in FINISHED, names))
         if "\\u" in text or not text.isascii():
             _check_unicode(parsed.value)
     except UnreadableError as error:
-        fail(error, quoting)
+        failure = error
+    # Outside the handler: an error raised inside it would carry this one, which quotes the text, as its context.
+    if failure is not None:
+        fail(failure, quoting)
     return parsed
 
 
@@ -214,11 +226,21 @@ def cut_off(where: str) -> TruncatedInputError:
     )
 
 
+def too_deep() -> SkillInputError:
+    """Return the error of arguments with more levels than are read."""
+    return SkillInputError(
+        f"The arguments are nested more than {MAX_DEPTH} levels deep",
+        suggested_action=f"Send arguments with at most {MAX_DEPTH} levels of objects and arrays",
+    )
+
+
 def fail(error: UnreadableError, quoting: bool) -> NoReturn:
     """Raise *error* as one of the library's own; with *quoting*, the message quotes the text."""
     message = str(error) if quoting else error.unquoted
     if error.cut:
         raise cut_off(message) from None
+    if message == TOO_DEEP:
+        raise too_deep() from None
     raise SkillInputError(
         f"The arguments are not one JSON object: {message}",
         suggested_action=error.action or "Send the arguments again as exactly one JSON object",
@@ -237,7 +259,7 @@ def _parse(text: str, options: _Options) -> Parsed:
     try:
         value = _decode(text, literals=options.literals)
     except RecursionError:
-        raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
+        raise UnreadableError(TOO_DEEP) from None
     except ValueError as error:
         # CPython's int() has a limit of 4,300 digits and says so in a ValueError.
         if "digits" in str(error):
@@ -274,7 +296,9 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_exact)
-_LITERAL_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_literal)
+_LITERAL_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_literal, parse_int=integer
+)
 
 
 def _decode(text: str, *, literals: bool) -> Any:
@@ -286,7 +310,7 @@ def _check_unicode(value: Any) -> None:
         if not is_unicode(value):
             raise UnreadableError("a string holds half of a surrogate pair, which is not a Unicode character")
     except RecursionError:
-        raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep") from None
+        raise UnreadableError(TOO_DEEP) from None
 
 
 _FRAGMENT = re.compile(r"""["']\s*:?$|["'\d\]}]\s*,$""")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments
+from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, policy_named, without_decimals
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
@@ -162,6 +162,8 @@ class Contract:
             TruncatedInputError: the text was cut off.
             UnsupportedVersionError: no migration covers *version*.
         """
+        if policy is not None:
+            policy = policy_named(policy)  # an unknown name is an error of the caller, whatever the arguments are
         # The way of every valid call: no copy, no coercion, one question to the engine.
         if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
             parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
@@ -268,6 +270,8 @@ class Contract:
     ) -> Accepted:
         parsed = self._parse_anything(raw, finish_reason)
         fault = find_fault(parsed.value)
+        if fault and fault.startswith("nested"):
+            raise too_deep()
         if fault:
             raise SkillInputError(
                 f"The arguments are not JSON: {fault}", suggested_action="Send the arguments as one plain JSON object"
@@ -327,7 +331,10 @@ class Contract:
                 try:
                     return self._parse(bytes(raw).decode(), finish_reason, literals=True)
                 except UnicodeDecodeError as error:
-                    raise SkillInputError(f"The arguments are not UTF-8: {error.reason}") from None
+                    reason = error.reason  # raised below: the error would carry the bytes as its context
+                raise SkillInputError(
+                    f"The arguments are not UTF-8: {reason}", suggested_action="Send the arguments in UTF-8"
+                )
         # A mapping may come from a host that closed the brace itself.
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
@@ -427,7 +434,9 @@ class Contract:
         try:
             version = Version.parse(str(stated))
         except ValueError as error:
-            raise UnsupportedVersionError(f"{stated!r} is not a version: {error}") from None
+            raise UnsupportedVersionError(
+                str(error), suggested_action="State a version such as 1.2.0, or leave the version out"
+            ) from None
         covering = chain(self.migrations, version)
         if covering:
             start = self.migrations.index(covering[0])

@@ -12,17 +12,26 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from skillruntime.contract.coercion.subschemas import declared_properties, in_place, is_hidden, property_locations
+from skillruntime.contract.coercion.keys import may_wrap
+from skillruntime.contract.coercion.subschemas import (
+    declared_properties,
+    in_place,
+    is_hidden,
+    property_locations,
+    subschemas,
+)
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.violations import Violation
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["AMBIGUOUS", "explain"]
+__all__ = ["AMBIGUOUS", "OVER_BUDGET", "explain"]
 
 # A keyword of our own: the value could mean several things, which the schema of the violation lists under it.
 AMBIGUOUS = "ambiguous"
+# Another: the value would take more repairs than a call is worth.
+OVER_BUDGET = "budget"
 
 # A model corrects a handful at once; a hundred would only fill its context.
 MAX_ERRORS = 12
@@ -142,13 +151,17 @@ class _Explainer:
             case "additionalProperties" | "unevaluatedProperties" if violation.names:
                 for name in violation.names:
                     yield (*path, name), self.unknown(violation, name)
+            case "budget":
+                message = "There is too much to repair in one call"
+                yield path, SkillError(ErrorCode.INVALID_INPUT, message, True, None, _LESS)
             case _:
                 code = ErrorCode.PARAM_OUT_OF_RANGE if keyword in _RANGE else ErrorCode.INVALID_INPUT
                 received = self.quoted(path, violation.value)
                 is_secret = received == _SECRET
                 action = _advice(violation, is_secret)
-                message = f"{_name(path)}{received} {_fault(violation, is_secret)}"
-                yield path, _error(code, message, path, _part(violation.schema), received, action)
+                shown = self.shown(path)
+                message = f"{_name(shown)}{received} {_fault(violation, is_secret)}"
+                yield path, _error(code, message, shown, _part(violation.schema), received, action)
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
@@ -162,10 +175,11 @@ class _Explainer:
             action += f": {wanted}"
         # The name that was sent instead is the likeliest cause.
         near = _nearest(name, [key for key in present if key not in properties])
-        if near:
+        if near and not self.hides_names(violation.path):
             action += f" (you sent {_quoted(near)})"
-        message = f"{_name(violation.path)}{name!r} is a required property"
-        where = (*violation.path, name)
+        shown_path = self.shown(violation.path)
+        message = f"{_name(shown_path)}{name!r} is a required property"
+        where = (*shown_path, name)
         return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, _part(declared), None, action)
 
     def unknown(self, violation: Violation, name: str) -> SkillError:
@@ -174,19 +188,44 @@ class _Explainer:
         near = _nearest(name, [known for known in properties if known not in present]) or _nearest(name, properties)
         if near:
             action = f"Did you mean {_quoted(near)}?"
+        elif may_wrap(name) and isinstance(present.get(name), dict) and not self.hides_names(violation.path):
+            action = f"Send its members directly, without {_quoted(name)} around them"
         elif properties:
             action = "Leave it out; known are " + _listed(properties)
         else:
             action = "Leave it out; this takes no parameters"
         where = (*violation.path, name)
-        message = f"{_name(violation.path)}{_shortened(name)!r} is not a known property"
-        return _error(ErrorCode.INVALID_INPUT, message, where, None, self.quoted(where, present.get(name)), action)
+        shown = "(secret)" if self.hides_names(violation.path) else repr(_shortened(name))
+        message = f"{_name(self.shown(violation.path))}{shown} is not a known property"
+        received = self.quoted(where, present.get(name))
+        return _error(ErrorCode.INVALID_INPUT, message, self.shown(where), None, received, action)
 
     def properties(self, violation: Violation) -> Mapping[str, Any]:
         """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
         own = violation.schema.get("properties") if isinstance(violation.schema, dict) else None
         declared = own if isinstance(own, dict) else {}
         return declared or declared_properties(self.references, _locations(violation))
+
+    def hides_names(self, path: Path) -> bool:
+        """Whether the object at *path* is a secret, so that the names that a model made up in it are part of it."""
+        if not self.may_hide:
+            return False
+        return any(
+            schema.get("writeOnly") is True or schema.get("format") == "password"
+            for length in range(1, len(path) + 1)
+            for schema in subschemas(self.references, path[:length])
+        )
+
+    def shown(self, path: Path) -> Path:
+        """Return *path* without the undeclared names inside a secret object."""
+        shown = list(path)
+        for index in range(1, len(path)) if self.may_hide else ():
+            declared = {
+                name for each in subschemas(self.references, path[:index]) for name in each.get("properties", ())
+            }
+            if isinstance(path[index], str) and path[index] not in declared and self.hides_names(path[:index]):
+                shown[index] = _SECRET
+        return tuple(shown)
 
     def quoted(self, path: Path, value: Any) -> str:
         if self.may_hide and value is not None and is_hidden(self.references, path, value):
@@ -200,6 +239,7 @@ def _locations(violation: Violation) -> list[Path | None]:
 
 
 _SECRET = "(secret)"
+_LESS = "Send each value in its declared type, or fewer items in one call"
 
 
 def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: Any, action: str | None) -> SkillError:
@@ -240,7 +280,8 @@ def _fault(violation: Violation, is_secret: bool) -> str:
     keyword, expected = violation.keyword, violation.expected
     match keyword:
         case "ambiguous":
-            return "could mean several things" if is_secret else "could mean " + " or ".join(map(_quoted, expected[:3]))
+            options = [] if is_secret else _distinct(expected[:3])
+            return "could mean " + (" or ".join(options) or "several things")
         case "type":
             return f"is not {_type_names(expected)}"
         case "enum":
@@ -275,8 +316,18 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
     keyword, schema, value = violation.keyword, violation.schema, violation.value
     match keyword:
         case "ambiguous":
-            return "Send one of them, in its own type"
+            if is_secret or not _distinct(violation.expected[:3]):
+                return "Send it exactly as the schema describes it" + (
+                    f": {_wanted(schema)}" if _wanted(schema) else ""
+                )
+            is_text = all(map(_is_text, violation.expected))
+            return "Send one of them, exactly as it is written here" if is_text else "Send one of them, in its own type"
+        case "not":
+            other = _wanted(schema.get("not")) if isinstance(schema, dict) else ""
+            return f"Send a value other than {other}" if other else "Send another value; this one is excluded"
         case "enum":
+            if isinstance(value, str) and _names_several(value, schema["enum"]):
+                return "Send one of them"
             near = (
                 _nearest(value, filter(_is_text, schema["enum"])) if isinstance(value, str) and not is_secret else None
             )
@@ -293,6 +344,19 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
         return "Send a string that matches it"
     wanted = _wanted(schema)
     return f"Send {wanted}" if wanted else None
+
+
+def _distinct(options: list[Any]) -> list[str]:
+    """Return *options* as they are written, if each is short enough to show how they differ; else nothing."""
+    written = [json.dumps(option, ensure_ascii=False, default=str) for option in options]
+    shown = [_shortened(text, MAX_LISTED // len(written)) for text in written]
+    return shown if len(set(shown)) == len(shown) else []
+
+
+def _names_several(value: str, members: list[Any]) -> bool:
+    """Whether *value* holds several of *members*: ``celsius|fahrenheit`` is as near to the one as to the other."""
+    words = re.findall(r"[\w-]+", value.casefold())
+    return sum(isinstance(member, str) and member.casefold() in words for member in members) > 1
 
 
 def _is_text(value: Any) -> bool:
@@ -312,14 +376,18 @@ def _wanted(schema: Any) -> str:
     if words == "an object" and names:
         words += f" with {_listed(names)}"
     low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
+    if low is not None and low == high:
+        words += f" equal to {low}"
+    elif low is not None and high is not None:
         words += f" from {low} to {high}"
     elif low is not None:
         words += f", at least {low}"
     elif high is not None:
         words += f", at most {high}"
     for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
-        if few in schema and many in schema:
+        if few in schema and schema[few] == schema.get(many):
+            words += f", exactly {schema[few]} {unit if schema[few] != 1 else unit[:-1]}"
+        elif few in schema and many in schema:
             words += f", {schema[few]} to {schema[many]} {unit}"
         elif few in schema or many in schema:
             bound = schema.get(few, schema.get(many))
@@ -327,13 +395,14 @@ def _wanted(schema: Any) -> str:
     if "pattern" in schema:
         words += f" that matches {_shortened(str(schema['pattern']))}"
     if "format" in schema:
-        words += f" in the form of a {schema['format']}"
+        article = "an" if str(schema["format"])[:1] in tuple("aeio") else "a"
+        words += f" in the form of {article} {schema['format']}"
         # RFC 3339, section 5.6: an offset is required, which callers often leave out.
         if schema["format"] in _FORMS:
             words += f", such as {_FORMS[schema['format']]}"
     inner = _wanted(schema.get("items")) if words == "an array" or words.startswith("an array,") else ""
     words += f", each {inner}" if inner else ""
-    return _shortened(words, MAX_LISTED)
+    return _shortened(words.lstrip(", "), MAX_LISTED)
 
 
 _FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
@@ -383,7 +452,8 @@ def _quoted(value: Any) -> str:
         case list() if not _is_short(value):
             return f"an array of {len(value)}"
         case Decimal():
-            return str(value)
+            # `1e5` as a number, and not as `1E+5`, which Python alone writes.
+            return f"{value:f}" if -20 < value.adjusted() < 20 else str(value).lower().replace("e+", "e")
         case _:
             return _shortened(json.dumps(value, ensure_ascii=False, default=str))
 

@@ -14,8 +14,9 @@ from typing import Any
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_DEPTH
 
-__all__ = ["LenientParser", "UnreadableError", "literal", "quote", "unescaped", "unique_members"]
+__all__ = ["TOO_DEEP", "LenientParser", "UnreadableError", "integer", "literal", "quote", "unescaped", "unique_members"]
 
+TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
 # Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
@@ -24,6 +25,8 @@ _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 # RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+# JSON5 and Python also write `.5`. Not `+5`: `{"phone": +491234}` would lose its plus sign as a string.
+_LOOSE_NUMBER = re.compile(r"-?\.\d+(?![\w.])", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
 # `7 // 2` is an expression of Python and not a comment; models write both.
 _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
@@ -40,12 +43,18 @@ _PLAIN = {
 }
 _WIDE = {"\N{FULLWIDTH COLON}": ":", "\N{FULLWIDTH COMMA}": ","}
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_LITERALS |= {"TRUE": True, "FALSE": False, "NULL": None}  # as SQL and spreadsheets write them
 # RFC 8259, section 7, and `\'`, which JavaScript and Python write inside their strings.
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
 # The forms of `repr` in Python: `\x41` and `\U0001f600` beside JSON's own `\u0041`.
 _HEXADECIMAL = {"u": 4, "x": 2, "U": 8}
+# A whole string with backslashes, none of which is before a character of JSON's escapes, or of JavaScript's quote.
+_PLAIN_BACKSLASHES = re.compile(
+    r"""(?:[^"\\\x00-\x1f]|\\[^"'\\/bfnrtu\x00-\x1f])*\\[^"'\\/bfnrtu\x00-\x1f][^"\\\x00-\x1f]*(?=")"""
+)
+_OTHER_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[0-7]|N\{)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SOLID = frozenset("\"',:{}[]()0123456789-tfnTFN")
+_SOLID = frozenset("\"',:{}[]()0123456789-+.tfnTFN")
 _SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
 
 
@@ -114,7 +123,7 @@ class LenientParser:
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
         if depth > MAX_DEPTH:
-            raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
+            raise UnreadableError(TOO_DEEP)
         match self.peek("where a value is expected"):
             case "{":
                 return self.object(depth)
@@ -155,8 +164,18 @@ class LenientParser:
                 raise UnreadableError("expected a comma, got {}", self.rest())
             self.left_object = self.left_object or isinstance(value, dict)
             self.position += 1
+            self.second_comma()
         self.position += 1
         return unique_members(pairs)
+
+    def second_comma(self) -> None:
+        """Skip a second comma between two members: no member can be missing there, for it would have a key."""
+        self.space()
+        if self.text.startswith(",", self.position):
+            self.position += 1
+            if self.peek("after a comma") not in _PLAIN:
+                raise UnreadableError("expected a key in quotes, got {}", self.rest())
+            self.note("trailing-comma")
 
     def closed_itself(self, value: Any) -> bool:
         """Whether *value*, the last of the text, ended with a mark of its own: a number may go on.
@@ -208,6 +227,7 @@ class LenientParser:
             self.note("single-quotes" if mark == "'" else "typographic-quotes")
         self.position += 1
         parts: list[str] = []
+        keeps_backslashes = mark == '"' and self.has_plain_backslashes()
         while True:
             if match := _PLAIN[mark].match(self.text, self.position):
                 parts.append(match[0])
@@ -220,7 +240,10 @@ class LenientParser:
                 break
             if closing != mark:  # whether a backslash in them escapes anything cannot be known
                 raise UnreadableError("inside typographic quotes there is {}", character + self.rest())
-            if character == "\\":
+            if character == "\\" and keeps_backslashes:
+                self.note("plain-backslash")
+                parts.append(character)
+            elif character == "\\":
                 parts.append(self.escape(mark))
             else:
                 self.note("control-character")
@@ -230,6 +253,15 @@ class LenientParser:
         if following and following not in _SEPARATORS:
             raise UnreadableError("after a string comes {}", self.rest())
         return self.paired("".join(parts))
+
+    def has_plain_backslashes(self) -> bool:
+        """Whether no backslash of this string escapes anything in JSON, as in ``C:\\Users`` and ``\\d+``.
+
+        One escape that JSON has makes it unclear what the others are: ``C:\\new`` may hold a line break.
+        """
+        found = _PLAIN_BACKSLASHES.match(self.text, self.position)
+        # `\x41` and `\U0001f600` are characters in Python.
+        return found is not None and not _OTHER_ESCAPES.search(found[0])
 
     def escape(self, mark: str) -> str:
         character = self.text[self.position : self.position + 1]
@@ -259,6 +291,8 @@ class LenientParser:
         return text
 
     def scalar(self) -> Any:
+        if match := _LOOSE_NUMBER.match(self.text, self.position):
+            return self.loose_number(match[0])
         if match := _NUMBER.match(self.text, self.position):
             self.position = match.end()
             if self.position >= len(self.text):
@@ -282,10 +316,21 @@ class LenientParser:
             raise UnreadableError("end in a number, which may not be whole", cut=True)
         raise UnreadableError("expected a value, got {}", self.rest())
 
+    def loose_number(self, text: str) -> int | float | Decimal:
+        """Return the number of *text*, which JSON would write with a zero before its point."""
+        self.position += len(text)
+        following = self.text[self.position : self.position + 1]
+        if not following:
+            raise UnreadableError("end in a number, which may not be whole", cut=True)
+        if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
+            raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
+        self.note("loose-number")
+        return self.number(text.replace(".", "0."))
+
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
             try:
-                return int(text)
+                return integer(text)
             except ValueError:
                 raise UnreadableError("a number has thousands of digits") from None
         return literal(text)
@@ -320,6 +365,11 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             if not is_same(members[key], value):
                 raise UnreadableError(f"the key {quote(key)} is there twice, with different values")
     return members
+
+
+def integer(text: str) -> int | Decimal:
+    """Return the integer *text* writes; of ``-0`` a decimal, which keeps the sign for a string that wants it."""
+    return Decimal(text) if text == "-0" else int(text)
 
 
 def literal(text: str) -> float | Decimal:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from skillruntime.contract.arguments import parse_arguments, parse_container
 from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.contract import Contract
 from skillruntime.errors import SkillInputError
 
 JSON = st.recursive(
@@ -81,3 +82,56 @@ def test_without_quoting_no_error_shows_the_text() -> None:
         parse_arguments('{"key": hunter2}', quoting=False)
 
     assert "hunter" not in str(caught.value)
+
+
+NESTED: dict[str, Any] = {}
+for _ in range(120):
+    NESTED = {"a": NESTED}
+
+
+@pytest.mark.parametrize(
+    "raw", [json.dumps(NESTED), json.dumps(NESTED)[:-1] + ",}", NESTED], ids=["text", "malformed", "mapping"]
+)
+def test_too_many_levels_are_named_as_such(raw: Any) -> None:
+    """JSON of 120 levels is JSON: the error says what the limit is, not that the syntax is wrong."""
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": {"type": "object"}}).accept(raw)
+
+    assert [error.message for error in caught.value.to_errors()] == [
+        "The arguments are nested more than 100 levels deep"
+    ]
+
+
+@pytest.mark.parametrize("raw", ['{"key": hunter2}', b'{"key": "\xffhunter2"}', '{"key": "hunter2', '{"key": \\u12}'])
+def test_a_refusal_carries_no_other_error(raw: Any) -> None:
+    """The context of an exception is printed with it, and the parser's own error quotes the text."""
+    schema = {"properties": {"key": {"type": "string", "writeOnly": True}}}
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": schema}).accept(raw)
+
+    assert caught.value.__context__ is None
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_unknown_policy_is_reported_whatever_the_arguments_are() -> None:
+    """It is an error of the caller, and the same for a valid, a malformed and a cut text."""
+    contract = Contract.from_dict({"input": {"type": "object"}})
+    for raw in ({}, "{", "{}", '{"a": 1,}'):
+        with pytest.raises(ValueError, match="policy is 'nope'"):
+            contract.accept(raw, policy="nope")
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "expected"),
+    [
+        ("string", '{"n": -0}', "-0"),
+        ("string", '{"n": -0,}', "-0"),
+        ("integer", '{"n": -0,}', 0),
+        ("number", '{"n": -0.0,}', -0.0),
+    ],
+)
+def test_a_negative_zero_is_kept_as_it_was_written(kind: str, raw: str, expected: Any) -> None:
+    """A string takes the number as it was written; an integer has no sign."""
+    contract = Contract.from_dict({"input": {"properties": {"n": {"type": kind}}}})
+
+    assert repr(contract.accept(raw).arguments["n"]) == repr(expected)

@@ -265,3 +265,83 @@ def test_a_missing_parameter_is_described_through_its_reference() -> None:
     [error] = explain(schema.violations({}), schema)
 
     assert error.suggested_action == 'Add "to": one of "m", "km"'
+
+
+def test_names_that_a_model_made_up_in_a_secret_object_are_not_quoted() -> None:
+    """An object that is a secret may hold it in a key; the declared names are no part of it."""
+    secret = {
+        "type": "object",
+        "writeOnly": True,
+        "required": ["token"],
+        "properties": {"token": {"type": "string"}, "more": {"additionalProperties": {"type": "integer"}}},
+        "additionalProperties": False,
+    }
+    schema = Schema({"type": "object", "properties": {"login": secret}})
+
+    errors = explain(schema.violations({"login": {"hunter2": 1, "more": {"hunter3": "x"}}}), schema)
+
+    assert not any("hunter" in str(error.to_dict()) for error in errors)
+    assert [error.message for error in errors] == [
+        "/login: (secret) is not a known property",
+        "/login: 'token' is a required property",
+        "/login/more/(secret): (secret) is not an integer",
+    ]
+
+
+MESSAGES: list[tuple[dict[str, Any], Any, str, str]] = [
+    ({"allOf": [{"maxItems": 0}]}, [1], "/p: [1] has more items than 0", "Send at most 0 items"),
+    (
+        {"type": "array", "minItems": 2, "maxItems": 2},
+        [1],
+        "/p: [1] has fewer items than 2",
+        "Send an array, exactly 2 items",
+    ),
+    (
+        {"type": "string", "format": "email"},
+        "x",
+        '/p: "x" is not a valid email',
+        "Send a string in the form of an email",
+    ),
+    ({"not": {"const": 5}}, 5, "/p: 5 is a value that the schema excludes", "Send a value other than 5"),
+    ({"not": {}}, 5, "/p: 5 is a value that the schema excludes", "Send another value; this one is excluded"),
+    ({"enum": ["one", "two"]}, "one|two", '/p: "one|two" is not one of "one", "two"', "Send one of them"),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "message", "action"), MESSAGES, ids=lambda each: str(each)[:40])
+def test_a_next_step_can_be_followed(schema: dict[str, Any], value: Any, message: str, action: str) -> None:
+    """Each error says in plain words what to send instead."""
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": {"properties": {"p": schema}}}).accept({"p": value})
+
+    error = caught.value.to_errors()[0]
+    assert (error.message, error.suggested_action) == (message, action)
+
+
+def test_a_number_is_quoted_without_the_exponent_that_python_writes() -> None:
+    """`1e5` was sent; `1E+5` is a form of Python's decimals alone."""
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": {"properties": {"p": {"type": "boolean"}}}}).accept('{"p": 1e5}')
+
+    assert caught.value.to_errors()[0].message == "/p: 100000 is not a boolean"
+
+
+def test_a_wrapper_is_not_to_be_left_out_with_what_it_holds() -> None:
+    """The arguments of the call are in it."""
+    schema = {"type": "object", "required": ["p"], "properties": {"p": {}}, "additionalProperties": False}
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": schema}).accept({"arguments": {"q": 1}})
+
+    action = caught.value.to_errors()[0].suggested_action
+    assert action == 'Send its members directly, without "arguments" around them'
+
+
+def test_a_repair_given_up_for_its_cost_says_so() -> None:
+    """The value could be repaired; the error must not read as if it could not."""
+    schema = {"properties": {"n": {"type": "array", "items": {"type": "integer"}}}}
+    with pytest.raises(SkillInputError) as caught:
+        Contract.from_dict({"input": schema}).accept({"n": ["5"] * 20_001})
+
+    errors = caught.value.to_errors()
+    assert errors[0].message == "There is too much to repair in one call"
+    assert errors[1].message == '/n/0: "5" is not an integer'

@@ -73,7 +73,7 @@ def test_no_beginning_of_a_text_is_completed_but_by_its_last_brace(value: dict[s
         "{a b: 1}",
         "[0x1]",
         "[1_0]",
-        "[.5]",
+        "[+5]",
         "[+1]",
         "[tru]",
         "[6*2]",

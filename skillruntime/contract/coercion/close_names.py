@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from skillruntime.contract.coercion.keys import MAX_COMPARED, MISSPELT, is_close
+from skillruntime.contract.coercion.scalars import fold_name
 
-__all__ = ["MAX_FULL_OF_KEY", "close_names", "is_close_to_any"]
+__all__ = ["MAX_FULL_OF_KEY", "close_names", "folded", "is_close_to_any"]
 
 # A full comparison takes 25 to 50 µs, one of letters 0.2 µs: together they stay below 15 ms.
 MAX_FULL = 200
@@ -46,6 +47,10 @@ def close_names(keys: Iterable[str], names: list[str], most: int = MAX_FULL) -> 
             left -= 1
             if is_close(key, name) if left >= 0 else 2 * shared >= MISSPELT * total:
                 yield key, name
+
+
+# Most names are those of one schema, which are compared with every key that it does not declare.
+folded = lru_cache(maxsize=16_384)(fold_name)
 
 
 @lru_cache(maxsize=16_384)

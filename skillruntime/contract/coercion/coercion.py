@@ -15,7 +15,7 @@ from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy,
 from skillruntime.contract.coercion.repair import Repair, without_decimals
 from skillruntime.contract.coercion.state import Coercion, OverBudgetError
 from skillruntime.contract.coercion.subschemas import is_hidden
-from skillruntime.contract.explanation import AMBIGUOUS
+from skillruntime.contract.explanation import AMBIGUOUS, OVER_BUDGET
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 from skillruntime.contract.schema import Schema, Violation
 
@@ -25,6 +25,7 @@ __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce",
 MAX_PARTS = 20_000
 # Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
+_TOO_MUCH = Violation(OVER_BUDGET, (), (), {}, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,14 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
         return Coerced(value)
     parts = _count_parts(value)
     if parts > MAX_PARTS:
-        return Coerced(value, (), tuple(schema.violations(value, most=1)))
+        return Coerced(value, (), (_TOO_MUCH, *schema.violations(value, most=1)))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     state = begin(schema, policy, parts, reserved)
     try:
         results = state.coerce(value, (), ())
     except OverBudgetError:
-        results = []
+        return Coerced(value, (), (_TOO_MUCH, *_still_wrong(value, state)))
     if len(results) == 1:
         return Coerced(results[0].value, _marked(results[0].repairs, schema))
     return Coerced(value, (), _still_wrong(value, state))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.coercion.close_names import MAX_FULL_OF_KEY, is_close_to_any
+from skillruntime.contract.coercion.close_names import MAX_FULL_OF_KEY, folded, is_close_to_any
 from skillruntime.contract.coercion.edit import Edit
 from skillruntime.contract.coercion.keys import (
     alike,
@@ -107,7 +107,7 @@ def may_mean(
     absent = [each for each in named if each not in present]
     # A full comparison of two names takes as long as four validator calls, one of their letters a twentieth of one.
     state.spend(4 * min(len(absent), MAX_FULL_OF_KEY) + len(absent) // 20 + len(patterns))
-    if alike([name], named) or is_close_to_any(name, absent):
+    if folded(name) in map(folded, named) or is_close_to_any(name, absent):
         return True
     matches = state.schema.name_matches
     return any(

@@ -71,7 +71,9 @@ def least(results: list[Repaired]) -> list[Repaired]:
 
 
 def plain(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
+    if isinstance(value, Decimal):
+        return 0 if str(value) == "-0" else float(value)  # JSON's -0 is an integer, which has no sign
+    return value
 
 
 def without_decimals(value: Any) -> Any:
