@@ -146,7 +146,7 @@ class StdioApp:
             return
         try:
             await self._dispatch(session_id, body, messages, receive, send)
-        except FileNotFoundError as error:
+        except OSError as error:
             text = f"The MCP server cannot be started: {error}"
             await respond(send, 502, _error(messages[0].part("id") or b"null", -32000, text))
 
