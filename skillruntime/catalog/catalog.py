@@ -8,18 +8,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.filtered import Filtered
-from skillruntime.catalog.offering import (
-    Guard,
-    admission,
-    as_reference,
-    checked,
-    hits_in,
-    metadata_of,
-    no_version,
-    offered_of,
-    rank,
-)
-from skillruntime.catalog.precedence import by_name, newest, settle, version_of
+from skillruntime.catalog.offering import Guard, admission, as_reference, checked, metadata_of, no_version, offered_of
+from skillruntime.catalog.precedence import by_name, newest, rank, settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
@@ -36,7 +26,6 @@ __all__ = ["SkillCatalog"]
 
 Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
 """Takes the previous snapshots of the roots and returns the current ones."""
-
 
 _MAX_RENDERED = 4
 """How many lists of skills a catalog keeps; an agent asks for one or two."""
@@ -87,9 +76,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rendered: dict[tuple[Any, ...], Rendered] = {}
         self._search_directory = search_directory
         self._rank: Rank | None = None
-        self.shadowed: Mapping[str, SkillMetadata] = {
-            name: metadata_of(entry) for name, entry in names.shadowed.items()
-        }
+        shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
+        self.shadowed: Mapping[str, SkillMetadata] = shadowed
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(offered, names.collisions)
         self._guard = guard
@@ -265,7 +253,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         view.shadowed = Filtered(self.shadowed, lambda each: admits(each.name, each.scope, lambda: each))
         view._admits = lambda entry: before(entry) and keeps(entry)
         view._origin = (self, lambda whole: whole.view(visible, namespaces=scopes, grants=granted))
-        view._searched = self
+        view._searched = self._searched or self
         return view
 
     def to_prompt(self, style: str = "compact") -> str:
@@ -310,14 +298,14 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         later searches, also in other processes, read only files that changed. *rank* is called with the query and the
         best 50 hits, and returns them in its own order; see `with_rank`.
         """
-        if self._searched is not None:
-            return hits_in(self._entries, self._searched, query, limit, rank or self._rank)
-        if self._index is None:
+        whole = self if self._searched is None else self._searched
+        if whole._index is None:
             from skillruntime.catalog.search import open_search_index
 
-            shown = [metadata_of(entry) for entry in self._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
-            self._index = open_search_index(shown, self._snapshots, self._search_directory)
-        return self._index.search(query, limit, rank=rank or self._rank)
+            shown = [metadata_of(entry) for entry in whole._entries.values() if not entry.flags & HIDDEN_FROM_MODEL]
+            whole._index = open_search_index(shown, self._snapshots, self._search_directory)
+        among = None if whole is self else self._entries
+        return whole._index.search(query, limit, rank=rank or self._rank, among=among)
 
     def with_rank(self, rank: Rank) -> SkillCatalog:
         """Return this catalog with *rank* for all its searches, those of an agent's ``search_skills`` too."""
@@ -364,10 +352,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                     raise no_version(base, stated, candidates) from None
         shown = str(name)[:80]
         close = self.suggest(str(name))
-        raise SkillNotFoundError(
-            f"There is no skill named {shown!r}",
-            suggested_action=f"Use one of: {', '.join(close)}" if close else "Search for another skill",
-        )
+        action = f"Use one of: {', '.join(close)}" if close else "Search for another skill"
+        raise SkillNotFoundError(f"There is no skill named {shown!r}", suggested_action=action)
 
     def _chosen(self, name: str) -> Entry | None:
         """Return the newest skill that *name*, ``skill@range``, admits, or ``None``."""

@@ -43,7 +43,7 @@ def discover(
     use_index: bool = True,
     index_file: str | os.PathLike[str] | None = None,
     derive_contracts: bool = True,
-    installed: bool | Iterable[str] = False,
+    installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
     frozen_full: bool = False,
 ) -> SkillCatalog:
@@ -152,6 +152,7 @@ class _Reading:
         self.read_summary: Callable[[int, str, str, list[Diagnostic]], Summary | None] | None = None
         self.reusable: dict[str, int] = {}
         """The positions of the known entries that have not changed, by path; empty until the root is walked."""
+        self.reused = 0
         self.problems: list[Diagnostic] = []
         self.searched: list[DirectoryStamp] = []
         self.skipped = SKIPPED
@@ -215,7 +216,8 @@ class _Reading:
         for number, position in enumerate(changed):
             old = entries[position]
             directory, name = os.path.split(old.file)
-            self.take(directory, os.path.basename(directory), name)  # noqa: PTH119
+            is_link = directory != self.root.path and os.path.islink(directory)  # noqa: PTH114
+            self.take(directory, os.path.basename(directory), name, is_link=is_link)  # noqa: PTH119
             # Another name belongs in another place, and an invalid skill does not hide what is below it.
             if self.problems or len(self.entries) <= number or self.entries[number][:2] != old[:2]:
                 self.forget()
@@ -310,6 +312,7 @@ class _Reading:
         position = self.reusable.get(path)
         if position is not None and self.known is not None:
             known = self.known
+            self.reused += 1
             self.entries.append(known.entries[position])
             self.new_stamps.append(known.stamps[24 * position : 24 * position + 24])
             if position in known.notes:
@@ -385,7 +388,7 @@ class _Reading:
         known, problems, entries = self.known, tuple(self.problems), self.entries
         # What had errors can change without a change of its directory.
         searched = tuple(self.searched) if self.is_stable and not problems else None
-        if known is not None and len(self.reusable) == len(entries) == len(known.entries):
+        if known is not None and self.reused == len(entries) == len(known.entries):
             same = (problems, searched) == (known.problems, known.searched)
             return known if same else replace(known, problems=problems, searched=searched, stored=None, changed=())
         # By name, so that neither the index nor a collision depends on the order of the file system.

@@ -18,7 +18,7 @@ def notes_on_file(root: str, directory: str, path: str, status: os.stat_result, 
         found.append(Diagnostic("file-name-case", Severity.WARNING, path, message))
     if is_link:
         target = os.path.realpath(directory)
-        if not target.startswith(os.path.realpath(root).rstrip(os.sep) + os.sep):
+        if not f"{target}{os.sep}".startswith(os.path.realpath(root).rstrip(os.sep) + os.sep):
             message = f"the skill's directory is a symbolic link out of its root, to {target}"
             found.append(Diagnostic("directory-link", Severity.WARNING, path, message))
     if status.st_nlink > 1:

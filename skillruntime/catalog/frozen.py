@@ -86,6 +86,8 @@ class FrozenGuard:
                 if fault is not None:
                     faults[position] = fault
         if self._state_file and (is_changed or len(self._state) != before):
+            # Without the skills that were deleted, of any project: the file would only grow.
+            self._state = {path: known for path, known in self._state.items() if os.path.isdir(path)}  # noqa: PTH112
             _write_state(self._state_file, self._state)
         if not faults:
             return snapshot

@@ -26,11 +26,11 @@ MAX_FILE = 4 * 1024 * 1024
 
 
 def installed_roots(
-    packages: bool | Iterable[str] = True, *, environment: str | os.PathLike[str] | None = None
+    packages: bool | str | Iterable[str] = True, *, environment: str | os.PathLike[str] | None = None
 ) -> list[Root]:
     """Return the roots of the skills in installed packages, in the order of ``sys.path`` and of the packages' names.
 
-    *packages* are the names of distributions, or ``True`` for all; in the order given, if names are given.
+    *packages* is the name of a distribution, or several in the order that they shall have, or ``True`` for all.
     *environment* is the directory of a virtual environment; by default it is the running one.
     """
     if packages is False:
@@ -41,7 +41,8 @@ def installed_roots(
             found.setdefault(root.scope, root)  # as Python imports: the first on the path
     if packages is True:
         return list(found.values())
-    return [found[name] for package in packages if (name := _normalized(package)) in found]
+    names = [packages] if isinstance(packages, str) else packages
+    return [found[name] for name in dict.fromkeys(map(_normalized, names)) if name in found]
 
 
 def with_recorded_only(snapshot: Snapshot) -> Snapshot:

@@ -88,12 +88,12 @@ def files_of(directory: str, *, known: Mapping[str, bytes] | None = None) -> dic
     found = dict(known or {})
     for path, kind in _paths(directory, ""):
         if kind == "link":
-            raise OSError(f"{path} is a symbolic link")
+            raise OSError(f"{directory}/{path} is a symbolic link")
         if path not in found:
             try:
                 found[path] = read_inside(directory, path, MAX_FILE)
             except FileTooLargeError:
-                raise OSError(f"{path} is larger than {MAX_FILE // 1024**2} MiB") from None
+                raise OSError(f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB") from None
     return found
 
 
@@ -122,7 +122,8 @@ def parse_lock(document: Any) -> dict[str, Locked] | None:
         return None
     skills = document.get("skills")
     if isinstance(skills, dict) and document.get("version") == 1:
-        return {name: _of_npx(entry) for name, entry in skills.items() if isinstance(entry, dict)}
+        # YAML, in which a name can be a number
+        return {str(name): _of_npx(entry) for name, entry in skills.items() if isinstance(entry, dict)}
     if isinstance(skills, list) and str(document.get("version")) == "1":
         own = (entry for entry in skills if isinstance(entry, dict) and isinstance(entry.get("name"), str))
         return {entry["name"]: _of_toolhive(entry) for entry in own}
@@ -151,7 +152,8 @@ def _of_manifest(skills: Iterable[Any]) -> Iterable[tuple[str, Locked]]:
             continue
         base = str(entry.get("uri", entry.get("url", ""))).rpartition("/")[0] + "/"
         files = {}
-        for resource in entry.get("resources") or ():
+        resources = entry.get("resources")
+        for resource in resources if isinstance(resources, list) else ():
             if isinstance(resource, dict) and isinstance(resource.get("digest"), str):
                 files[str(resource.get("uri", "")).removeprefix(base)] = resource["digest"].lower()
         yield name, Locked("", files=files) if files else Locked("")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.errors import InvalidSkillError, SkillNotFoundError
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.search import Hit, Rank
     from skillruntime.contract.versions import Version
 
 __all__ = [
@@ -22,19 +21,10 @@ __all__ = [
     "admission",
     "as_reference",
     "checked",
-    "hits_in",
     "metadata_of",
     "no_version",
     "offered_of",
-    "rank",
 ]
-
-
-class Searchable(Sized, Protocol):
-    """A catalog, as far as a search in a view of it needs it."""
-
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """Return the best *limit* hits."""
 
 
 class Guard(Protocol):
@@ -78,10 +68,6 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
         if isinstance(written, str) and unicodedata.normalize("NFKC", written.strip()) == name:
             name = written.strip()
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))
-
-
-def rank(version: Version | None) -> tuple[Any, ...]:
-    return (0,) if version is None else (1, version)
 
 
 def no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
@@ -132,15 +118,3 @@ def admission(
         return visible is None or visible(metadata())
 
     return admits
-
-
-def hits_in(entries: Container[str], whole: Searchable, query: str, limit: int, rank: Rank | None = None) -> list[Hit]:
-    """Return the hits of *whole* that are in *entries*: one search index serves all views of a catalog."""
-    wanted = limit if rank is None else max(limit, 50)
-    asked = max(4 * wanted, 50)
-    while True:
-        found = whole.search(query, asked)
-        hits = [hit for hit in found if hit.name in entries][:wanted]
-        if len(hits) == wanted or len(found) < asked or asked >= len(whole):
-            return hits if rank is None else list(rank(query, hits))[:limit]
-        asked *= 8

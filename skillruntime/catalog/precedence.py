@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.root_snapshot import Entry, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -25,7 +25,7 @@ from skillruntime.diagnostic import Diagnostic, Severity
 if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
-__all__ = ["Names", "by_name", "newest", "settle", "version_of"]
+__all__ = ["Names", "by_name", "newest", "rank", "settle", "version_of"]
 
 
 _MAX_COMPARED = 4 * 1024 * 1024
@@ -129,6 +129,11 @@ def version_of(stated: str | None) -> Version | None:
         return read_version(stated).version
     except ValueError:
         return None
+
+
+def rank(version: Version | None) -> tuple[Any, ...]:
+    """Return a key that sorts versions, with those that are missing first."""
+    return (0,) if version is None else (1, version)
 
 
 def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:

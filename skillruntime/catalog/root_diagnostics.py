@@ -19,8 +19,8 @@ SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__"
 PARTS_OF_A_SKILL = frozenset({"scripts", "references", "assets"})
 """The directories that the format gives to a skill; in a root that is a skill itself, all others may contain skills."""
 
-MAX_LISTED = 200_000
-"""How many directories are listed at most."""
+MAX_LISTED = 50_000
+"""How many directories are listed at most: a second's work. Ten thousand skills have about 40,000."""
 
 _DEEP = "nested too deep"
 _INSIDE = "inside another skill"
@@ -47,7 +47,8 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
     offered.update((each.path, False) for each in snapshot.problems)
     numbers: dict[str, int] = {}
     first = ""
-    for path, is_inside, is_beside in _skill_files(snapshot.root.path, offered):
+    waiting = [(snapshot.root.path.rstrip("/"), False)]
+    for path, is_inside, is_beside in _skill_files(waiting, offered):
         kind = _BESIDE if is_beside else _INSIDE if is_inside else _DEEP
         numbers[kind] = numbers.get(kind, 0) + 1
         first = min(first, path) if first else path
@@ -55,13 +56,17 @@ def not_offered(snapshot: Snapshot) -> Iterator[Diagnostic]:
         total = sum(numbers.values())
         listed = ", ".join(f"{numbers[kind]:,} {kind}" for kind in (_INSIDE, _DEEP, _BESIDE) if kind in numbers)
         what = f"{total:,} SKILL.md file{'s are' if total > 1 else ' is'} not offered: {listed}; the first is {first}"
+        if waiting:
+            what += f"; there may be more, because only {MAX_LISTED:,} directories were listed"
         yield Diagnostic("not-offered", Severity.WARNING, snapshot.root.path, what, hint=_HINT)
 
 
-def _skill_files(root: str, offered: dict[str, bool]) -> Iterator[tuple[str, bool, bool]]:
-    """Yield each SKILL.md below *root* that is not in *offered*, and whether it is inside or beside one that is."""
-    root = root.rstrip("/")
-    waiting = [(root, False)]
+def _skill_files(waiting: list[tuple[str, bool]], offered: dict[str, bool]) -> Iterator[tuple[str, bool, bool]]:
+    """Yield each SKILL.md that is not in *offered*, and whether it is inside or beside one that is.
+
+    *waiting* has the root, and whether it is inside a skill; afterwards, the directories that were not listed.
+    """
+    root = waiting[0][0]
     for _ in range(MAX_LISTED):
         if not waiting:
             return

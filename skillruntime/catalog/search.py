@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from operator import attrgetter
@@ -74,9 +74,12 @@ class SearchIndex:
         kept = load_segment(file) if file and bodies else None
         self._parts = self._open(kept, file if save and bodies else None, stamps or {})
 
-    def search(self, query: str, limit: int = 10, *, rank: Rank | None = None) -> list[Hit]:
+    def search(
+        self, query: str, limit: int = 10, *, rank: Rank | None = None, among: Container[str] | None = None
+    ) -> list[Hit]:
         """Return at most *limit* skills that contain a word of *query*, the best first; ties by name.
 
+        With *among*, only skills whose names are in it: one index serves all views of a catalog.
         *rank* is given the best 50 (or *limit*, if that is more), and decides their order and which of them remain.
         """
         query = query[:_MAX_QUERY]
@@ -84,10 +87,10 @@ class SearchIndex:
         if limit <= 0:
             return []
         try:
-            found = self._found(query, wanted)
+            found = self._found(query, wanted, among)
         except (ValueError, IndexError):  # the file was damaged after it was opened
             self._parts = self._open(None, None, {})
-            found = self._found(query, wanted)
+            found = self._found(query, wanted, among)
         if rank is None or not found:
             return found[:limit]
         known = {hit.name for hit in found}
@@ -100,13 +103,15 @@ class SearchIndex:
         if kept is not None:
             by_key = {_key(skill, stamps): skill for skill in self._skills}
             known = [by_key.pop(key, None) for key in kept.all_keys()]
-            if len(by_key) * _FEW <= kept.skills:
-                # Skills of the file that were changed or deleted, or are not in this view of the catalog.
-                kept.hide(number for number, skill in enumerate(known) if skill is None)
+            # Skills of the file that were changed or deleted, or are not in this view of the catalog. Their words still
+            # count for how rare a word is.
+            hidden = [number for number, skill in enumerate(known) if skill is None]
+            if max(len(by_key), len(hidden) if save_to else 0) * _FEW <= kept.skills:
+                kept.hide(hidden)
                 parts, rest = [(kept, known)], list(by_key.values())
         if rest or not parts:
             data = build_segment(self._texts(skill, stamps) for skill in rest)
-            if save_to is not None and not parts:
+            if save_to and not parts:
                 save_segment(save_to, data)
             parts.append((Segment(data), rest))
         return parts
@@ -115,7 +120,7 @@ class SearchIndex:
         head, body = _beginning(skill.path) if self._bodies else ("", "")
         return Texts(_key(skill, stamps), skill.name, f"{skill.description} {_tags(head)}", body)
 
-    def _found(self, query: str, wanted: int) -> list[Hit]:
+    def _found(self, query: str, wanted: int, among: Container[str] | None) -> list[Hit]:
         words = _words(query)
         parts = [
             (segment, shown, {word: place for word in words if (place := segment.find(word)) is not None})
@@ -132,14 +137,35 @@ class SearchIndex:
             return []
         best: list[tuple[float, SkillMetadata]] = []
         for segment, shown, places in parts:
-            found = segment.best([(place, factors[word]) for word, place in places.items()], wanted) if places else ()
-            best += ((score, skill) for score, number in found if (skill := shown[number]) is not None)
+            weighed = [(place, factors[word]) for word, place in places.items()]
+            best += _best_among(segment, shown, weighed, wanted, among) if weighed else ()
         # Four digits, not four decimals: a word that most skills contain adds very little.
         best.sort(key=lambda each: (-each[0], each[1].name))
         hits = [Hit(skill.name, skill.description, float(f"{score:.4g}")) for score, skill in best[:wanted]]
         exact = "-".join(words_of(query[:200]))
         hits.sort(key=lambda hit: "-".join(words_of(hit.name)) != exact)
         return hits
+
+
+def _best_among(
+    segment: Segment,
+    shown: Sequence[SkillMetadata | None],
+    words: Sequence[tuple[int, float]],
+    wanted: int,
+    among: Container[str] | None,
+) -> list[tuple[float, SkillMetadata]]:
+    """Return the best *wanted* skills of *segment* whose names are in *among*, and others, in no order."""
+    asked = wanted
+    while True:
+        found = segment.best(words, asked)
+        best = [(score, skill) for score, number in found if (skill := shown[number]) is not None]
+        if among is None:
+            return best
+        best = [each for each in best if each[1].name in among]
+        # All skills with a word of the query were looked at, or enough of the best are in the view.
+        if len(best) >= wanted or len(found) < asked or asked >= segment.skills:
+            return best
+        asked *= 32
 
 
 def _key(skill: SkillMetadata, stamps: Mapping[str, bytes]) -> bytes:

@@ -63,7 +63,7 @@ _ONE_QUOTED = re.compile(r'(?:"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\']*(?:\'\'[^\']*)*\'
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
-_METADATA_VERSION = re.compile(r"\n( +)version: +(.*)")
+_METADATA_VERSION = re.compile(r"\n( +)version:(?![^ \n]) *(.*)")
 _INDENT = re.compile(r"\n( *)\S")
 _ESCAPE = re.compile(r"\\(.)")
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.

@@ -33,6 +33,8 @@ class Summary(NamedTuple):
 
 
 FLAGS = {"disable-model-invocation": (True, HIDDEN_FROM_MODEL), "user-invocable": (False, HIDDEN_FROM_USER)}
+# YAML 1.2.2, section 10.2.1: no value. Also in quotes: none of these words describes or names a skill.
+_NULLS = frozenset({"~", "null", "Null", "NULL"})
 BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}  # the words of YAML 1.1
 
 
@@ -93,18 +95,22 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         if hidden:
             found.append(_warning("hidden-characters", path, f"the description has {listed_kinds(hidden)}; removed"))
         description = visible_text(description).strip()
-    if not description:
+    if not description or description in _NULLS:
         hint = "say what the skill does and when to use it"
         found.append(
             Diagnostic("description-missing", Severity.ERROR, path, "there is no description; skipped", hint=hint)
         )
         return None
     name = name.strip()
+    if name in _NULLS:
+        name = ""
+    if version in _NULLS:
+        version = None
     if not name.isascii():
         # NFKC as in skills-ref, so that a full-width name equals its ASCII form.
         name = unicodedata.normalize("NFKC", name)
     elif _ASCII_NAME.fullmatch(name) and len(name) <= MAX_USABLE_NAME:
-        same = name is summary.name and description is summary.description
+        same = name is summary.name and description is summary.description and version is summary.version
         return summary if same else Summary(name, description, version, flags)
     if not is_usable(name):
         fallback = unicodedata.normalize("NFKC", directory)

@@ -174,6 +174,9 @@ def _for_people(response: SkillResponse, catalog: SkillCatalog, name: str, *, ca
     codes = [error.code for error in errors]
     if codes == [ErrorCode.ACCESS_DENIED] and "missing" in (errors[0].details or {}) and "granted" in errors[0].message:
         return replace(response, errors=[replace(errors[0], suggested_action=_GRANT)])
+    if withheld := [name for error in errors for name in (error.details or {}).get("not_granted", ())]:
+        options = " ".join(f"--env {name}" for name in withheld)
+        return replace(response, errors=[replace(errors[0], suggested_action=f"If it needs them, add {options}")])
     if codes == [ErrorCode.ACCESS_DENIED] and not can_ask:
         return replace(response, errors=[replace(errors[0], suggested_action=_APPROVAL)])
     if codes != [ErrorCode.SKILL_NOT_FOUND]:

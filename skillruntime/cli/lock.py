@@ -37,14 +37,22 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     # Older versions too: a session may have chosen one of them by range.
     catalog = found.every_version() if is_own else dict(found)
     if not check:
+        if file.suffix in (".yaml", ".yml"):
+            # It would be replaced by JSON, which the tool that wrote it does not read.
+            fail(
+                InvalidSkillError(
+                    f"{str(file)!r} is not written, because lockfiles in YAML are those of other tools",
+                    suggested_action="Check it with --check, or choose another --file",
+                ),
+                as_json=as_json,
+                code=EXIT_USAGE,
+            )
         try:
             document = lock_skills(catalog) if is_own else lock_for_npx(catalog, _before(file), base=str(file.parent))
             _write(file, to_json(document) + "\n")
         except OSError as error:
-            fail(
-                InvalidSkillError(f"{error.filename or file} cannot be read or written: {error.strerror}"),
-                as_json=as_json,
-            )
+            reason = f"{error.filename or file}: {error.strerror}" if error.strerror else str(error)
+            fail(InvalidSkillError(f"The skills cannot be locked: {reason}"), as_json=as_json)
         number = len(catalog)
         text = f"[green]Locked {number:,} skill{'s' * (number != 1)} in {file}[/]"
         print_result(document, lambda console: console.print(text), as_json=as_json)

@@ -181,10 +181,12 @@ def draw_diagnostics(console: Console, diagnostics: Iterable[Diagnostic]) -> Non
     """Draw findings, one line each; paths below the current directory as they would be typed there."""
     from rich.markup import escape
 
+    from skillruntime.catalog.visible_text import visible_line
+
     here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - what the shell shows, links not followed
 
     colours = {"error": "red", "warning": "yellow", "advice": "cyan"}
     for diagnostic in diagnostics:
         # Not wrapped: editors and CI read "path:line:" at the start of a line, and a finding is one line.
-        line = escape(str(diagnostic).removeprefix(here))
+        line = escape(visible_line(str(diagnostic).removeprefix(here)))  # it quotes what a contract says
         console.print(f"[{colours[diagnostic.severity.value]}]{line}[/]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -17,9 +17,19 @@ from typing import Any, NoReturn
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.lenient_json import LenientParser, UnreadableError, literal, unescaped, unique_members
 from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
+from skillruntime.contract.text_beside import beside_fault
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
-__all__ = ["CALL_MARK", "FINISHED", "Parsed", "cut_off", "fail", "parse_arguments", "parse_container"]
+__all__ = [
+    "CALL_MARK",
+    "FINISHED",
+    "Parsed",
+    "cut_off",
+    "fail",
+    "looks_like_container",
+    "parse_arguments",
+    "parse_container",
+]
 
 MAX_CHARACTERS = 10_000_000
 MAX_ENCODED = 2
@@ -56,7 +66,7 @@ class _Options:
 
     literals: bool = True
     may_close: bool = False
-    names: Container[str] = ()
+    names: Collection[str] = ()
     encoded: int = 0
 
     def deeper(self) -> _Options:
@@ -70,7 +80,7 @@ def parse_arguments(
     finish_reason: str | None = None,
     literals: bool = False,
     quoting: bool = True,
-    names: Container[str] = (),
+    names: Collection[str] = (),
 ) -> Parsed:
     """Return the JSON value that *text* writes; an empty text is an empty object.
 
@@ -122,6 +132,18 @@ def parse_container(text: str) -> Parsed | None:
             if parsed is not None and not find_fault(parsed.value):
                 found.append(parsed)
     return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
+
+
+def looks_like_container(text: str) -> bool:
+    """Whether *text* writes an array or object, well or badly.
+
+    >>> [looks_like_container(text) for text in ("['a', 'b']", "[a]", "['a'", "[Breaking] news", "a")]
+    [True, True, True, False, False]
+    """
+    plain = text.strip(" \t\r\n'\"`")
+    closing = {"[": "]", "{": "}"}.get(plain[:1])
+    broken = closing is not None and (plain.endswith(closing) or closing not in plain)
+    return broken or parse_container(text) is not None
 
 
 # A word in brackets, as in ``[TOOL_CALL] {...} [/TOOL_CALL]``: not an array, for JSON is never written so.
@@ -360,6 +382,9 @@ def _one_of_list(text: str) -> tuple[Any, tuple[str, ...]]:
     return value, tuple(parser.rules)
 
 
+_ALONE = "If this is the call, send its JSON object alone, without any other text"
+
+
 def _several(count: int | None = None) -> UnreadableError:
     number = "more than one" if count is None else str(count)
     verb = "is" if count is None else "are"
@@ -399,78 +424,9 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
         raise UnreadableError("around the object there is {}", before[-100:] + " " + after[:100])
     beside = text[end:].strip()  # comments too: `// days: 5`
     if before or beside:
-        _check_beside(before, beside, value, options.names)
+        fault = beside_fault(before, beside, value, options.names)
+        if fault:
+            raise UnreadableError(*fault, action=_ALONE)
     if before or after:
         parser.note("markdown-fence" if "```" in before and "```" in after else "text-around")
     return value, tuple(parser.rules)
-
-
-# Words that may say that the object is not to be used; in the last sentence before it, the call is refused.
-_NEGATION = re.compile(
-    r"\b(?:not|never|cannot|dont|doesnt|wont|cant|without|avoid|refuse|no need|instead\s+of|rather\s+than)\b"
-    r"|n['\u2019]t\b|\b(?:nicht|kein\w*|niet|geen|inte|ikke|nie|jamais|pas|nunca|jam\u00e1s|n\u00e3o|non|no(?!\s+problem)(?=\s+\w+\s*:?\s*$))\b"
-    "|\\b\u043d\u0435\\b"  # Russian
-    "|[\u4e0d\u522b\u5225\u52ff]|\u306a\u3044|\u305a\u306b|\u9000\u3081"  # Chinese, Japanese
-    "|\uc9c0 ?\ub9c8|\uc548 ?\ub3fc|\u0644\u0627 ",  # Korean, Arabic
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f]")
-_VALUE = r"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\n,;<]*)"""
-_COLON = "[:=\uff1a\uff1d]"
-_KEY = re.compile(
-    rf"""(?=(?P<mark>["'`\u201c\u2018\u300c])(?P<name>[^"'`\u201d\u2019\u300d\n]{{1,80}})["'`\u201d\u2019\u300d]\s*{_COLON}\s*{_VALUE})"""
-)
-_NAMED = re.compile(
-    rf"""(?=(?<![\w.-])(?P<name>[^\W\d][\w.-]{{0,80}})["'`*\]\u201d\u2019]{{0,3}}\s*{_COLON}\s*{_VALUE})"""
-)
-# The numbers bound each part, so that a text of a thousand open tags takes linear time.
-_TAG = re.compile(
-    r"""(?=<[^<>]{0,200}?(?P<name>[^\W\d][\w.-]{0,80})["']?\s{0,9}/?>\s{0,99}(?:<[^<>]{0,200}>\s{0,99}){0,4}(?P<value>[^<]*))"""
-)
-# The XML in which some models were trained to call: `<parameter name="city" value="Rome"/>`.
-_ATTRIBUTE = re.compile(
-    r"""<(?P<tag>[\w:.-]+)(?:\s+name=["']?(?P<name>[\w.-]+)["']?)?\s+value=["']?(?P<value>[^"'<>/]*)["']?\s*/?>"""
-)
-# GLM's template writes keys and values as elements of their own.
-_ARGUMENT = re.compile(r"<arg_key>\s{0,99}(?P<name>[^<]{0,99}?)\s{0,99}</arg_key>\s*<arg_value>\s*(?P<value>[^<]*)")
-
-
-def _check_beside(before: str, after: str, value: Any, names: Container[str]) -> None:
-    """Refuse an object beside which the text says something else about its members, or says not to use it.
-
-    ``query: {...}`` introduces the object; ``"days": 5`` behind it is a member that would be lost.
-    """
-    # `I will not call {...}` is not a call. Only the last sentence counts: `No problem. {...}` is a call.
-    if _NEGATION.search(_SENTENCE_END.split(before)[-1]):
-        raise UnreadableError("the text before the object says not to use it")
-    for name, said in _members_beside(before, after, names):
-        if not any(_says(said, member) for member in _members(value, name)):
-            raise UnreadableError("beside the object there is {}", f"{name}: {said}")
-
-
-def _members_beside(before: str, after: str, names: Container[str]) -> Iterator[tuple[str, str]]:
-    """Yield each name with the value that the text beside the object gives it: a quoted name, or a declared one."""
-    for text in (before, after):
-        for pattern in (_KEY, _NAMED, _TAG, _ARGUMENT, _ATTRIBUTE):
-            for match in pattern.finditer(text):
-                said = match["value"].strip().strip("`").strip()
-                introduces = text is before and match.end("value") == len(text) and said in ("", "json", "JSON")
-                name = match["name"] or match["tag"] if pattern is _ATTRIBUTE else match["name"]
-                if said and not introduces and (pattern is _KEY or name in names):
-                    yield name, said
-
-
-def _members(value: Any, name: str) -> Iterable[Any]:
-    """Yield each member *name* of *value* and of the objects in it."""
-    if isinstance(value, dict):
-        if name in value:
-            yield value[name]
-        for member in value.values():
-            yield from _members(member, name)
-
-
-def _says(said: str, member: Any) -> bool:
-    """Whether *said*, as prose writes it, is the value *member*."""
-    said = said.strip().rstrip(".").strip("\"'")
-    written = member if isinstance(member, str) else json.dumps(member, ensure_ascii=False, default=str)
-    return said.casefold() == written.strip().rstrip(".").casefold()

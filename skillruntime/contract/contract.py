@@ -368,7 +368,7 @@ class Contract:
         callers: where the current shape needs no other repair and the old one says nothing about that string, it is
         the container. Where the two readings differ otherwise, the call is refused.
         """
-        old = self._along(arguments, index, policy)
+        old = self._along(arguments, index, policy, may_hold_containers=True)
         shape = self._shapes[index]
         assert shape is not None
         for start in (None, *range(len(self.migrations) - 1, index, -1)):
@@ -392,6 +392,7 @@ class Contract:
             ):
                 return reading
             raise self._unclear_version(reading)
+        self._along(arguments, index, policy)  # refuses a container in a text that would become an item
         return old
 
     def _holds_container(self, arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
@@ -430,7 +431,7 @@ class Contract:
         covering = chain(self.migrations, version)
         if covering:
             start = self.migrations.index(covering[0])
-            return replace(self._along(arguments, start, policy), migrated_from=stated)
+            return replace(self._along(arguments, start, policy, may_hold_containers=True), migrated_from=stated)
         if self.version is None or _same_line(Version.parse(self.version), version):
             return self._along(arguments, None, policy)
         covered = [str(migration.source) for migration in self.migrations]
@@ -440,7 +441,9 @@ class Contract:
             suggested_action=f"Send the arguments in the form of version {self.version}",
         )
 
-    def _along(self, arguments: Any, start: int | None, policy: Policy) -> _Attempt:
+    def _along(
+        self, arguments: Any, start: int | None, policy: Policy, *, may_hold_containers: bool = False
+    ) -> _Attempt:
         """Bring *arguments* from the shape before migration *start* to the current one; ``None`` is the current."""
         repairs: tuple[Repair, ...] = ()
         value = arguments
@@ -454,6 +457,8 @@ class Contract:
                     repairs += coerced.repairs
                     value = coerced.value
                     sent = frozenset(value) if sent is None else sent
+                if not may_hold_containers and isinstance(value, dict):
+                    migration.check_texts(value, _described_texts(value, shape))
                 value = migration.apply(value)
         coerced = self._coerced(value, self.input, policy)
         sent = frozenset(coerced.value) if sent is None else sent
@@ -490,6 +495,14 @@ def _describes_text(references: References, path: tuple[str, ...]) -> bool:
         not {"format", "pattern", "contentMediaType", "enum", "const"}.isdisjoint(schema)
         for schema in subschemas(references, path)
     )
+
+
+def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str]:
+    """Return the strings of *arguments* that *shape* describes, so that they are meant as strings."""
+    if shape is None:
+        return set()
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    return {text for name, text in texts.items() if _describes_text(shape.references, (name,))}
 
 
 def _kind(value: Any) -> str:

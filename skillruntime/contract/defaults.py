@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.coercion.keys import is_close
+from skillruntime.contract.coercion.close_names import close_names
 from skillruntime.contract.coercion.subschemas import ABSENT, default_at, in_place, property_locations
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema
@@ -93,8 +93,9 @@ def _fill(value: dict[str, Any], level: _Level, misspelt: list[tuple[str, str]])
     added = {name: default for name, default in level.plain.items() if name not in value}
     added |= {name: copy.deepcopy(default) for name, default in level.copied.items() if name not in value}
     if added and level.names is not None:
-        for key in [key for key in value if key not in level.names][:MAX_COMPARED]:
-            for name in [name for name in added if is_close(key, name)]:
+        undeclared = [key for key in value if key not in level.names][:MAX_COMPARED]
+        for key, name in close_names(undeclared, list(added)):
+            if name in added:
                 misspelt.append((key, name))
                 del added[name]
     for name, below in level.members.items():

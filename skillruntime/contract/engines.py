@@ -134,7 +134,8 @@ class RustEngine:
     def alone(self, schema: Mapping[str, Any]) -> Engine:
         formats = bool(self._options["validate_formats"])
         document = {"$schema": self._dialect, **schema}
-        return RustEngine(document, dialect=self._dialect, resources={}, assert_formats=formats)
+        # With the resources, for one of them may be the dialect itself.
+        return RustEngine(document, dialect=self._dialect, resources=self._resources, assert_formats=formats)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         check: Callable[[Any], bool] = self._validator(location).is_valid

@@ -133,8 +133,26 @@ def call_metadata(request: CallRequest, target: Target | None, prepared: Prepare
     if prepared is not None:
         metadata |= {key: prepared.execution[key] for key in ("sandbox", "grants") if key in prepared.execution}
     if prepared is not None and (files := prepared.workspace.changes()):
-        metadata["files"] = files
+        metadata["files"] = listed = _first(files)
+        if len(listed) < len(files):
+            metadata.setdefault("warnings", []).append(
+                f"The call changed {len(files):,} files in the workspace; the first {len(listed)} are listed"
+            )
     return metadata
+
+
+def _first(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first of *files*: a script chooses their number and names, and a model reads the list."""
+    left = _MAX_LISTED_CHARACTERS
+    for index, file in enumerate(files[:_MAX_LISTED]):
+        left -= len(file["path"])
+        if left < 0:
+            return files[:index]
+    return files[:_MAX_LISTED]
+
+
+_MAX_LISTED = 200
+_MAX_LISTED_CHARACTERS = 20_000
 
 
 def _add_prepared(metadata: dict[str, Any], prepared: Prepared) -> None:

@@ -51,7 +51,9 @@ def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | Non
 
 def find_interpreter(names: Iterable[str]) -> str | None:
     """Return the path of the first of *names* that is installed."""
-    return next((found for name in names if (found := shutil.which(name))), None)
+    # A relative directory in PATH would be looked up in the workspace, where a script can put a program of that name.
+    path = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
+    return next((found for name in names if (found := shutil.which(name, path=path))), None)
 
 
 def interpreter_of(script: str | os.PathLike[str]) -> tuple[str, ...]:

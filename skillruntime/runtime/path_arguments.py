@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.references import referenced
+from skillruntime.contract.coercion.subschemas import in_place, properties_of
+from skillruntime.contract.pointer import Path as Location
+from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.workspace import Workspace
 
 __all__ = ["has_paths", "with_resolved_paths"]
-
-_DEPTH = 32  # deeper schemas are not looked into for paths
 
 
 def has_paths(schema: Any) -> bool:
@@ -21,14 +21,14 @@ def has_paths(schema: Any) -> bool:
     return isinstance(schema, list) and any(has_paths(item) for item in schema)
 
 
-def with_resolved_paths(arguments: dict[str, Any], schema: Any, workspace: Workspace) -> dict[str, Any]:
+def with_resolved_paths(arguments: dict[str, Any], schema: Schema, workspace: Workspace) -> dict[str, Any]:
     """Return *arguments* with every path made absolute; the same object where there is none.
 
     Raises:
         SkillInputError: a path is outside the workspace, through ``..``, an absolute path or a symbolic link.
     """
     # Several branches of a union may name the same place: each is resolved once.
-    found = dict.fromkeys(_locate(arguments, schema, schema, (), _DEPTH))
+    found = dict.fromkeys(_locate(arguments, schema, [()], ()))
     resolved = arguments
     outside = []
     for location in found:
@@ -55,30 +55,54 @@ def _refusal(location: tuple[str | int, ...], value: str) -> SkillError:
 
 
 def _locate(
-    value: Any, schema: Any, root: Any, at: tuple[str | int, ...], depth: int
+    value: Any, schema: Schema, locations: Iterable[Location], at: tuple[str | int, ...]
 ) -> Iterator[tuple[str | int, ...]]:
-    """Yield where in *value* the schema says ``format: path``, through references and every branch."""
-    if not isinstance(schema, Mapping) or depth == 0:
-        return
-    if isinstance(value, str) and schema.get("format") == "path":
+    """Yield where in *value* the subschemas at *locations* say ``format: path``, in every branch that may apply."""
+    found = in_place(schema.references, locations)
+    if isinstance(value, str) and any(each.get("format") == "path" for _, each in found):
         yield at
-    if isinstance(reference := schema.get("$ref"), str):
-        yield from _locate(value, referenced(root, reference), root, at, depth - 1)
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        for branch in schema.get(keyword) or ():
-            yield from _locate(value, branch, root, at, depth - 1)
-    for keyword in ("if", "then", "else"):
-        yield from _locate(value, schema.get(keyword), root, at, depth - 1)
-    if isinstance(value, dict):
-        properties = schema.get("properties") or {}
+    elif isinstance(value, dict) and found:
         for key, item in value.items():
-            known = properties.get(key, schema.get("additionalProperties"))
-            yield from _locate(item, known, root, (*at, key), depth - 1)
-    elif isinstance(value, list):
-        prefix = schema.get("prefixItems") or []
+            yield from _locate(item, schema, _of_member(schema, found, key), (*at, key))
+    elif isinstance(value, list) and found:
         for index, item in enumerate(value):
-            part = prefix[index] if index < len(prefix) else schema.get("items")
-            yield from _locate(item, part, root, (*at, index), depth - 1)
+            yield from _locate(item, schema, _of_item(found, index), (*at, index))
+
+
+_Found = list[tuple[Location, dict[str, Any]]]
+
+
+def _of_member(schema: Schema, found: _Found, key: str) -> list[Location]:
+    """Return where the member *key* is described."""
+    described: list[Location] = []
+    for location, each in found:
+        patterns = [name for name in properties_of(each, "patternProperties") if schema.name_matches(name, key)]
+        described += [(*location, "patternProperties", name) for name in patterns]
+        if key in properties_of(each):
+            described.append((*location, "properties", key))
+        elif not patterns and "additionalProperties" in each:
+            described.append((*location, "additionalProperties"))
+    # 2020-12, core, 11.3: what another keyword has described is evaluated.
+    return described or [(*place, "unevaluatedProperties") for place, each in found if "unevaluatedProperties" in each]
+
+
+def _of_item(found: _Found, index: int) -> list[Location]:
+    """Return where the item at *index* is described."""
+    described: list[Location] = []
+    for location, each in found:
+        # Up to 2019-09, `items` could be the list that `prefixItems` is now, and `additionalItems` what `items` is.
+        keyword, beyond = ("items", "additionalItems") if isinstance(each.get("items"), list) else _PREFIX
+        prefix = each.get(keyword)
+        if isinstance(prefix, list) and index < len(prefix):
+            described.append((*location, keyword, index))
+        elif beyond in each:
+            described.append((*location, beyond))
+        if "contains" in each:
+            described.append((*location, "contains"))
+    return described or [(*place, "unevaluatedItems") for place, each in found if "unevaluatedItems" in each]
+
+
+_PREFIX = ("prefixItems", "items")
 
 
 def _at(value: Any, location: tuple[str | int, ...]) -> Any:

@@ -7,7 +7,7 @@ import os
 import posixpath
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ from skillruntime.runtime.installed_packages import install_command, missing_pac
 from skillruntime.runtime.interpreters import SANDBOX_PATH, command_names, find_interpreter
 from skillruntime.runtime.script_environments import environment_of, lock_name, stale_packages
 
-__all__ = ["Missing", "Source", "interpreter_from_lock", "missing_of", "read_head", "refuse_if_missing"]
+__all__ = ["Missing", "Source", "how_to_grant", "interpreter_from_lock", "missing_of", "read_head", "refuse_if_missing"]
 
 Source = Callable[[str], bytes]
 """Gives the bytes of a file of the skill by its path, see `read_head`, or raises `ResourceNotFoundError`."""
@@ -201,11 +201,25 @@ def _granted(contract: Contract, grants: Grants, skill: str, *, is_trusted: bool
     if is_trusted:
         return
     asked = requirements_of(contract)
-    action = f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: Grants(...)}})"
-    if asked.network and not grants.network:
+    withheld = [name for name in asked.environment if name in os.environ and name not in grants.environment]
+    needs_network, needs_write = bool(asked.network and not grants.network), bool(asked.write and not grants.write)
+    # One sentence that grants everything: each grant on its own line would replace the one before.
+    action = how_to_grant(skill, withheld, network=needs_network, write=needs_write)
+    if needs_network:
         yield Missing("grant", f"it needs the network ({', '.join(asked.network)}), which is not granted", action)
-    for name in asked.environment:
-        if name in os.environ and name not in grants.environment:
-            yield Missing("grant", f"it needs the environment variable {name}, which is not granted", action)
-    if asked.write and not grants.write:
+    for name in withheld:
+        yield Missing("grant", f"it needs the environment variable {name}, which is not granted", action)
+    if needs_write:
         yield Missing("grant", f"it needs to write to {', '.join(asked.write)}, which is not granted", action)
+
+
+def how_to_grant(skill: str, environment: Sequence[str] = (), *, network: bool = False, write: bool = False) -> str:
+    """Return the sentence that says how the host grants this to *skill*.
+
+    >>> how_to_grant("pdf", ["TOKEN"], network=True)
+    "Tell the user: the host can grant it, SkillRuntime(grants={'pdf': Grants(network=True, environment=('TOKEN',))})"
+    """
+    parts = ["network=True"] if network else []
+    parts += [f"environment={tuple(environment)!r}"] if environment else []
+    parts += ["write=(DIRECTORY,)"] if write else []
+    return f"Tell the user: the host can grant it, SkillRuntime(grants={{{skill!r}: Grants({', '.join(parts)})}})"

@@ -364,7 +364,7 @@ class SkillRuntime:
         )
         arguments = accepted.arguments
         if target.has_paths:
-            arguments = with_resolved_paths(arguments, target.contract.input.document, workspace)
+            arguments = with_resolved_paths(arguments, target.contract.input, workspace)
         if target.needs_approval and self._approve is None:
             raise not_trusted(target.name, str(target.contract.run["script"]))
         timeout = options.get("timeout")

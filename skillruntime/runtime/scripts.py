@@ -37,6 +37,7 @@ from skillruntime.runtime.process import PlainProcess
 from skillruntime.runtime.readiness import (
     Missing,
     Source,
+    how_to_grant,
     interpreter_from_lock,
     missing_of,
     read_head,
@@ -61,8 +62,9 @@ __all__ = ["ScriptRunner"]
 
 _log = logging.getLogger("skillruntime.runtime")
 
-_MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
-_IMPORT_ERROR = re.compile(r"^ImportError: .*? from '([^']+)'", re.MULTILINE)
+# Names alone: the script writes this text, and the error asks the user to install what it names.
+_MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
+_IMPORT_ERROR = re.compile(r"^ImportError: .*? from '([\w.]+)'", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class ScriptRunner:
         if finished.exit_code != 0:
             if line is not None:
                 _refuse_usage(finished.exit_code, said.text(), line)
-            self._refuse_failure(finished, said, script)
+            self._refuse_failure(finished, said, script, self._withheld(variables))
         return parse_json_output(finished, said) if line is None else parse_text_output(finished.stdout)
 
     async def _run(self, sandbox: Sandbox, command: SandboxCommand, context: CallContext) -> Finished:
@@ -173,6 +175,10 @@ class ScriptRunner:
         asked = requirements_of(self.contract)
         own = (*asked.environment, *asked.optional) if self.skill.trusted else ()
         return tuple(dict.fromkeys((*own, *grants.environment, *self.environment)))
+
+    def _withheld(self, given: tuple[str, ...]) -> list[str]:
+        """Return the variables that the contract names as optional, that are set here, and that were not given."""
+        return [name for name in requirements_of(self.contract).optional if name in os.environ and name not in given]
 
     def _is_secret(self, name: str) -> bool:
         """Whether the value of a variable is kept out of results: what a contract must have, or a secret's name."""
@@ -201,7 +207,7 @@ class ScriptRunner:
             suggested_action="Ask for less at once: a smaller range, fewer items, or a file as the result",
         )
 
-    def _refuse_failure(self, finished: Finished, said: Said, script: Path) -> NoReturn:
+    def _refuse_failure(self, finished: Finished, said: Said, script: Path, withheld: list[str]) -> NoReturn:
         if reported := reported_failure(finished.stdout):
             raise ReportedFailureError(reported)
         _refuse_missing_module(finished, said, script)
@@ -209,8 +215,17 @@ class ScriptRunner:
         last = said.last_line()
         raise ToolExecutionError(
             f"The script {how}: {last}" if last else f"The script {how} and said nothing",
-            details={"exit_code": finished.exit_code, **said.details()},
-            suggested_action="If the message names an argument, change that; else tell the user what it says",
+            details={
+                "exit_code": finished.exit_code,
+                **said.details(),
+                **({"not_granted": withheld} if withheld else {}),
+            },
+            suggested_action="If the message names an argument, change that; else tell the user what it says"
+            + (
+                f". It ran without {', '.join(withheld)}: " + how_to_grant(self.skill.name, withheld)
+                if withheld
+                else ""
+            ),
         )
 
 

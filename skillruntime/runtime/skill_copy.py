@@ -24,14 +24,15 @@ from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
 __all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill"]
 
 MAX_FILES = 20_000
-"""How many files a skill may have whose scripts run in a sandbox."""
+"""How many files and directories a skill may have whose scripts run in a sandbox."""
 
 MAX_BYTES = 512 * 1024**2
 """How many bytes they may have together."""
 
 _MAX_DEPTH = 32
-# Compiled files would run in place of the source next to them, which is what a person reads.
+# Compiled files run without a source that a person can read, or in place of it.
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__"})
+_COMPILED = (".pyc", ".pyo")
 _CHUNK = 1024**2
 
 
@@ -97,8 +98,8 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
 def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str]]:
     """Copy each file; yield its path, and whether it is executable with the digest of its bytes."""
     source = str(skill.directory)
-    left, files = MAX_BYTES, 0
-    for path in _files(source):
+    left = MAX_BYTES
+    for path in _files(source, skill.name):
         try:
             descriptor = open_inside(source, path, identity=skill.identity)
         except FileNotFoundError:
@@ -108,16 +109,18 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str]]:
                 f"The file {path!r} of the skill {skill.name!r} cannot be read: {error.strerror}",
                 suggested_action="Tell the user; the skill's files changed while they were read",
             ) from None
-        files += 1
         with os.fdopen(descriptor, "rb", buffering=0) as opened:
-            is_executable = bool(os.fstat(descriptor).st_mode & 0o111)
+            status = os.fstat(descriptor)
+            if status.st_size > left:  # before a sparse file of 10 GB is read
+                raise _too_large(skill.name)
+            is_executable = bool(status.st_mode & 0o111)
             digest = hashlib.sha256(b"x" if is_executable else b"-")
             written = target / path
             written.parent.mkdir(parents=True, exist_ok=True)
             with written.open("xb", buffering=0) as file:
                 while chunk := opened.read(_CHUNK):
                     left -= len(chunk)
-                    if left < 0 or files > MAX_FILES:
+                    if left < 0:  # it grew meanwhile
                         raise _too_large(skill.name)
                     digest.update(chunk)
                     file.write(chunk)
@@ -125,14 +128,22 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str]]:
         yield path, digest.hexdigest()
 
 
-def _files(directory: str) -> Iterator[str]:
-    """Yield the paths of the regular files below *directory*; what is a link is not one."""
+def _files(directory: str, name: str) -> Iterator[str]:
+    """Yield the paths of the regular files below *directory*; what is a link is not one.
+
+    Raises:
+        InvalidSkillError: there are too many entries in the skill *name*, of whatever kind.
+    """
     pending = [("", 0)]
+    count = 0
     while pending:
         prefix, depth = pending.pop()
         with suppress(OSError), os.scandir(os.path.join(directory, prefix)) as entries:  # noqa: PTH118
             for entry in entries:
-                if entry.name in _LEFT_OUT:
+                count += 1  # empty files and directories too: each takes time
+                if count > MAX_FILES:
+                    raise _too_large(name)
+                if entry.name in _LEFT_OUT or entry.name.endswith(_COMPILED):
                     continue
                 # The answers only choose what is opened: opening it follows no link, whatever lies there by then.
                 if entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
@@ -155,7 +166,8 @@ def _not_written(error: OSError) -> ToolNotAvailableError:
 
 def _too_large(name: str) -> InvalidSkillError:
     return InvalidSkillError(
-        f"The skill {name!r} has more than {MAX_FILES:,} files or {MAX_BYTES // 1024**2} MiB, too much for a sandbox",
+        f"The skill {name!r} has more than {MAX_FILES:,} files and directories, or more than "
+        f"{MAX_BYTES // 1024**2} MiB: too much for a sandbox",
         suggested_action="Tell the user; the host can trust the skill's directory",
     )
 

@@ -90,7 +90,7 @@ class Workspace:
         """Return the files that are new or changed since *before*, as ``{path, media_type, bytes}``."""
         after = self.snapshot() or {}
         return [
-            {"path": path, "media_type": media_type(path), "bytes": identity[0]}
+            {"path": _encodable(path), "media_type": media_type(path), "bytes": identity[0]}
             for path, identity in sorted(after.items())
             if before.get(path) != identity
         ]
@@ -133,6 +133,11 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
+
+
+def _encodable(path: str) -> str:
+    """Return *path* with the bytes of it that are not UTF-8 as escapes: no JSON text can hold them."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _remove(directory: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.catalog import root_diagnostics
 from skillruntime.catalog.discovery import MAX_DEPTH, discover
 from skillruntime.catalog.root_snapshot import Root
 from skillruntime.catalog.validation import validate
@@ -60,6 +61,8 @@ def test_metadata_are_read_at_once_and_other_fields_on_request(tmp_path: Path, w
         ('---\nname: "pdf \\n"\ndescription: Reads\n---\n', "pdf", None),
         ("---\nname: true\ndescription: Reads\n---\n", "true", "name-mismatch"),
         ("---\ndescription: Reads\n---\n", "pdf", "name-missing"),
+        ("---\nname: null\ndescription: Reads\n---\n", "pdf", "name-missing"),
+        ("---\nname: ~\ndescription: Reads\n---\n", "pdf", "name-missing"),
         ("---\nname: \uff50\uff44\uff46\ndescription: Reads\n---\n", "pdf", None),
         (f"---\nname: pdf\ndescription: {'x ' * 600}\n---\n", "pdf", "description-length"),
         ("---\nname: pdf\ndescription: [Reads, Writes]\n---\n", "pdf", "description-not-text"),
@@ -78,7 +81,15 @@ def test_a_skill_that_deviates_from_the_format_is_loaded_with_a_warning(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "# no frontmatter", "---\nname: a\n---\n", "---\nname: a\ndescription: ''\n---\n", b"\x00\xff"]
+    "text",
+    [
+        "",
+        "# no frontmatter",
+        "---\nname: a\n---\n",
+        "---\nname: a\ndescription: ''\n---\n",
+        "---\nname: a\ndescription: null\n---\n",
+        b"\x00\xff",
+    ],
 )
 def test_a_skill_without_description_is_skipped_with_an_error(
     tmp_path: Path, write_skill: WriteSkill, text: str | bytes
@@ -275,6 +286,23 @@ def test_skills_that_are_not_offered_are_counted_in_one_diagnostic(tmp_path: Pat
         "4 SKILL.md files are not offered: 2 inside another skill, 1 nested too deep, 1 beside another SKILL.md; "
         f"the first is {root}/1/2/3/4/5/6/deep/SKILL.md"
     ]
+
+
+def test_the_count_of_skills_that_are_not_offered_is_bounded(
+    tmp_path: Path, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The diagnostic says that it may be incomplete."""
+    monkeypatch.setattr(root_diagnostics, "MAX_LISTED", 3)
+    write_skill("pdf")
+    for name in ("a", "b", "c"):
+        write_skill(name, at=f"pdf/examples/{name}")
+
+    found = [each for each in discover(tmp_path / "skills", use_index=False).diagnostics if each.rule == "not-offered"]
+
+    assert found == []
+    monkeypatch.setattr(root_diagnostics, "MAX_LISTED", 5)
+    found = [each for each in discover(tmp_path / "skills", use_index=False).diagnostics if each.rule == "not-offered"]
+    assert found[0].message.endswith("; there may be more, because only 5 directories were listed")
 
 
 def test_a_heading_after_the_closing_dashes_ends_the_frontmatter(write_skill: WriteSkill, tmp_path: Path) -> None:

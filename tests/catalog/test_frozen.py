@@ -223,3 +223,30 @@ def test_damaged_entries_refuse_their_skill(skills: Path) -> None:
     entries: list[object] = [None, 3, "x", [], {}, {"computedHash": 7}, {"computedHash": None}]
     for entry in entries:
         assert list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}}))) == []
+
+
+def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path) -> None:
+    """It holds the skills of every project, and would only grow."""
+    path, state = lock(skills), own_cache / "catalog.index.frozen"
+    state.write_text(json.dumps({"/no/such/skill": ["", []], str(skills): ["", []], str(skills / "pdf"): ["", []]}))
+    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
+
+    assert list(frozen(skills, path)) == ["news"]
+    assert list(json.loads(state.read_text())) == [str(skills)]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"version": 1, "skills": {"pdf": 3, "news": {"computedHash": 5}}},
+        {"version": 1, "skills": {1: {"computedHash": "x"}, "pdf": {"computedHash": "x"}}},
+        {"skills": [{"frontmatter": {"name": "pdf"}, "uri": 3, "resources": 5}]},
+        {"skills": [{"frontmatter": {"name": "pdf"}, "resources": [{"uri": None, "digest": "sha256:x"}, 7]}]},
+    ],
+)
+def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -> None:
+    """As YAML and JSON can have them: numbers as names, and values of other types."""
+    findings = check_lock(dict(discover(skills, use_index=False)), document)
+
+    assert {each.rule for each in findings} <= {"lock-changed", "lock-unlocked", "lock-missing"}
+    assert list(frozen(skills, lock(skills, document))) == []

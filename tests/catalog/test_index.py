@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -339,3 +340,34 @@ def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(tmp_path: Pat
         found.append(list(discover(root)))
 
     assert found == [["group"], ["inner"], ["group"]]
+
+
+def test_a_skill_that_hides_a_reused_one_is_seen(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """A new SKILL.md beside a skill.md takes its place, although both trees have the same number of skills."""
+    root, index = tmp_path / "skills", tmp_path / "index"
+    write_skill("old", "The old one.")
+    (root / "old" / "SKILL.md").rename(root / "old" / "skill.md")
+    if (root / "old" / "SKILL.md").exists():
+        pytest.skip("this file system does not distinguish case")
+    os.utime(root / "old" / "skill.md", (1_700_000_000.5, 1_700_000_000.5))
+    time.sleep(0.05)
+    assert list(discover(root, index_file=index)) == ["old"]
+    write_skill("new", "The new one.", at="old")
+    assert list(discover(root, index_file=index)) == ["new"]
+    assert discover(root, index_file=index)["new"].description == "The new one."
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links are those of Unix")
+def test_an_edited_skill_keeps_the_note_on_its_linked_directory(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Warm and cold starts have the same diagnostics after the target of a link was edited."""
+    root, index = tmp_path / "linked", tmp_path / "index"
+    root.mkdir()
+    (root / "pdf").symlink_to(write_skill("pdf", "Reads PDFs."))
+    age(tmp_path / "skills")
+    time.sleep(0.05)
+    discover(root, index_file=index)
+    write_skill("pdf", "Writes PDFs.")
+    warm, cold = discover(root, index_file=index), discover(root, use_index=False)
+    assert warm["pdf"].description == "Writes PDFs."
+    assert [each.rule for each in warm.diagnostics] == ["directory-link"]
+    assert warm.diagnostics == cold.diagnostics

@@ -99,7 +99,8 @@ def test_only_the_packages_that_a_host_lists_are_searched(site: Path, monkeypatc
     assert list(discover()) == []
     assert sorted(name for name in discover(installed=True) if name in ("one", "two")) == ["one", "two"]
     assert [root.scope for root in installed_roots(["The_Two", "one", "absent"])] == ["the-two", "one"]
-    assert list(discover(installed=["the.two"])) == ["two"]
+    assert [root.scope for root in installed_roots(["one", "ONE"])] == ["one"]
+    assert list(discover(installed=["the.two"])) == list(discover(installed="the.two")) == ["two"]
 
 
 def test_a_collision_is_decided_by_order_and_namespaced_by_source(site: Path, tmp_path: Path) -> None:

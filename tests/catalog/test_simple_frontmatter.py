@@ -27,6 +27,7 @@ BLOCKS = (
     "metadata:\n  author: me\n  version: '3'\n  more:\n    - a: 1\n",
     'description: |\n  One\n    two\nname: "q"\n'
     'env:\n  KEY:\n    required: true\n    about: "a: b"\nuser-invocable: false\n',
+    "name: n\ndescription: Text.\nmetadata:\n  a:\n    version: 9\n  version: 2\n",
     'name: n\ndescription: Text.\nmetadata:\n  {\n    "open": { "os": ["a"], "emoji": "\\u2764" },\n  }\nx: {}\n',
 )
 
@@ -79,6 +80,12 @@ def test_the_fast_reader_takes_what_real_skills_write(block: str) -> None:
     """Flow values, JSON below `metadata`, quoted text at the left margin, block text."""
     assert scan(block) is not None
     assert disagreement(block) is None
+
+
+def test_a_version_below_its_key_is_left_to_yaml() -> None:
+    """The fast reader does not take it for metadata without a version."""
+    assert scan("name: n\ndescription: Text.\nmetadata:\n  version:\n    2\n") is None
+    assert strict("name: n\ndescription: Text.\nmetadata:\n  version:\n    2\n")[0] == Summary("n", "Text.", "2", 0)
 
 
 def test_the_fast_reader_agrees_on_generated_frontmatter() -> None:

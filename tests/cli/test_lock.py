@@ -134,3 +134,24 @@ def test_a_frozen_start_without_a_lockfile_fails(work: Path) -> None:
     assert result.exit_code != 0
     assert "no lockfile" in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_link_in_a_skill_is_named(work: Path) -> None:
+    """`npx skills` has no form for it, so that it cannot be locked."""
+    (work / "skills" / "one" / "notes").symlink_to(work / "skills" / "two")
+
+    result = CliRunner().invoke(group, ["lock", "--skills", "skills"], env={"COLUMNS": "200"})
+
+    assert result.exit_code == 1
+    assert "skills/one/notes is a symbolic link" in result.stderr
+
+
+def test_a_lockfile_of_another_tool_is_not_replaced(work: Path) -> None:
+    """ToolHive could not read what `lock` writes."""
+    path = work / "toolhive.lock.yaml"
+    path.write_text("version: 1\nskills: []\n")
+
+    result = CliRunner().invoke(group, ["lock", "--skills", "skills", "--file", str(path)])
+
+    assert result.exit_code == 2
+    assert path.read_text() == "version: 1\nskills: []\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain, link
 from skillruntime.contract.versions import Version
-from skillruntime.errors import ErrorCode, InvalidSkillError
+from skillruntime.errors import ErrorCode, InvalidSkillError, SkillInputError
 
 NEWS = {
     "from": ">=1.0.0,<2.0.0",
@@ -635,3 +635,37 @@ def test_what_is_in_the_new_shape_already_is_untouched(value: dict[str, Any]) ->
     new = migration.apply(value)
 
     assert migration.apply(new) == new
+
+
+WRAPPED = {
+    "version": "2.0.0",
+    "input": {
+        "required": ["topics"],
+        "additionalProperties": False,
+        "properties": {"topics": {"type": "array", "items": {"type": "string"}}},
+    },
+    "migrations": [
+        {
+            "from": "1.x",
+            "to": "2.0.0",
+            "accepts": {"properties": {"topic": {"type": "string"}}, "additionalProperties": False},
+            "steps": [{"wrap": "/topic"}, {"rename": {"from": "/topic", "to": "/topics"}}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("text", ["['AI', 'b']", '["AI"]', "['AI'", "[AI]", '{"a": 1}', '```["a"]```', "('a', 'b')"])
+def test_a_container_in_a_text_does_not_become_an_item(text: str) -> None:
+    """The whole list would be taken for one topic; a caller that states its version means the text."""
+    contract = Contract.from_dict(WRAPPED)
+
+    with pytest.raises(SkillInputError, match="the text at /topic looks like an array or object"):
+        contract.accept({"topic": text})
+    assert contract.accept({"topic": text}, version="1.0.0").arguments == {"topics": [text]}
+
+
+@pytest.mark.parametrize("text", ["AI", "[Breaking] news", "a, b", "(why not)"])
+def test_another_text_becomes_an_item(text: str) -> None:
+    """A bracket in a title does not make it a list."""
+    assert Contract.from_dict(WRAPPED).accept({"topic": text}).arguments == {"topics": [text]}

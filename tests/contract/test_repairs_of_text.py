@@ -181,7 +181,7 @@ TEXTS: list[tuple[str, Any]] = [
     ('city = "Paris", as you asked.\n{"city": "Paris", "days": 5}', PARIS),
     ('I will call it with city: {"city": "Paris", "days": 5}', PARIS),
     ('city:\n```json\n{"city": "Paris", "days": 5}\n```', PARIS),
-    ('City: any.\nAction Input: {"city": "Paris", "days": 5}', PARIS),
+    ('City: any.\nAction Input: {"city": "Paris", "days": 5}', REFUSED),
     ('Note: the days are 5.\n{"city": "Paris", "days": 5}', PARIS),
     ('Note: days: 5\n{"city": "Paris"}', REFUSED),
     ('Args: city=Rome {"city": "Paris"}', REFUSED),

@@ -8,14 +8,18 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import anyio
 import pytest
+from click.testing import CliRunner
 
+from skillruntime.cli import group
 from skillruntime.runtime import sandbox_report
 from skillruntime.testing.hostile import own
-from skillruntime.testing.hostile.cases import Case
+from skillruntime.testing.hostile.cases import Case, skill_text
 from skillruntime.testing.hostile.kit import all_cases, run_case, write_cases
+from skillruntime.testing.hostile.texts import FORGED
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kit measures with Linux's means")
 
@@ -23,6 +27,7 @@ CASES = all_cases()
 SCRIPTS = [case for case in CASES if case.kind == "script"]
 OTHERS = [case for case in CASES if case.kind != "script"]
 LEVELS = ("bubblewrap", "landlock")
+HIDDEN = f"\u200b\U000e0041\ue000\u202e\x1b\r\v\f{FORGED}"
 _SECONDS = 60.0  # the kit says 5; a test must pass on a loaded machine
 
 
@@ -107,6 +112,29 @@ def test_the_manifest_names_every_case(tmp_path: Path) -> None:
     assert sum(entry["kind"] == "schema" for entry in manifest) >= 40
     assert all(entry["attack"] and entry["expected"] for entry in manifest)
     assert (tmp_path / "skills" / "script-fork-bomb" / "scripts" / "run.py").is_file()
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        {HIDDEN: HIDDEN},
+        {"requires": {HIDDEN: [HIDDEN]}},
+        {"input": {"patternProperties": {HIDDEN: {}}}},
+        {"input": {"properties": {"a": {"pattern": HIDDEN}}}},
+    ],
+    ids=["key", "requirement", "pattern of keys", "pattern"],
+)
+def test_a_finding_of_validate_hides_and_forges_nothing(tmp_path: Path, contract: dict[str, Any]) -> None:
+    """It quotes the keys of a contract, on one line and in characters that a person sees."""
+    directory = tmp_path / "sample"
+    directory.mkdir()
+    (directory / "SKILL.md").write_text(skill_text("sample"), "utf-8")
+    (directory / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": {}, **contract}), "utf-8")
+
+    output = CliRunner().invoke(group, ["validate", str(directory)]).output
+
+    assert not set(output) & set(HIDDEN.removesuffix(FORGED))
+    assert not any(line.startswith(FORGED) for line in output.splitlines())
 
 
 def test_the_page_lists_every_case() -> None:

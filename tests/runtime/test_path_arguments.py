@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from skillruntime.contract.schema import Schema
 from skillruntime.errors import SkillInputError
 from skillruntime.runtime.path_arguments import has_paths, with_resolved_paths
 from skillruntime.runtime.workspace import Workspace
@@ -31,25 +33,56 @@ def test_a_schema_without_paths_is_known_at_once() -> None:
         ({"$ref": "#/definitions/In", "definitions": {"In": {"properties": {"a": PATH}}}}, {"a": "x"}, {"a": "{}/x"}),
         ({"if": {}, "then": {"properties": {"a": PATH}}}, {"a": "x"}, {"a": "{}/x"}),
         ({"additionalProperties": PATH}, {"z": "x"}, {"z": "{}/x"}),
+        (
+            {"patternProperties": {"^p": PATH}, "additionalProperties": {}},
+            {"p": "x", "q": "y"},
+            {"p": "{}/x", "q": "y"},
+        ),
+        (
+            {"patternProperties": {"^t": {}}, "additionalProperties": PATH},
+            {"t": "x", "q": "y"},
+            {"t": "x", "q": "{}/y"},
+        ),
+        ({"dependentSchemas": {"a": {"properties": {"a": PATH}}}}, {"a": "x"}, {"a": "{}/x"}),
+        ({"properties": {"t": {}}, "unevaluatedProperties": PATH}, {"t": "x", "z": "y"}, {"t": "x", "z": "{}/y"}),
+        ({"properties": {"a": {"contains": PATH}}}, {"a": ["x"]}, {"a": ["{}/x"]}),
+        ({"properties": {"a": {"unevaluatedItems": PATH}}}, {"a": ["x"]}, {"a": ["{}/x"]}),
+        ({"properties": {"a": {"$ref": "#p"}}, "$defs": {"p": {"$anchor": "p", **PATH}}}, {"a": "x"}, {"a": "{}/x"}),
+        (
+            {"properties": {"a": {"$dynamicRef": "#p"}}, "$defs": {"p": {"$dynamicAnchor": "p", **PATH}}},
+            {"a": "x"},
+            {"a": "{}/x"},
+        ),
         ({"properties": {"a": {"$ref": "#"}, "f": PATH}}, {"a": {"a": {"f": "x"}}}, {"a": {"a": {"f": "{}/x"}}}),
     ],
 )
 def test_paths_are_found_wherever_a_schema_says_so(tmp_path, schema, arguments, expected) -> None:
     """Through properties, items, references and every branch; a value that is not a path stays."""
-    resolved = with_resolved_paths(arguments, schema, Workspace(tmp_path))
+    resolved = with_resolved_paths(arguments, Schema(schema), Workspace(tmp_path))
 
     assert resolved == _filled(expected, str(tmp_path))
+
+
+def test_a_path_is_found_as_deep_as_arguments_may_be(tmp_path: Path) -> None:
+    """A tree of directories may refer to itself: no depth lets a path outside through."""
+    schema = Schema({"properties": {"a": {"$ref": "#"}, "f": PATH}})
+    arguments: dict[str, Any] = {"f": "/etc/passwd"}
+    for _ in range(90):
+        arguments = {"a": arguments}
+
+    with pytest.raises(SkillInputError, match="outside the workspace"):
+        with_resolved_paths(arguments, schema, Workspace(tmp_path))
 
 
 def test_arguments_are_copied_not_changed(tmp_path: Path) -> None:
     """What the model sent stays as it was; without a path it is the very same object."""
     sent = {"a": ["x"], "b": {"c": 1}}
 
-    resolved = with_resolved_paths(sent, {"properties": {"a": {"items": PATH}}}, Workspace(tmp_path))
+    resolved = with_resolved_paths(sent, Schema({"properties": {"a": {"items": PATH}}}), Workspace(tmp_path))
 
     assert sent == {"a": ["x"], "b": {"c": 1}}
     assert resolved["b"] is sent["b"]
-    assert with_resolved_paths(sent, {"properties": {"d": PATH}}, Workspace(tmp_path)) is sent
+    assert with_resolved_paths(sent, Schema({"properties": {"d": PATH}}), Workspace(tmp_path)) is sent
 
 
 def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
@@ -57,7 +90,7 @@ def test_every_path_that_leads_outside_is_named(tmp_path: Path) -> None:
     schema = {"properties": {"a": PATH, "b/c": {"items": PATH}}}
 
     with pytest.raises(SkillInputError) as caught:
-        with_resolved_paths({"a": "../x", "b/c": ["ok", "/etc/passwd"]}, schema, Workspace(tmp_path))
+        with_resolved_paths({"a": "../x", "b/c": ["ok", "/etc/passwd"]}, Schema(schema), Workspace(tmp_path))
 
     assert [error.details["path"] for error in caught.value.to_errors()] == ["/a", "/b~1c/1"]
     assert "relative to the workspace" in caught.value.to_errors()[0].suggested_action

@@ -113,3 +113,17 @@ def test_a_file_is_copied_out_without_following_links(tmp_path: Path) -> None:
             workspace.copy_out(path, tmp_path / "other")
     with pytest.raises(FileExistsError):
         workspace.copy_out("out/report.md", tmp_path / "copy.md")
+
+
+def test_a_name_that_is_not_text_is_shown_with_escapes(tmp_path: Path) -> None:
+    """A file's name is any bytes on Linux; one that is not UTF-8 broke every envelope that listed it."""
+    workspace = Workspace(tmp_path)
+    before = workspace.snapshot() or {}
+    try:
+        (tmp_path / os.fsdecode(b"a\xff.txt")).touch()
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names alone")
+
+    (listed,) = workspace.changes(before)
+
+    assert listed["path"] == "a\\xff.txt"

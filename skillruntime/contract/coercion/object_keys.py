@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from skillruntime.contract.coercion.close_names import MAX_FULL_OF_KEY, is_close_to_any
 from skillruntime.contract.coercion.edit import Edit
 from skillruntime.contract.coercion.keys import (
     alike,
@@ -55,9 +56,9 @@ def repaired_keys(
             yield Repair(format_pointer((*path, old)), "key-name", old, new)
     schemas = [schema for _, schema in in_place(state.references, [location])]
     stays = any(name in declared and not is_nothing(member) for name, member in edit.value.items())
+    state.doubts += len(alike(unknown - meant.keys(), declared))
     for name in sorted(unknown - meant.keys()):
         rule = None
-        state.doubts += bool(alike([name], declared))
         # Below the top level an unknown key may belong to a level that is missing, so nothing is left out there.
         may_stay = path or not stays or is_wrapper(value, name, declared)
         if name == "" and not path and value[name] in ("", None, {}, []):
@@ -102,8 +103,9 @@ def may_mean(
     if name in named:
         return False
     absent = [each for each in named if each not in present]
-    state.spend(len(absent) // 2 + len(patterns))  # comparing two names takes about half as long as a validator call
-    if alike([name], named) or any(is_close(name, each) for each in absent):
+    # A full comparison of two names takes as long as four validator calls, one of their letters a twentieth of one.
+    state.spend(4 * min(len(absent), MAX_FULL_OF_KEY) + len(absent) // 20 + len(patterns))
+    if alike([name], named) or is_close_to_any(name, absent):
         return True
     matches = state.schema.name_matches
     return any(

@@ -240,7 +240,7 @@ def folds(text: str) -> tuple[str, str]:
     (False, False, False, False)
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+        text = unicodedata.normalize("NFC", text.translate(_NARROW))
     text = _SIGN.sub("\u2212", text.strip())
     exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", text))
     dropped = _BETWEEN_WORDS.sub("", _DROPPED_BEFORE_DIGIT.sub("", text))
@@ -253,12 +253,19 @@ def is_alike(one: str, other: str) -> bool:
     return ours[0] == theirs[0] or ours[1] == theirs[1]
 
 
-def _narrow(character: str) -> str:
-    """Return *character* in its usual width; nothing else about it is changed (Unicode: <wide> and <narrow>)."""
-    decomposition = unicodedata.decomposition(character)
-    if decomposition.startswith(("<wide>", "<narrow>")):
-        return chr(int(decomposition.split()[1], 16))
-    return character
+def _usual_widths() -> dict[int, str]:
+    """Return each wide or narrow character in its usual width; nothing else about it is changed."""
+    found = {}
+    # The ideographic space, and the block Halfwidth and Fullwidth Forms: no other character is <wide> or <narrow>.
+    for number in (0x3000, *range(0xFF00, 0xFFF0)):
+        kind, _, usual = unicodedata.decomposition(chr(number)).partition(" ")
+        if kind in ("<wide>", "<narrow>"):
+            found[number] = chr(int(usual, 16))
+    return found
+
+
+# A table, because a call for each character took 2 s for 5 MB of keys.
+_NARROW = _usual_widths()
 
 
 @lru_cache(maxsize=4096)
@@ -272,7 +279,7 @@ def fold_name(text: str) -> str:
     """
     text = text.strip("_- \t\r\n")
     if not text.isascii():
-        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+        text = unicodedata.normalize("NFC", text.translate(_NARROW))
     return _BETWEEN_NAME_PARTS.sub("", _BETWEEN_DIGITS.sub("-", text)).casefold()
 
 
@@ -346,7 +353,7 @@ class Options:
 def bare(text: str) -> str:
     """Return *text* without case, width and anything that may separate words: texts that differ in it are not alike."""
     if not text.isascii():
-        text = unicodedata.normalize("NFC", "".join(map(_narrow, text)))
+        text = unicodedata.normalize("NFC", text.translate(_NARROW))
     return _SEPARATORS.sub("", text.strip()).replace("+", "").casefold()
 
 

@@ -8,14 +8,16 @@ migrations; what a reversible migration did is undone exactly by `Migration.reve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillruntime.contract.migration.locations import StepRefused, copy_json
+from skillruntime.contract.arguments import looks_like_container
+from skillruntime.contract.migration.locations import StepRefused, copy_json, each
 from skillruntime.contract.migration.reachability import only_what_can_be_undone
 from skillruntime.contract.migration.steps import Step, parse_step, parse_steps
 from skillruntime.contract.migration.value_conversions import show
+from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version, VersionRange, read_version
 from skillruntime.errors import InvalidSkillError, SkillError, SkillInputError
@@ -130,6 +132,24 @@ class Migration:
             raise MigrationError(message, step=0, path="", to=self.to)
         return result
 
+    def check_texts(self, arguments: Mapping[str, Any], meant: Container[str] = ()) -> None:
+        """Refuse a container written in a text that a step would make an item: ``"['a', 'b']"`` is not one topic.
+
+        *meant* are the texts that the old shape describes, so that they are what they say.
+
+        Raises:
+            MigrationError: a text holds a container, or the beginning of one.
+        """
+        if self._function is not None or not any(_makes_items(step) for step in self.steps):
+            return
+        value: dict[str, Any] = copy_json(dict(arguments))
+        for index, step in enumerate(self.steps):
+            for text, path in _texts(step, value) if _makes_items(step) else ():
+                if text not in meant and looks_like_container(text):
+                    message = f"cannot migrate to {self.to}: the text at {path} looks like an array or object"
+                    raise MigrationError(message, step=index, path=path, to=self.to)
+            _take((step,), value, self.to, own=True)
+
     def revert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments of version ``to`` in the old shape.
 
@@ -207,8 +227,28 @@ def chain(migrations: Iterable[Migration], version: Version | str) -> list[Migra
         here = found[-1].to
 
 
-def _take(steps: Sequence[Step], arguments: Mapping[str, Any], to: Version) -> dict[str, Any]:
-    value: dict[str, Any] = copy_json(dict(arguments))
+def _makes_items(step: Step) -> bool:
+    """Whether *step* makes a text the item of an array, or cuts it into items."""
+    return step.kind in ("wrap", "pack", "split")
+
+
+def _texts(step: Step, arguments: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the texts that *step* is about to take, each with its pointer."""
+    written = step.document[step.kind]
+    places = written if isinstance(written, str) else written.get("at", written.get("from", ()))
+    found: list[tuple[str, str]] = []
+
+    def note(value: Any, path: str) -> Any:
+        found.extend([(value, path)] if isinstance(value, str) else ())
+        return value
+
+    for pointer in [places] if isinstance(places, str) else places:
+        each(parse_pointer(pointer), note)(arguments)
+    return found
+
+
+def _take(steps: Sequence[Step], arguments: Mapping[str, Any], to: Version, *, own: bool = False) -> dict[str, Any]:
+    value: dict[str, Any] = arguments if own and isinstance(arguments, dict) else copy_json(dict(arguments))
     for index, step in enumerate(steps):
         try:
             step.change(value)

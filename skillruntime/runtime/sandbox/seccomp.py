@@ -34,7 +34,10 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "fchmodat2": (452, 452),
     "fchown": (93, 55),
     "fchownat": (260, 54),
+    "fcntl": (72, 25),
+    "fgetxattr": (193, 10),
     "finit_module": (313, 273),
+    "flistxattr": (196, 13),
     "fremovexattr": (199, 16),
     "fsconfig": (431, 431),
     "fsetxattr": (190, 7),
@@ -42,6 +45,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "fsopen": (430, 430),
     "fspick": (433, 433),
     "futimesat": (261, None),
+    "getxattr": (191, 8),
     "init_module": (175, 105),
     "inotify_add_watch": (254, 27),
     "io_uring_enter": (426, 426),
@@ -57,6 +61,9 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "keyctl": (250, 219),
     "kill": (62, 129),
     "lchown": (94, None),
+    "lgetxattr": (192, 9),
+    "listxattr": (194, 11),
+    "llistxattr": (195, 12),
     "lookup_dcookie": (212, 18),
     "lremovexattr": (198, 15),
     "lsetxattr": (189, 6),
@@ -151,6 +158,8 @@ _WITHOUT_EFFECT = (
     *("chmod", "fchmod", "fchmodat", "chown", "fchown", "fchownat", "lchown", "utime", "utimes", "utimensat"),
     *("futimesat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
 )
+# Nor does it restrict reading attributes. "Not supported" is what `shutil.copy2` expects of a file system without them.
+_ATTRIBUTES = ("getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr")
 # System V and POSIX IPC and inotify reach the host's objects where there is no IPC namespace and no private tree.
 _SHARED = ("shmget", "shmat", "msgget", "semget", "mq_open", "mq_unlink", "inotify_add_watch")
 # Their first argument is a process; the host runs as the same user where no namespace hides it.
@@ -161,6 +170,8 @@ _CLONE_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSE
 _SET_ID_BITS = 0o6000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # type into the terminal of the host (CVE-2017-5226)
+# A file's owner is sent a signal at each of its events, and F_SETSIG chooses which: SIGKILL, say (fcntl(2)).
+_F_SETOWN, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP = 8, 15, 0x8901, 0x8902
 _O_ACCMODE, _O_CREAT, _O_TRUNC = 0o3, 0o100, 0o1000
 
 _LOAD, _JEQ, _JGE, _JSET, _RET, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
@@ -205,6 +216,10 @@ def seccomp_program(*, namespaces: bool, network: bool, landlock_abi: int = 0, m
     if not namespaces:
         for name in _WITHOUT_EFFECT:
             program.deny(name, 0)
+        for name in _ATTRIBUTES:
+            program.deny(name, errno.EOPNOTSUPP)
+        program.deny_values("fcntl", 1, (_F_SETOWN, _F_SETOWN_EX))
+        program.deny_values("ioctl", 1, (_FIOSETOWN, _SIOCSPGRP))
         for name in _SHARED:
             program.deny(name, errno.EACCES)
         for name in _OTHER_PROCESS:

@@ -326,7 +326,10 @@ def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden:
     arguments += [] if asked["network"] else ["--unshare-net"]
     arguments += ["--disable-userns", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
     arguments += ["--hostname", "sandbox", "--proc", "/proc", "--dev", "/dev"]
-    arguments += ["--size", str(asked["limits"]["temporary"]), "--tmpfs", "/tmp", "--dir", "/tmp/home"]
+    # Files in memory count for no process: without a size each of these could hold half of the machine's memory.
+    size = str(asked["limits"]["temporary"])
+    arguments += ["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = f"/{name}"
         if Path(path).is_symlink():  # merged /usr: the link, not a second mount
@@ -340,7 +343,7 @@ def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden:
         arguments += ["--ro-bind-try", sources[path], path]
     for path in hidden:
         # A .pyc next to the source would run in its place, and is not what was read and approved.
-        arguments += ["--tmpfs", path]
+        arguments += ["--size", "4096", "--tmpfs", path]
     arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
     return arguments
 
