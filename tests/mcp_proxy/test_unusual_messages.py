@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from skillruntime.adapters.mcp_proxy.middleware import McpProxy
 from skillruntime.adapters.mcp_proxy.session import SERVER
+from skillruntime.adapters.mcp_proxy.stdio_app import StdioApp
 from tests.mcp_proxy.messages import call, known, to_bytes, to_client, to_server
 from tests.mcp_proxy.test_middleware import Server, ask
-from tests.mcp_proxy.test_stdio import DEADLINE, INITIALIZED, raw, running
+from tests.mcp_proxy.test_stdio import DEADLINE, HERE, INITIALIZED, raw, running
 
 REFUSED = call('{"topic": "AI", "limit": 11}')
 VALID = call('{"topic":  "AI"}')
@@ -107,3 +111,31 @@ def test_a_last_message_without_a_line_break_is_not_joined_with_the_next(tmp_pat
     assert sorted(str(json.loads(line)["id"]) for line in output.splitlines()) == ["1", "2"]
     lines = (tmp_path / "record").read_bytes().splitlines()
     assert last in lines and waiting.replace(b'"5"', b"5").strip() in lines
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_a_server_on_stdio_gets_a_plain_line(tmp_path: Path, coding: str) -> None:
+    """A compressed body, or one with a byte order mark, is a line of UTF-8 there."""
+    message = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'
+    body = gzip.compress(message) if coding == "gzip" else b"\xef\xbb\xbf" + message
+    got: list[Any] = []
+
+    async def receive() -> Any:
+        if got:
+            await anyio.sleep_forever()
+        got.append(None)
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        got.append(message)
+
+    async def main() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"content-encoding", coding.encode())]}
+        with anyio.fail_after(DEADLINE):
+            async with StdioApp([sys.executable, str(HERE / "raw_server.py"), str(tmp_path / "record")]) as app:
+                await McpProxy(app)(scope, receive, send)
+
+    anyio.run(main)
+
+    assert got[1]["status"] == 200 and json.loads(got[2]["body"])["id"] == 1
+    assert (tmp_path / "record").read_bytes() == message + b"\n"

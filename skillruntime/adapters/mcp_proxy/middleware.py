@@ -29,7 +29,7 @@ from skillruntime.adapters.mcp_proxy.responses import Rewriter
 from skillruntime.adapters.mcp_proxy.session import CLIENT, MOST_REMEMBERED, SERVER, Pending, Send, Session
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
-__all__ = ["App", "McpProxy", "read_body", "respond"]
+__all__ = ["App", "McpProxy", "decompressed", "read_body", "respond"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
