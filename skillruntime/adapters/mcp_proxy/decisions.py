@@ -54,13 +54,13 @@ class Known:
 def decide_call(message: Message, known: Known) -> Decision:
     span = message.params.get("name")
     name = text_of(message.raw, span) if span else None
-    if name is None:
-        return Decision(message.raw)
     modern = envelope_of(message) is not None
     # Two parsers may take one key of two: what was checked here could be another call there (RFC 8259, 4).
     if message.repeated is not None and is_json(message.raw):
         fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
-        return _refuse(message, name, Verdict(faults=(fault,)), modern)
+        return _refuse(message, name or "", Verdict(faults=(fault,)), modern)
+    if name is None:
+        return Decision(message.raw)
     if "requestState" in message.params:
         return _decide_retry(message, name, known)
     can_list = known.may_list and (known.initialized or modern)
@@ -118,8 +118,9 @@ def _decide_retry(message: Message, name: str, known: Known) -> Decision:
 
 
 def _refuse(message: Message, name: str, verdict: Verdict, modern: bool) -> Decision:
-    # A call without an id is a notification: it gets no answer, and is not forwarded either.
-    answer = refusal(message, name, verdict.faults, modern=modern) if message.id is not None else None
+    # A call without an id is a notification: it gets no answer, and is not forwarded either. An id that JSON-RPC does
+    # not have (`true`, say) is given back as it is, since who wrote it waits.
+    answer = refusal(message, name, verdict.faults, modern=modern) if "id" in message.parts else None
     return Decision(answer=answer, verdict=verdict, name=name)
 
 

@@ -29,7 +29,7 @@ from skillruntime.adapters.mcp_proxy.responses import Rewriter
 from skillruntime.adapters.mcp_proxy.session import CLIENT, MOST_REMEMBERED, SERVER, Pending, Send, Session
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
-__all__ = ["App", "McpProxy", "read_body", "respond"]
+__all__ = ["App", "McpProxy", "decompressed", "read_body", "respond"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,6 +39,8 @@ App = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 
 MOST_CALLERS = 1024
 LISTING_TIMEOUT = 30.0
+MOST_DECOMPRESSED = 1 << 28
+"""No more bytes are made of a compressed request: a few kilobytes can become a gigabyte."""
 SESSION = b"mcp-session-id"
 
 
@@ -88,12 +90,25 @@ class McpProxy:
             await self._app(scope, receive, Rewriter(session.from_server, send))
             return
         body = await read_body(receive)
-        if body is not None:
-            await self._post(scope, receive, send, body, conversation, caller)
+        if body is None:
+            return
+        plain = decompressed(body, header(scope["headers"], b"content-encoding") or "identity")
+        if plain is None:  # RFC 9110, 15.5.16: what cannot be read cannot be checked, and the client may send it plain
+            await respond(send, 415, b"", (b"accept-encoding", b"gzip, deflate"))
+            return
+        await self._post(scope, receive, send, (body, plain), conversation, caller)
 
     async def _post(
-        self, scope: Scope, receive: Receive, send: SendMessage, body: bytes, known: _Conversation, caller: str
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: SendMessage,
+        bodies: tuple[bytes, bytes],
+        known: _Conversation,
+        caller: str,
     ) -> None:
+        """Serve a POST; its body is given as it was sent and as it reads."""
+        sent, body = bodies
         has_session = header(scope["headers"], SESSION) is not None
         session = self._session(known, shared=has_session)
         sends = session.from_client(body)
@@ -117,9 +132,10 @@ class McpProxy:
                 begun.initialized, begun.client = False, session.client
 
         if forwarded[0] != body:
+            sent = forwarded[0]
             scope = {**scope, "headers": _headers_for(scope["headers"], forwarded[0], session)}
         rewriter = Rewriter(session.from_server, send, on_start=opened)
-        await self._app(scope, _receiving(forwarded[0], receive), rewriter)
+        await self._app(scope, _receiving(sent, receive), rewriter)
 
     def _conversation(self, session_id: str | None, caller: str) -> _Conversation:
         """Return what is known of a session of this caller; nothing is shared between callers."""
@@ -164,7 +180,8 @@ class McpProxy:
 
     async def _ask(self, scope: Scope, raw: bytes) -> list[bytes]:
         """Send a request of the proxy's own, with the caller's headers; return the messages of the answer."""
-        headers = without(scope["headers"], b"content-length", b"last-event-id", b"mcp-name", b"mcp-param-", b"accept")
+        dropped = (b"content-length", b"content-encoding", b"last-event-id", b"mcp-name", b"mcp-param-", b"accept")
+        headers = without(scope["headers"], *dropped)
         if header(headers, b"mcp-method") is not None:
             headers = [*without(headers, b"mcp-method"), (b"mcp-method", b"tools/list")]
         accepted = (b"accept", b"application/json, text/event-stream")
@@ -208,6 +225,27 @@ async def read_body(receive: Receive) -> bytes | None:
             return b"".join(parts)
 
 
+def decompressed(body: bytes, coding: str) -> bytes | None:
+    """Return *body* without its content coding; ``None`` where the coding is another than gzip or deflate.
+
+    >>> import gzip
+    >>> decompressed(gzip.compress(b"{}"), "gzip"), decompressed(b"", "br")
+    (b'{}', None)
+    """
+    import zlib
+
+    if coding.strip().lower() == "identity":
+        return body
+    if coding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        return None
+    reader = zlib.decompressobj(47)  # a gzip or a zlib header, whichever is there (zlib manual, inflateInit2)
+    try:
+        plain = reader.decompress(body, MOST_DECOMPRESSED)
+    except zlib.error:
+        return None
+    return plain if reader.eof and not reader.unused_data else None
+
+
 def _receiving(body: bytes, receive: Receive) -> Receive:
     """Return an ASGI ``receive`` that gives *body* first, and then what *receive* gives."""
     pending = [body]
@@ -222,7 +260,8 @@ def _receiving(body: bytes, receive: Receive) -> Receive:
 
 def _headers_for(headers: Headers, raw: bytes, session: Session) -> Headers:
     """Return *headers* for the changed body *raw*: its length, and what 2026-07-28 repeats of a call in headers."""
-    headers = [*without(headers, b"content-length"), (b"content-length", str(len(raw)).encode())]
+    kept = without(headers, b"content-length", b"content-encoding")
+    headers = [*kept, (b"content-length", str(len(raw)).encode())]
     if header(headers, b"mcp-method") is None:
         return headers
     try:

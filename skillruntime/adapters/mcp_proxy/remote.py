@@ -15,7 +15,7 @@ import httpx2
 from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import param_headers, routing_headers
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, replaced, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
 from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client
 from skillruntime.adapters.mcp_proxy.sse import Blocks, data_of, field_of
 from skillruntime.adapters.mcp_proxy.stdio import CHUNK, Lines
@@ -102,7 +102,8 @@ class _Remote:
             self.in_flight[message.id] = anyio.CancelScope()
             tasks.start_soon(self._request, client, message, headers)
         elif line[:1] == b"[":
-            await self._request(client, message, headers)
+            # Not awaited: a call in it may ask the client something, whose answer comes on the same stdin.
+            tasks.start_soon(self._request, client, message, headers)
         else:
             # One after the other: `initialized` must be there before what follows it.
             with contextlib.suppress(httpx2.HTTPError):
@@ -155,7 +156,7 @@ class _Remote:
             await self._events(client, message, response)
         elif kind == "application/json" and (body := await response.aread()).strip():
             await self._json(message, response, body)
-        elif message.id is not None:
+        elif response.status_code != 202:  # a batch of notifications and responses alone is only accepted
             await self._fail(message, INVALID_REQUEST, self._explain(response))
 
     async def _json(self, message: Message, response: httpx2.Response, body: bytes) -> None:
@@ -178,23 +179,29 @@ class _Remote:
     async def _events(self, client: httpx2.AsyncClient, message: Message, response: httpx2.Response) -> None:
         """Write the messages of a stream until the answer; a stream that ends before is resumed where it can be."""
         last_id, wait = "", RECONNECT_SECONDS
-        for _ in range(MOST_RECONNECTS):
-            blocks = Blocks()
+        failures = 0
+        while failures < MOST_RECONNECTS:
+            blocks, had_events = Blocks(), False
             with contextlib.suppress(httpx2.HTTPError):
                 async for chunk in response.aiter_bytes():
                     for block in blocks.feed(chunk):
                         last_id = (field_of(block, b"id") or last_id.encode()).decode("utf-8", "replace")
                         wait = _seconds(field_of(block, b"retry"), wait)
+                        had_events = True
                         data = data_of(block)
                         if data.strip() and await self._write(message, data) and message.id is not None:
                             return
             if not last_id:  # without an event id there is nothing to resume at (transports, "Resumability")
                 break
+            # 2025-11-25: a server may close the stream as often as it likes and be polled, so only vain tries count.
+            failures = 0 if had_events else failures + 1
+            await response.aclose()
             await anyio.sleep(wait)
             headers = self._headers_for(Message(b"", {})) | {"last-event-id": last_id}
             request = client.build_request("GET", self.url, headers=headers)
             response = await client.send(request, stream=True)
             if response.status_code != 200:
+                await response.aclose()
                 break
         if message.id is not None:
             await self._fail(message, UNREACHABLE, "The MCP server ended its response without an answer")
@@ -243,10 +250,19 @@ class _Remote:
         return answers
 
     async def _fail(self, request: Message, code: int, text: str) -> None:
-        if request.id is None:
-            return
         error = to_bytes({"code": code, "message": text})
-        await self._write(request, b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request.part("id"), error))
+        try:
+            spans = split_batch(request.raw)
+            requests = [request] if spans is None else [read_message(request.raw[a:b]) for a, b in spans]
+        except Malformed:
+            return
+        answers = [
+            b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (each.part("id"), error)
+            for each in requests
+            if each.id is not None and each.method is not None
+        ]
+        if answers:
+            await self._write(request, answers[0] if spans is None else b"[" + b",".join(answers) + b"]")
 
     def _explain(self, response: httpx2.Response) -> str:
         status = response.status_code

@@ -45,7 +45,8 @@ def reverse_proxy(client: httpx2.AsyncClient, url: str, headers: Sequence[tuple[
         path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
         target = f"{origin.scheme}://{origin.netloc}{path}" + (f"?{query}" if query else "")
         kept = without(scope["headers"], b"host", *HOP_BY_HOP, *(name for name, _ in own))
-        request = client.build_request(scope["method"], target, headers=[*kept, *own], content=body or None)
+        # Not built by the client, which would add its own `Accept`, and the cookies that other callers were given.
+        request = httpx2.Request(scope["method"], target, headers=[*kept, *own], content=body or None)
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:

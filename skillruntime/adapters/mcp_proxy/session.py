@@ -14,7 +14,7 @@ from typing import Any
 from skillruntime.adapters.mcp_proxy.answers import changed, converted_error, with_repairs, with_state
 from skillruntime.adapters.mcp_proxy.decisions import Decision, Known, Pending, decide_call
 from skillruntime.adapters.mcp_proxy.envelope import client_name, envelope_client, envelope_of
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, is_json, text_of, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8, is_json, text_of, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
 from skillruntime.adapters.mcp_proxy.messages import (
     Id,
@@ -106,6 +106,9 @@ class Session:
 
     def from_client(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the client."""
+        if (plain := in_utf_8(raw)) is not None:
+            sends = self.from_client(plain)
+            return [(SERVER, raw)] if sends == [(SERVER, plain)] else sends
         if not concerns_the_proxy(raw):
             return [(SERVER, raw)]
         try:
@@ -154,13 +157,12 @@ class Session:
             self._commit(message, decision)
         if not is_batch:
             decision = decisions[0]
-            if decision.answer is not None:
-                return [(CLIENT, decision.answer)]
-            return [] if decision.raw is None else [(SERVER, decision.raw)]
+            sends = [] if decision.raw is None else [(SERVER, decision.raw)]
+            return sends if decision.answer is None else [*sends, (CLIENT, decision.answer)]
         return self._admit_batch(raw, messages, decisions)
 
     def _admit_batch(self, raw: bytes, messages: list[Message], decisions: list[Decision]) -> list[Send]:
-        answers = [each.answer for each in decisions if each.answer is not None]
+        answers = [each.answer.removeprefix(b"[").removesuffix(b"]") for each in decisions if each.answer is not None]
         kept = [(message, each.raw) for message, each in zip(messages, decisions, strict=True) if each.raw is not None]
         ids = {message.id for message, _ in kept if message.id is not None and message.method is not None}
         sends: list[Send] = []
@@ -204,7 +206,18 @@ class Session:
                 self._held.insert(self._held.index(held) + 1, _Held(message.raw))
                 return Decision()
         self.pending.pop(key, None)
-        return Decision(message.raw)
+        return Decision(message.raw, answer=self._answer_of_cancelled(key))
+
+    def _answer_of_cancelled(self, key: Id) -> bytes | None:
+        """Return the refusals of a batch whose last forwarded request is cancelled: no answer will carry them."""
+        batch = next((each for each in self._batches if key in each.ids), None)
+        if batch is None:
+            return None
+        batch.ids.discard(key)
+        if batch.ids:
+            return None
+        self._batches.remove(batch)
+        return b"[" + b",".join(batch.answers) + b"]"
 
     def _commit(self, message: Message, decision: Decision) -> None:
         """Note what was decided: what is forwarded, whose answer matters, and what the log says."""

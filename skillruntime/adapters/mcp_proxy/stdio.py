@@ -212,6 +212,7 @@ class _Relay:
         self._writers = writers
         self._session: Session | None = None
         self._early: list[bytes] = []
+        self._unended: set[str] = set()
         self._lock = threading.Condition()
         self._answered, self._listed = threading.Event(), threading.Event()
 
@@ -277,7 +278,13 @@ class _Relay:
 
     def _put(self, sends: list[Send], ending: bytes = b"\n") -> None:
         for to, data in sends:
-            self._writers[to].put(data if data.endswith(b"\n") else data + ending)
+            line = data if data.endswith(b"\n") else data + ending
+            # A side may end its last message without a line break, and something else may still follow it.
+            self._writers[to].put(b"\n" + line if to in self._unended else line)
+            if line.endswith(b"\n"):
+                self._unended.discard(to)
+            else:
+                self._unended.add(to)
 
     def _expire(self, session: Session, wait: int) -> None:
         with self._lock:

@@ -24,9 +24,9 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import header
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, members, replaced, to_bytes
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, in_utf_8, members, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
-from skillruntime.adapters.mcp_proxy.middleware import Receive, Scope, SendMessage, read_body, respond
+from skillruntime.adapters.mcp_proxy.middleware import Receive, Scope, SendMessage, decompressed, read_body, respond
 from skillruntime.adapters.mcp_proxy.sse import event
 from skillruntime.adapters.mcp_proxy.stdio import Lines
 
@@ -122,7 +122,7 @@ class StdioApp:
         session_id = header(scope["headers"], SESSION)
         match scope["method"]:
             case "POST":
-                await self._post(session_id, receive, send)
+                await self._post(scope, receive, send)
             case "GET" if session_id in self._sessions:
                 await self._listen(self._sessions[session_id], receive, send)
             case "DELETE" if session_id in self._sessions:
@@ -134,11 +134,16 @@ class StdioApp:
             case _:
                 await respond(send, 405, b"", (b"allow", b"GET, POST, DELETE"))
 
-    async def _post(self, session_id: str | None, receive: Receive, send: SendMessage) -> None:
-        body = await read_body(receive)
-        if body is None:
+    async def _post(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
+        sent = await read_body(receive)
+        if sent is None:
             return
+        body = decompressed(sent, header(scope["headers"], b"content-encoding") or "identity")
+        session_id = header(scope["headers"], SESSION)
         try:
+            if body is None:
+                raise Malformed("the body is not compressed as its header says")
+            body = in_utf_8(body) or body  # a line on stdio is UTF-8 without a byte order mark
             spans = split_batch(body)
             messages = [read_message(body[a:b]) for a, b in spans] if spans is not None else [read_message(body)]
         except Malformed:
@@ -146,7 +151,7 @@ class StdioApp:
             return
         try:
             await self._dispatch(session_id, body, messages, receive, send)
-        except FileNotFoundError as error:
+        except OSError as error:
             text = f"The MCP server cannot be started: {error}"
             await respond(send, 502, _error(messages[0].part("id") or b"null", -32000, text))
 
