@@ -268,7 +268,7 @@ def test_a_missing_parameter_is_described_through_its_reference() -> None:
 
 
 def test_names_that_a_model_made_up_in_a_secret_object_are_not_quoted() -> None:
-    """An object that is a secret may hold it in a key; the declared names are no part of it."""
+    """An object that is a secret may hold it in a key; the declared names are not part of it."""
     secret = {
         "type": "object",
         "writeOnly": True,
