@@ -15,39 +15,65 @@ __all__ = ["beside_fault"]
 # Words that may say that the object is not to be used; in the last sentence before it, the call is refused.
 _NEGATION = re.compile(
     r"\b(?:not|never|cannot|dont|doesnt|wont|cant|without|avoid|refuse|no need|instead\s+of|rather\s+than)\b"
-    r"|n['\u2019]t\b|\b(?:nicht|kein\w*|niet|geen|inte|ikke|nie|jamais|pas|nunca|jam\u00e1s|n\u00e3o|non|no(?!\s+problem)(?=\s+\w+\s*:?\s*$))\b"
+    r"|n['\u2019]t\b|\b(?:no(?!\s+problem)(?=\s+\w+\s*:?\s*$))\b",
+    re.IGNORECASE,
+)
+# Other languages' negations, wherever they are: their sentences are not taken apart.
+_FOREIGN_NEGATION = re.compile(
+    r"\b(?:nicht|kein\w*|niet|geen|inte|ikke|nie|jamais|pas|nunca|jam\u00e1s|n\u00e3o|non(?!-))\b"
     "|\\b\u043d\u0435\\b"  # Russian
     "|[\u4e0d\u522b\u5225\u52ff]|\u306a\u3044|\u305a\u306b|\u9000\u3081"  # Chinese, Japanese
     "|\uc9c0 ?\ub9c8|\uc548 ?\ub3fc|\u0644\u0627 ",  # Korean, Arabic
     re.IGNORECASE,
 )
-# Words that say that the object is wrong, refused or an old one.
+# Words that judge a call: wrong, refused or an old one.
+_JUDGED = (
+    r"(?:wrong\w*|invalid\w*|incorrect\w*|erroneous\w*|mistak\w+|bad|broken|malformed|reject(?:ed|ing)?|denied|forbidden|disallowed"
+    r"|blocked|declined|ignored|disregarded|discarded|cancell?ed|aborted|failed|obsolete|outdated|deprecated|superseded|retracted"
+    r"|withdrawn|false|unsafe|dangerous|hypothetical\w*|unneeded|unnecessary|unused|errors?)"
+)
+_CALLED = r"(?:this|that|it|these|those|calls?|arguments?|inputs?|object|json|requests?|parameters?|above|below)"
+# They count where they judge the call, not where a skill deletes, cancels or stops something: at the beginning of a
+# sentence, of "this" or "the call", before "call" or "arguments", or as a command that means the object itself.
 _REJECTION = re.compile(
-    r"\b(?:reject\w*|invalid\w*|incorrect\w*|wrong\w*|errors?|erroneous\w*|mistak\w+|fail(?:s|ed|ures?)?|bad|broken|malformed"
-    r"|den(?:y|ied)|forbidden|disallow\w*|block(?:s|ed)|declin\w+|ignor\w+|disregard\w*|discard\w*|cancel\w*|abort\w*"
-    r"|stop|skip\w*|delet\w+|remov\w+|obsolete|outdated|deprecated|superseded|undo|revert\w*|retract\w*|withdr\w+"
-    r"|false|unsafe|dangerous|hypothetical\w*|unneeded|unnecessary|unused|no longer"
-    r"|no\s+(?:\w+\s+)?(?:calls?|tools?|action|functions?|need)\b"
-    r"|falsch\w*|fehler\w*|ung\u00fcltig\w*|incorrect[oa]s?|inv\u00e1lid[oa]s?|err\u00f3ne[oa]s?|errad[oa]s?|erreurs?|fau(?:x|sse)|sbagliat[oa])\b"
-    "|\u043e\u0448\u0438\u0431|\u043d\u0435\u0432\u0435\u0440\u043d|\u043d\u0435\u043f\u0440\u0430\u0432|[\u932f\u9519\u8aa4\u8bef]|\u9593\u9055|\ud2c0|\uc798\ubabb|\u62d2|\u53d6\u6d88",
+    rf"(?:^|[.!?\n]|//|#)\W{{0,9}}(?:{_CALLED}\s+)?(?:(?:is|was|are|were)\s+)?{_JUDGED}\b"
+    rf"|\b{_CALLED}(?:['\u2019]s|\s+(?:is|was|are|were|has\s+been|looks?|seems?))\s+(?:\w+\s+){{0,2}}?{_JUDGED}\b"
+    rf"|\b{_JUDGED}\s+(?:tool\s+|function\s+)?(?:calls?|arguments?|inputs?|parameters?|requests?|json)\b"
+    r"|\b(?:ignore|disregard|discard|cancel|abort|delete|remove|skip|stop|undo|revert|retract|withdraw)\s+"
+    r"(?:this|that|it|these|(?:the\s+)?(?:above|following|previous|last)|the\s+call)(?:\s+(?:call|one|please|for\s+now))?(?=\s*(?:[.!,;:]|$))"
+    r"|\bno\s+(?:\w+\s+)?(?:calls?|tools?|action|functions?|need)\b|\bno\s+longer\b"
+    r"|\b(?:falsch\w*|fehler\w*|ung\u00fcltig\w*|incorrect[oa]s?|inv\u00e1lid[oa]s?|err\u00f3ne[oa]s?|errad[oa]s?|erreurs?|fau(?:x|sse)"
+    r"|sbagliat[oa])\b"
+    "|\u043e\u0448\u0438\u0431|\u043d\u0435\u0432\u0435\u0440\u043d|\u043d\u0435\u043f\u0440\u0430\u0432"
+    "|[\u932f\u9519\u8aa4\u8bef]|\u9593\u9055|\ud2c0|\uc798\ubabb|\u62d2|\u53d6\u6d88",
     re.IGNORECASE,
 )
-# Words that correct what was said before them; after the object they may correct it.
+# What corrects the object before it: a word of its own at the beginning of a sentence, or a phrase. Ordinary words such
+# as "also" or "wait" in a sentence ("I will wait for the result.") say nothing about the object.
 _CORRECTION = re.compile(
-    r"\b(?:wait|hold\s+on|actually|sorry|oops|whoops|hmm+|correction|corrected|correct(?!ly)|scratch|never\s*mind|rather|but|except\w*|however|although|though"
-    r"|on\s+second\s+thought|meant|mean|should(?!\s+(?:answer|help|work|do|give|return|you|find|provide|be\s+(?:enough|fine|good|all)))"
-    r"|must|ought|change[ds]?|replac\w+|updat\w+|adjust\w*|fix(?:ed)?|edit(?:ed)?|modif\w+|amend\w*|switch\w*|swap\w*|instead|set|make\s+(?:it|that|the)"
-    r"|use\s+(?!this|these|it|that\b|the\s+(?:above|result|tool))|unless|only\s+if|if\s+and\s+only|alternatively|or|plus|also|add|todo|tbd|nope|nein|no(?=[\s,.!;:]*$|[,.!;:]))\b",
+    r"(?:^|[.!?\n]|//|#)\W{0,9}(?:wait|hold\s+on|actually|sorry|oops|whoops|hmm+|scratch|never\s*mind|rather|but|however|except"
+    r"|although|nope|nein|no)\b(?!\s+(?:problem|further|other|more|additional)\b)"
+    r"|\b(?:correction|corrected|on\s+second\s+thought|meant|instead|unless|only\s+if|todo|tbd"
+    r"|(?:should|must|ought\s+to|needs?\s+to)\s+(?:be|have\s+been|read|say)\b(?!\s+(?:enough|fine|good|all|able|sufficient))"
+    r"|make\s+(?:it|that)|(?:change|set|switch|replace|update|correct|fix|edit)[ds]?\s+(?:\w+\s+){0,4}?(?:to|with|by|as)"
+    r"|(?:change|replace|correct|fix|edit)\s+(?:it|that|this))\b",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f]|\n\s*\n")
+# Reasoning that a model closed before its answer (DeepSeek-R1 and Qwen3 write `<think>`, or only `</think>`): what is
+# before it is not beside the call; an object before it is a thought, and not the call.
+_REASONING_END = re.compile(r"</(?:think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
+# `I don't know the weather, so I call the tool: {...}`: the last clause introduces, the others give its reason.
+_CLAUSE = re.compile(
+    r"[,;]\s+(?=(?:so|therefore|thus|hence|then|let\s+me|i\s+(?:will|need|have\s+to)|i['\u2019]ll)\b)", re.IGNORECASE
+)
 # What is said without meaning the object.
 _POLITE = re.compile(
     r"\b(?:(?:do\s+not|don['\u2019]?t)\s+(?:hesitate|worry)|no\s+(?:problem|worries)|not\s+a\s+problem)\b",
     re.IGNORECASE,
 )
 # ReAct (Yao et al., 2022): `Action` names the tool, and is not a parameter.
-_REACT = re.compile(r"^\s*Action\s*:\s*[\w.:/-]+\s*$(?=\s*Action Input\s*:?)", re.MULTILINE)
+_REACT = re.compile(r"^[ \t]*Action[ \t]*:[ \t]*[\w.:/-]+[ \t]*$(?=\s*Action Input\s*:?)", re.MULTILINE)
 # A sentence that introduces a call of its own: what was said before it is about something else.
 _INTRODUCES = re.compile(
     r"\b(?:again|now|retry\w*|let\s+me|here(?:\s+\w+)?|input|arguments|sure|okay)\b[^\n]*:\s*$", re.IGNORECASE
@@ -79,6 +105,11 @@ _RELATION = re.compile(
     r"""|(?P<verb>(?:(?:is|are|was|were|be|equals?|becomes?|to|should|must|will|would|shall|can|set|being|really|now|value)\b\s*)+))?\s{0,9}"""
     + _VALUE
 )
+# `The city was not specified` gives no value.
+_SAYS_NOTHING = re.compile(
+    r"(?:not\s+(?:yet\s+)?(?:specified|given|mentioned|provided|stated|known)|unknown|missing|required|optional)\b",
+    re.IGNORECASE,
+)
 _NUMBER_BEFORE = re.compile(r"[-+]?\d[\d.,]*\s{0,3}$")
 MAX_WORDS = 4
 MAX_TEXT = 50_000
@@ -97,11 +128,13 @@ def beside_fault(before: str, after: str, value: Any, names: Collection[str]) ->
     """
     if len(before) + len(after) > MAX_TEXT:
         return "beside the object there is a long text", None
-    before = _REACT.sub("", before)
+    if _REASONING_END.search(after):
+        return "the object is inside the model's reasoning", None
+    before = _REACT.sub("", _REASONING_END.split(before)[-1])
     if _rejects_before(_POLITE.sub("", before)):
         return "the text before the object says not to use it", None
     behind = _POLITE.sub("", after)
-    if _NEGATION.search(behind) or _REJECTION.search(behind) or _CORRECTION.search(behind):
+    if _negates_call(behind) or _REJECTION.search(behind) or _CORRECTION.search(behind):
         return "the text after the object may correct it: {}", after[:100]
     known: dict[str, list[Any]] = {}
     for name, member in _members(value):
@@ -117,14 +150,31 @@ def _rejects_before(text: str) -> bool:
     sentences = [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
     if not sentences:
         return False
-    last, earlier = sentences[-1], " ".join(sentences[:-1])
-    if _NEGATION.search(last) or _REJECTION.search(last):
+    *reasons, last = _CLAUSE.split(sentences[-1])
+    earlier = " ".join([*sentences[:-1], *reasons])
+    # A sentence that ended says something of its own: `She wants Paris, not Rome. {...}`
+    has_ended = _ENDED.search(text[-60:]) is not None
+    if _REJECTION.search(last) or _negates_call(last) or (not has_ended and _NEGATION.search(last)):
         return True
     if _INTRODUCES.search(last) and not _REPORTED.search(last):
-        earlier = " ".join(_IMPERATIVE.findall(earlier))
-    return _REJECTION.search(earlier) is not None or _IMPERATIVE.search(earlier) is not None
+        earlier = " ".join(match[0] for match in _IMPERATIVE.finditer(earlier))
+    return _REJECTION.search(earlier) is not None or _negates_call(earlier)
 
 
+def _negates_call(text: str) -> bool:
+    """Whether *text* says not to make the call, or that it is not the right one."""
+    return any(pattern.search(text) for pattern in (_IMPERATIVE, _NOT_RIGHT, _FOREIGN_NEGATION))
+
+
+_ENDED = re.compile(
+    r"(?:[.!?]|[\u3002\uff01\uff1f])[\s`*_]*(?:json)?\s*$|\n\s*\n\s*(?:```(?:json)?\s*)?$", re.IGNORECASE
+)
+_NOT_RIGHT = re.compile(
+    r"(?:\bnot|n['\u2019]t(?:\s+be)?)\s+(?:really\s+|actually\s+)?(?:this|that\b(?!\s+\w)|correct|right|valid|needed|necessary|required"
+    r"|ok(?:ay)?|ready|final|allowed|to\s+be\s+(?:used|called|run|sent)|what\b|meant|a\s+(?:real|valid)?\s*call|the\s+(?:call|right|correct))\b"
+    r"|\bno\s+longer\b|\bavoid\s+(?:this|calling|using|running)\b|\binstead\s+of\s+(?:this|calling|using)\b",
+    re.IGNORECASE,
+)
 # What no later introduction takes back.
 _IMPERATIVE = re.compile(
     r"\bno\s+(?:\w+\s+)?(?:calls?|tools?|action|functions?)\b|(?:\bdo\s+not|\bdon['\u2019]?t|\bnever|\bcannot|\bcan['\u2019]t|\bwill\s+not|\bwon['\u2019]t|\bmust\s+not)"
@@ -172,6 +222,8 @@ def _named(text: str, names: set[str], *, is_before: bool) -> Iterator[tuple[str
             is_option = text[max(0, start - 2) : start] in ("--", " -", "-")
             is_quoted = text[start - 1 : start] in tuple(_QUOTES) if start else False
             # `the city` alone says nothing about it; `city "Rome"` and `days 5` do.
+            if match["verb"] and _SAYS_NOTHING.match(said):
+                continue
             says_value = said[:1].isdigit() or said[:1] in tuple("\"'-[{")
             if said and (match["sign"] or match["verb"] or is_option or (is_quoted and match["quote"]) or says_value):
                 yield name, said

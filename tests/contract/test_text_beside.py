@@ -33,6 +33,17 @@ TAKEN_BACK = [
     "Falsch: " + OBJECT,
     OBJECT + "\n\u9519\u8bef",
     "```json\n" + OBJECT + "\n```\nIgnore that.",
+    OBJECT + "\nThis is not the right call.",
+    OBJECT + "\nActually, it must be Rome.",
+    OBJECT + "\nPlease change the city to Rome.",
+    OBJECT + "\nDon't execute this.",
+    "This call is not needed. " + OBJECT,
+    "I will not do this. " + OBJECT,
+    "Never send " + OBJECT,
+    "The arguments are malformed: " + OBJECT,
+    "Instead of calling it with " + OBJECT,
+    "<think>ok</think> Do not call " + OBJECT,
+    "<think>maybe " + OBJECT + "</think>",
 ]
 
 
@@ -89,6 +100,17 @@ KEPT = [
     f"days: 3\n{OBJECT}",
     f"The days are 3. Here is the call:\n```json\n{OBJECT}\n```",
     f"I look up the city for the user. {OBJECT}",
+    f"I don't know the weather, so I need to call the tool: {OBJECT}",
+    f"To answer this, I need the weather tool.\n\n{OBJECT}\n\nI will wait for the result.",
+    f"Because the city was not specified, I assume Paris. {OBJECT}",
+    f"She wants the weather in Paris, not London. {OBJECT}",
+    f"I'll delete the old booking and cancel the alarm for you. {OBJECT}",
+    f"To fix the error, I call the tool: {OBJECT}",
+    f"{OBJECT}\nThis will also add the event, and update your plan or calendar.",
+    f"{OBJECT}\nIf this does not help, ask me again.",
+    f"<think>I should not call it with London. city=Rome would be wrong.</think>\n{OBJECT}",
+    f"The days are 5, or the city is Rome?</think>\n\n{OBJECT}",
+    f"The previous call was wrong, let me try again: {OBJECT}",
 ]
 
 
