@@ -228,3 +228,13 @@ def test_a_default_is_not_filled_in_beside_a_key_like_it_that_a_pattern_takes() 
 
     assert accepted.arguments == {"limt": 5}
     assert "'limt' is not declared" in accepted.warnings[0]
+
+
+def test_a_text_in_the_wrong_form_is_not_put_into_a_list() -> None:
+    """A branch with a format or a pattern is the one that a text is meant for, even if another takes a list of it."""
+    schema = closed(
+        when={"anyOf": [{"type": "string", "format": "date"}, {"type": "array", "items": {"type": "string"}}]}
+    )
+
+    assert_outcome(schema, {"when": "2022_07_11"}, REFUSED)
+    assert_outcome(schema, {"when": "2022-07-11"}, {"when": "2022-07-11"})

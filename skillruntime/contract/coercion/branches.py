@@ -55,6 +55,11 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
     is_doubtful = is_doubtful or (
         bool(results) and _is_of_another(state, [value, *(each.value for each in results)], every, takers)
     )
+    if isinstance(value, str) and any(isinstance(each.value, list) for each in results):
+        # `2022_07_11` for a date or a list of texts is a date in the wrong form.
+        others = [branch for branch in every if branch not in takers]
+        formed = (schema.keys() & {"format", "pattern"} for _, schema in in_place(state.references, others))
+        is_doubtful = is_doubtful or any(formed)
     if not is_doubtful:  # a branch whose key could mean several is not ruled out, so another is not taken for it
         yield from results
     # The names around a union are known to its branches alone; a sibling must not see them.
