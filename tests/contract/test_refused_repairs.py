@@ -127,6 +127,7 @@ ONE_VALUE: list[tuple[Any, Any]] = [
     ({"enum": ["UTC-5", "UTC-8", "UTC"]}, "UTC 5"),
     ({"enum": ["GMT-3", "GMT"]}, "gmt 3"),
     ({"enum": ["GMT-3", "GMT"]}, "GMT_3"),
+    ({"enum": ["UTC-5", "UTC5"]}, "UTC_5"),
     ({"enum": [1, "1"]}, " 1"),
     ({"enum": [True, "true"]}, "true "),
 ]

@@ -60,6 +60,7 @@ def taken_out(
     of_type: bool,
     needed: Collection[str] | None,
     wants_text: bool = False,
+    wants_list: bool = True,
     schema: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield what *value* holds alone, with the rule, and *value* as the record shows it.
@@ -75,7 +76,11 @@ def taken_out(
         case [item] if of_type and (wants_text or not is_nothing(item)) and not (is_entry(item) and not declared):
             yield "array-of-one", item, value
         case dict() if (
-            is_schema_echo(value, schema) and "value" not in declared and (of_type or isinstance(value["value"], dict))
+            is_schema_echo(value, schema)
+            and "value" not in declared
+            and (of_type or isinstance(value["value"], dict))
+            # {"value": [5]} for a text would need a second guess: that a list of one is its item.
+            and (wants_list or not isinstance(value["value"], list))
         ):
             yield "schema-echo", value["value"], value
         case dict():

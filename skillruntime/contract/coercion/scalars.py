@@ -246,8 +246,8 @@ def folds(text: str) -> tuple[str, str]:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.translate(_NARROW))
-    text = _SIGN.sub("\u2212", text.strip())
-    exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", _OFFSET.sub(r"\1~", text)))
+    text = _OFFSET.sub(r"\1~", _SIGN.sub("\u2212", text.strip()))
+    exchanged = _BETWEEN_WORDS.sub("", _BEFORE_DIGIT.sub("-", text))
     dropped = _BETWEEN_WORDS.sub("", _DROPPED_BEFORE_DIGIT.sub("", text))
     return exchanged.casefold(), dropped.casefold()
 

@@ -139,6 +139,7 @@ def _unwrapped(
         of_type=bool(inner) or narrowed,
         needed=None if path else needed,
         wants_text="string" in inner,
+        wants_list="array" in wanted,
         schema=schema,
     )
     for rule, after, before in found:
