@@ -35,7 +35,17 @@ def test_a_call_is_found_in_every_encoding_that_parsers_detect(encoding: str) ->
     assert known().from_client(valid) == [(SERVER, valid)]
 
 
-@pytest.mark.parametrize("text", [b"\xef\xbb\xbf\xef\xbb\xbf{}", b"\0\0\0\0tools/call", b"\xff\xfe", b"\0[1]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xef\xbb\xbf\xef\xbb\xbf{}",
+        b"\0\0\0\0tools/call",
+        b"\xff\xfe",
+        b"\0[1]",
+        b"[1\0,\"tools/call\"]",
+        b'{"a\0": "tools/call"}',
+    ],
+)
 def test_what_only_looks_like_another_encoding_passes(text: bytes) -> None:
     """It keeps its bytes, as everything that is not JSON."""
     assert known().from_client(text) == [(SERVER, text)]

@@ -107,8 +107,11 @@ class Session:
     def from_client(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the client."""
         if (plain := in_utf_8(raw)) is not None:
-            sends = self.from_client(plain)
+            sends = self._from_client(plain)
             return [(SERVER, raw)] if sends == [(SERVER, plain)] else sends
+        return self._from_client(raw)
+
+    def _from_client(self, raw: bytes) -> list[Send]:
         if not concerns_the_proxy(raw):
             return [(SERVER, raw)]
         try:
