@@ -14,7 +14,7 @@ from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 __all__ = ["enforce"]
 
 SessionT = TypeVar("SessionT")
-MOST_PAGES = 100
+MOST_PAGES = 10_000
 
 
 def enforce(session: SessionT, *, options: Options | None = None, log: Write = silent) -> SessionT:

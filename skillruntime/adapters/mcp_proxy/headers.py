@@ -15,6 +15,7 @@ __all__ = [
     "HOP_BY_HOP",
     "Headers",
     "caller_of",
+    "decode_value",
     "encode_value",
     "header",
     "marked",
@@ -34,6 +35,7 @@ HOP_BY_HOP = frozenset(
 )
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _SENTINEL = re.compile(r"=\?base64\?.*\?=")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2; any other could end the header's line
 _PLAIN = re.compile(r"[\x20-\x7E]*")
 # What differs between two requests of one caller
 _PER_REQUEST = re.compile(
@@ -68,6 +70,20 @@ def encode_value(value: str) -> str:
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
 
 
+def decode_value(text: str) -> str:
+    """Return the value that a header carries; *text* itself where it is plain, or not readable base64.
+
+    >>> decode_value("read_file"), decode_value("=?base64?w6k=?=")
+    ('read_file', 'é')
+    """
+    if not _SENTINEL.fullmatch(text):
+        return text
+    try:
+        return base64.b64decode(text[9:-2], validate=True).decode()
+    except ValueError:
+        return text
+
+
 def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
     """Return the ``Mcp-Param-*`` headers of a call: of each property that *schema* marks and *arguments* has.
 
@@ -94,7 +110,7 @@ def routing_headers(method: str, params: Mapping[str, Any]) -> dict[str, str]:
     {'Mcp-Method': 'tools/call', 'Mcp-Name': 'add'}
     """
     name = params.get(NAMED_BY.get(method, ""))
-    return {"Mcp-Method": method, **({"Mcp-Name": encode_value(name)} if isinstance(name, str) else {})}
+    return {"Mcp-Method": encode_value(method), **({"Mcp-Name": encode_value(name)} if isinstance(name, str) else {})}
 
 
 def caller_of(headers: Iterable[tuple[bytes, bytes]], address: str) -> str:
@@ -110,8 +126,9 @@ def marked(schema: Any) -> Iterator[tuple[tuple[str, ...], str]]:
         path, part = pending.pop()
         if not isinstance(part, Mapping):
             continue
-        if path and isinstance(part.get("x-mcp-header"), str):
-            yield path, part["x-mcp-header"]
+        token = part.get("x-mcp-header")
+        if path and isinstance(token, str) and _TOKEN.fullmatch(token):
+            yield path, token
         properties = part.get("properties")
         if isinstance(properties, Mapping):
             pending += [((*path, name), each) for name, each in properties.items()]

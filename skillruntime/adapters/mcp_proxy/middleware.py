@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 
+from skillruntime.adapters.mcp_proxy.content_coding import decompressed
 from skillruntime.adapters.mcp_proxy.headers import (
     Headers,
     caller_of,
@@ -29,7 +30,7 @@ from skillruntime.adapters.mcp_proxy.responses import Rewriter
 from skillruntime.adapters.mcp_proxy.session import CLIENT, MOST_REMEMBERED, SERVER, Pending, Send, Session
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
-__all__ = ["App", "McpProxy", "decompressed", "read_body", "respond"]
+__all__ = ["App", "McpProxy", "read_body", "respond"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,8 +40,6 @@ App = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 
 MOST_CALLERS = 1024
 LISTING_TIMEOUT = 30.0
-MOST_DECOMPRESSED = 1 << 28
-"""No more bytes are made of a compressed request: a few kilobytes can become a gigabyte."""
 SESSION = b"mcp-session-id"
 
 
@@ -70,10 +69,12 @@ class McpProxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["method"] not in ("POST", "GET", "DELETE"):
+        # A body of any other method is read as that of a POST: a call in it would be a call to a server that takes it,
+        # and one that does not answers 405 itself.
+        if scope["type"] != "http" or scope["method"] in ("OPTIONS", "HEAD"):
             await self._app(scope, receive, send)
             return
-        # A compressed answer could not be read on its way.
+        # An answer in `br` or `zstd` could not be read on its way.
         scope = {
             **scope,
             "headers": [*without(scope["headers"], b"accept-encoding"), (b"accept-encoding", b"identity")],
@@ -223,27 +224,6 @@ async def read_body(receive: Receive) -> bytes | None:
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
-
-
-def decompressed(body: bytes, coding: str) -> bytes | None:
-    """Return *body* without its content coding; ``None`` where the coding is another than gzip or deflate.
-
-    >>> import gzip
-    >>> decompressed(gzip.compress(b"{}"), "gzip"), decompressed(b"", "br")
-    (b'{}', None)
-    """
-    import zlib
-
-    if coding.strip().lower() == "identity":
-        return body
-    if coding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
-        return None
-    reader = zlib.decompressobj(47)  # a gzip or a zlib header, whichever is there (zlib manual, inflateInit2)
-    try:
-        plain = reader.decompress(body, MOST_DECOMPRESSED)
-    except zlib.error:
-        return None
-    return plain if reader.eof and not reader.unused_data else None
 
 
 def _receiving(body: bytes, receive: Receive) -> Receive:

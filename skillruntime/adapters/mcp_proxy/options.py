@@ -51,6 +51,8 @@ def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
     tools = document.get("tools") if isinstance(document, dict) else None
     if not isinstance(tools, dict):
         raise ValueError(f'{path}: expected {{"tools": {{NAME: {{"policy": ...}}}}}}')
+    if more := next((key for key in document if key not in ("tools", "$schema")), None):
+        raise ValueError(f"{path}: {more} is not read; options for all tools are options of the command")
     # What is not checked here would fail at the first call, in front of the model.
     allowed = {"policy": (*POLICIES, "off"), "check_output": OUTPUT_CHECKS}
     for name, choices in tools.items():

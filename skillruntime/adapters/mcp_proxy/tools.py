@@ -47,6 +47,7 @@ class Listing:
     definitions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     generation: int = 0
     cursor: str | None = None
+    seen: set[str] = field(default_factory=set)
 
 
 class Tools:
@@ -103,9 +104,10 @@ class Tools:
         }
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
-        # A server that gives its own cursor again would be asked forever.
-        is_last = not isinstance(cursor, str) or cursor == listing.cursor
+        # A server that gives a cursor again would be asked forever.
+        is_last = not isinstance(cursor, str) or cursor in listing.seen
         listing.cursor = None if is_last else cursor
+        listing.seen.add(str(cursor))
         if is_last:
             self._replace(listing.definitions, complete=True)
         elif len(self._open) < MOST_OPEN:
