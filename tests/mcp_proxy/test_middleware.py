@@ -98,7 +98,7 @@ def test_a_repaired_call_has_its_new_length() -> None:
 def test_a_repaired_stateless_call_has_its_new_headers() -> None:
     """The server compares `Mcp-Name` and `Mcp-Param-*` with the body; other headers stay."""
     server = Server(MARKED)
-    headers = [*MODERN, (b"mcp-param-topic", b"5"), (b"x-trace", b"1")]
+    headers = [*MODERN, (b"x-trace", b"1")]
     line = call('{"Topic": "\\u00e9", "n": "5"}', name="Digest", more=f', "_meta": {json.dumps(ENVELOPE)}').strip()
 
     ask(McpProxy(server), line, headers)
@@ -106,6 +106,20 @@ def test_a_repaired_stateless_call_has_its_new_headers() -> None:
     sent = server.seen[-1]
     assert (sent[b"mcp-name"], sent[b"mcp-param-topic"]) == (b"digest", b"=?base64?w6k=?=")
     assert (sent[b"mcp-method"], sent[b"x-trace"]) == (b"tools/call", b"1")
+
+
+@pytest.mark.parametrize("wrong", [(b"mcp-name", b"other"), (b"mcp-param-topic", b"other")])
+def test_a_header_that_is_not_of_the_body_stays(wrong: tuple[bytes, bytes]) -> None:
+    """The server rejects it, as it would without the proxy; a header that was right follows the repair."""
+    server = Server(MARKED)
+    right = {b"mcp-name": b"digest", b"mcp-param-topic": b"a", **dict(MODERN)}
+    line = call('{"topic": "a", "n": "5"}', more=f', "_meta": {json.dumps(ENVELOPE)}').strip()
+
+    ask(McpProxy(server), line, list({**right, b"mcp-name": b"digest", **dict([wrong])}.items()))
+
+    sent = server.seen[-1]
+    assert sent[wrong[0]] == b"other"
+    assert json.loads(server.bodies[-1])["params"]["arguments"]["n"] == 5
 
 
 def test_the_proxys_own_list_has_headers_of_its_own() -> None:

@@ -16,13 +16,14 @@ from skillruntime.adapters.mcp_proxy.content_coding import decompressed
 from skillruntime.adapters.mcp_proxy.headers import (
     Headers,
     caller_of,
+    decode_value,
     encode_value,
     header,
     marked,
     param_headers,
     without,
 )
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8
 from skillruntime.adapters.mcp_proxy.log import Write, silent
 from skillruntime.adapters.mcp_proxy.messages import Id, read_message
 from skillruntime.adapters.mcp_proxy.options import Options
@@ -134,7 +135,7 @@ class McpProxy:
 
         if forwarded[0] != body:
             sent = forwarded[0]
-            scope = {**scope, "headers": _headers_for(scope["headers"], forwarded[0], session)}
+            scope = {**scope, "headers": _headers_for(scope["headers"], body, forwarded[0], session)}
         rewriter = Rewriter(session.from_server, send, on_start=opened)
         await self._app(scope, _receiving(sent, receive), rewriter)
 
@@ -238,21 +239,35 @@ def _receiving(body: bytes, receive: Receive) -> Receive:
     return receive_next
 
 
-def _headers_for(headers: Headers, raw: bytes, session: Session) -> Headers:
-    """Return *headers* for the changed body *raw*: its length, and what 2026-07-28 repeats of a call in headers."""
+def _headers_for(headers: Headers, old: bytes, new: bytes, session: Session) -> Headers:
+    """Return *headers* for the body *new* in place of *old*: its length, and what 2026-07-28 repeats of a call in them.
+
+    A header that does not repeat the old body stays as it is, so that the server rejects it as it would have.
+    """
     kept = without(headers, b"content-length", b"content-encoding")
-    headers = [*kept, (b"content-length", str(len(raw)).encode())]
+    headers = [*kept, (b"content-length", str(len(new)).encode())]
     if header(headers, b"mcp-method") is None:
         return headers
     try:
-        params = decode(read_message(raw).part("params"))
+        before, after = (decode(read_message(in_utf_8(raw) or raw).part("params")) for raw in (old, new))
     except Malformed:
         return headers
-    tool = session.tools.find(str(params.get("name")))
+    tool = session.tools.find(str(after.get("name")))
     if tool is None:
         return headers
     schema = tool.definition.get("inputSchema")
-    names = [f"mcp-param-{token}".lower().encode() for _, token in marked(schema)]
-    new = {"Mcp-Name": encode_value(tool.name), **param_headers(schema, params.get("arguments"))}
-    kept = without(headers, b"mcp-name", *names)
-    return [*kept, *((key.lower().encode(), value.encode("latin-1")) for key, value in new.items())]
+    wrote, writes = (
+        {"Mcp-Name": encode_value(str(each.get("name"))), **param_headers(schema, each.get("arguments"))}
+        for each in (before, after)
+    )
+    for name in ("Mcp-Name", *(f"Mcp-Param-{token}" for _, token in marked(schema))):
+        key = name.lower().encode()
+        given = header(headers, key)
+        if (decode_value(given) if given is not None else None) != (
+            decode_value(wrote[name]) if name in wrote else None
+        ):
+            continue
+        headers = without(headers, key)
+        if name in writes:
+            headers.append((key, writes[name].encode("latin-1")))
+    return headers
