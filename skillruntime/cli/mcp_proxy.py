@@ -153,7 +153,12 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
     with log.open(encoding="utf-8", errors="replace") as lines:
         found = read_report(lines)
     if page is not None:
-        page.write_text(to_html(found), encoding="utf-8")
+        try:
+            page.write_text(to_html(found), encoding="utf-8")
+        except OSError as error:
+            raise click.ClickException(f"{page}: {error}") from None
+    if found.unreadable:
+        click.echo(f"{log}: left out what is not an entry of a log of mcp-proxy ({found.unreadable} lines)", err=True)
 
     def draw(console: Console) -> None:
         from rich.markup import escape
@@ -172,6 +177,9 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
         for (tool, path, rule), count in found.places.most_common(20):
             places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), str(count))
         console.print(places)
+        for reason, count in found.reasons.most_common(20):
+            console.print(f"\n{count} unchecked: {escape(reason)}", end="")
+        console.print()
 
     print_result(found.to_dict(), draw, as_json=as_json)
 
@@ -187,6 +195,8 @@ def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
     """
     from skillruntime.adapters.mcp_proxy.client_files import wrapped
 
+    # What the proxy would refuse must not go into a client's file, where each start of the server would fail.
+    run.make_context("wrap", [*options, "--", "server"])
     _print_edited(file, lambda text, toml: wrapped(text, options, executable=executable, toml=toml))
 
 

@@ -63,6 +63,8 @@ class McpProxy:
     """
 
     def __init__(self, app: App, *, options: Options | None = None, log: Write = silent) -> None:
+        if not callable(app):
+            raise TypeError(f"{type(app).__name__} is not an ASGI application; pass server.streamable_http_app()")
         self._app = app
         self._options = options or Options()
         self._log = log

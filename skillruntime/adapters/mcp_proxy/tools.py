@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Listing", "Tool", "Tools", "compile_tool", "without_formats"]
 
 MOST_OPEN = 64
+LONGEST_NAME = 1000
+"""A longer name is not a garbled one: tools, "Tool Names", has 128 characters at most."""
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
@@ -62,6 +64,8 @@ class Tools:
         self._lifetime = lifetime
         self._definitions: dict[str, Mapping[str, Any]] = {}
         self._compiled: dict[str, Tool] = {}
+        # Made where a name is garbled first: some servers have 10,000 tools.
+        self._by_plain_name: dict[str, list[str]] | None = None
         self._expires: float | None = None
         self._generation = 0
         self._known_generation = -1
@@ -142,13 +146,17 @@ class Tools:
         >>> tools.meant_by("Read-File"), tools.meant_by("mcp__files__read_file"), tools.meant_by("remove")
         ('read_file', 'read_file', None)
         """
-        if not self.complete:
+        if not self.complete or len(name) > LONGEST_NAME:
             return None
+        if self._by_plain_name is None:
+            self._by_plain_name = {}
+            for each in self._definitions:
+                self._by_plain_name.setdefault(_plain(each), []).append(each)
         candidates = [name, *(name[match.end() :] for match in _PREFIX_ENDS.finditer(name))]
         for candidate in candidates:
             if candidate in self._definitions:
                 return candidate
-            same = [each for each in self._definitions if _plain(each) == _plain(candidate)]
+            same = self._by_plain_name.get(_plain(candidate), [])
             if len(same) > 1:
                 return None
             if same:
@@ -164,6 +172,7 @@ class Tools:
             name: tool for name, tool in self._compiled.items() if definitions.get(name) == tool.definition
         }
         self._definitions, self.complete = definitions, complete
+        self._by_plain_name = None
 
     def _expiry(self, milliseconds: Any) -> float | None:
         if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
