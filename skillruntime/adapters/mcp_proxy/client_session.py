@@ -57,6 +57,7 @@ class _Enforced:
             text = to_bytes(arguments) if arguments is not None else b""
         except (TypeError, ValueError, RecursionError):  # not JSON: the session says so
             return await self._call(name, arguments, *rest, **more)
+        # A retry gets the repair that its first round got, and is never refused: it may be right by another schema.
         tool, verdict = self._judge(name, text)
         is_retry = more.get("request_state") is not None
         if verdict.outcome != "passed" and not is_retry:

@@ -114,7 +114,7 @@ async def _give(server: RunningServer, raw: bytes, messages: list[Message]) -> N
     is_last = False
     if exchange is not None:
         exchange.waits -= ids
-        is_last = not exchange.waits
+        is_last = not exchange.waits  # a batch may be answered in several arrays, and messages in between
         if server.shared:
             raw = replaced(raw, {messages[0].parts["id"]: exchange.given})
     elif answers and "error" in answers[0].parts:
@@ -126,6 +126,7 @@ async def _give(server: RunningServer, raw: bytes, messages: list[Message]) -> N
     else:
         exchange, raw = _addressee(server, messages[0], raw)
     if exchange is None:
+        # Kept for the stream that the client may open later: 2025-11-25, "Listening for Messages from the Server".
         if not server.shared and not answers and len(server.backlog) < MOST_QUEUED:
             server.backlog.append(raw)
         return
@@ -155,6 +156,7 @@ def _subscriber(server: RunningServer, message: Message) -> tuple[Exchange | Non
     if span is None:
         return (server.exchanges[0] if len(server.exchanges) == 1 else None), message.raw
     key = id_of(message.raw[span[0] : span[1]])
+    # The subscription's id is the id of the request that began it, which the client knows by its own.
     exchange = next((each for each in server.exchanges if key in each.waits), None)
     return exchange, replaced(message.raw, {span: exchange.given} if exchange else {})
 

@@ -65,6 +65,7 @@ def encode_value(value: str) -> str:
     >>> encode_value("read_file"), encode_value("é")
     ('read_file', '=?base64?w6k=?=')
     """
+    # a plain value that looks like an encoded one is encoded too ("Value Encoding")
     if _PLAIN.fullmatch(value) and value == value.strip() and not _SENTINEL.fullmatch(value):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
@@ -115,12 +116,14 @@ def routing_headers(method: str, params: Mapping[str, Any]) -> dict[str, str]:
 
 def caller_of(headers: Iterable[tuple[bytes, bytes]], address: str) -> str:
     """Return what distinguishes HTTP callers: the address, and every header that is not of a single request."""
+    # By all headers and not only Authorization: cookies and API keys tell callers apart too.
     own = sorted((key.lower(), value) for key, value in headers if not _PER_REQUEST.match(key.lower()))
     return hashlib.sha256(repr((address, own)).encode()).hexdigest()
 
 
 def marked(schema: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the path of each property with ``x-mcp-header``, reached through ``properties`` alone, and its token."""
+    # "Schema Extension": an annotation that is reached in any other way makes the tool invalid for clients.
     pending: list[tuple[tuple[str, ...], Any]] = [((), schema)]
     while pending:
         path, part = pending.pop()

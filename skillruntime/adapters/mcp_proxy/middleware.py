@@ -124,6 +124,7 @@ class McpProxy:
         known.initialized, known.client = session.initialized, session.client
         forwarded = [raw for to, raw in sends if to == SERVER]
         answers = [raw for to, raw in sends if to == CLIENT]
+        # 202 for a notification that is not forwarded: the client must not send it again.
         if not forwarded:
             await respond(send, 200 if answers else 202, b"".join(answers))
             return
@@ -197,6 +198,7 @@ class McpProxy:
             messages.append(message)
             return []
 
+        # A server may stop serving when its client goes away: to the end of the answer this one stays.
         async def disconnected() -> Message:
             await done.wait()
             return {"type": "http.disconnect"}

@@ -52,6 +52,7 @@ def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
         tools = document.get("tools") if isinstance(document, dict) else None
         if not isinstance(tools, dict):
             raise ValueError('expected {"tools": {NAME: {"policy": ...}}}')
+        # `"policy"` beside `"tools"` would look as if it held for all
         if more := next((key for key in document if key not in ("tools", "$schema")), None):
             raise ValueError(f"{more} is not read; options for all tools are options of the command")
         _check_tools(tools)

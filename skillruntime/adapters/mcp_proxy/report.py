@@ -72,6 +72,7 @@ def read_report(lines: Iterable[str]) -> Report:
         report.tools.setdefault(tool, Counter())[outcome] += 1
         if event == "converted":  # the call itself was counted when it was forwarded
             report.tools[tool]["passed"] -= 1
+        # a client of the handshake era that sends no `clientInfo` has no name
         report.clients.setdefault(str(entry.get("client") or "unnamed"), Counter())[outcome] += 1
         report.places.update((tool, path, rule) for path, rule in found)
         if entry.get("reason"):

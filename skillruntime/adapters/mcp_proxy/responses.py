@@ -98,6 +98,7 @@ class Rewriter:
 
 def rewritten_event(block: bytes, take: Take) -> bytes:
     """Return the event in which its message reaches the client; an event without data passes as it is."""
+    # Comments, and the empty event that begins a stream with an id (2025-11-25, "Sending Messages").
     data = data_of(block)
     if not data.strip():
         return block

@@ -138,6 +138,7 @@ class Session:
 
     def give_up_listing(self) -> list[Send]:
         """Forward the calls that wait, unchecked: the server does not answer ``tools/list``."""
+        # The answer may still come, and no client knows its id.
         self._late |= self._own.keys()
         self._own.clear()
         self.tools.unlistable = True
@@ -233,6 +234,7 @@ class Session:
         if message.id is not None and message.method is not None:
             if message.id in self._refused:  # the id is used again
                 self._refused.remove(message.id)
+            # A client that gives up on a call may cancel it after the refusal has been sent.
             if decision.answer is not None:
                 self._refused.append(message.id)
             elif decision.pending is not None and decision.raw is not None:
@@ -247,6 +249,7 @@ class Session:
     def _list_tools(self, messages: Iterable[Message]) -> list[Send]:
         if self._own:
             return []
+        # 2026-07-28: every request says who sends it, and a server may list other tools for another client.
         self._own_meta = next((found for each in messages if (found := envelope_of(each)) is not None), None)
         self._listings = 0
         return [self._request_page(self.tools.start())]
@@ -279,6 +282,7 @@ class Session:
         """Judge the calls that waited, finally and in order."""
         held, self._held = self._held, []
         sends: list[Send] = []
+        # No call of these waits again: what the tools are not known for by now is called unchecked.
         for each in held:
             spans = split_batch(each.raw)
             messages = [read_message(each.raw[a:b]) for a, b in spans] if spans else [read_message(each.raw)]

@@ -106,6 +106,7 @@ class Tools:
             for each in (tools if isinstance(tools, list) else ())
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         }
+        # A page of a client's own listing counts as much as one of the proxy's: both are what the server has.
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
         # A server that gives a cursor again would be asked forever.
@@ -153,6 +154,7 @@ class Tools:
             for each in self._definitions:
                 self._by_plain_name.setdefault(_plain(each), []).append(each)
         candidates = [name, *(name[match.end() :] for match in _PREFIX_ENDS.finditer(name))]
+        # The longest candidate first: `a__b` may be a name of its own, and `b` another tool.
         for candidate in candidates:
             if candidate in self._definitions:
                 return candidate
@@ -168,6 +170,7 @@ class Tools:
         return self._definitions.values()
 
     def _replace(self, definitions: dict[str, Mapping[str, Any]], *, complete: bool) -> None:
+        # To compile a schema takes longer than to call the tool: it stays as long as its definition does.
         self._compiled = {
             name: tool for name, tool in self._compiled.items() if definitions.get(name) == tool.definition
         }
