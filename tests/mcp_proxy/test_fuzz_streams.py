@@ -194,8 +194,10 @@ def check_route(seed: int) -> None:
 
 
 def received(exchange: Exchange) -> list[tuple[bytes, bool]]:
-    """Return all that an exchange was given."""
-    return [exchange.events.receive_nowait() for _ in range(exchange.events.statistics().current_buffer_used)]
+    """Return all that an exchange was given, and close it."""
+    found = [exchange.events.receive_nowait() for _ in range(exchange.events.statistics().current_buffer_used)]
+    exchange.close()
+    return found
 
 
 def fuzz_line(message: Any) -> bytes:

@@ -123,7 +123,7 @@ def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
     >>> refusal_text("digest", [Fault("/n", "PARAM_OUT_OF_RANGE", "/n: 11 is more than the maximum 10", "Send 10")])
     'Not run: /n: 11 is more than the maximum 10. Send 10.'
     """
-    # The first fault always gets a sentence, and room is left to say how many more there are.
+    # The first fault always gets a sentence; eight tokens are kept to say how many more there are.
     text = "Not run:"
     left = MOST_TOKENS - 4
     faults = list(faults)

@@ -45,7 +45,7 @@ VERSION = b"mcp-protocol-version"
 HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 IDLE_SECONDS = 30 * 60
 MOST_SESSIONS = 64
-# `X-Accel-Buffering` tells nginx not to hold events back (2026-07-28, streamable HTTP, "Receiving Messages").
+# nginx holds no events back where `X-Accel-Buffering` is "no" (2026-07-28, streamable HTTP, "Receiving Messages").
 EVENTS = [
     *((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform")),
     (b"x-accel-buffering", b"no"),
