@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from skillruntime.catalog.file_opening import read_regular
-from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["PLACE", "installed_roots", "is_recorded", "with_recorded_only"]
@@ -51,23 +51,15 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
     if not root.record:
         return snapshot
     digests = _recorded(root)
-    entries: list[Entry] = []
-    notes: dict[int, tuple[Diagnostic, ...]] = {}
-    stamps = bytearray()
-    problems = list(snapshot.problems)
+    faults: dict[int, Diagnostic] = {}
     for position, entry in enumerate(snapshot.entries):
-        if not entry.name:  # invalid anyway, and reported
-            kept = entry
-        elif (fault := _fault(entry.file, digests.get(_relative(entry.file, root)))) is None:
-            kept = entry._replace(version=root.version or entry.version, root=root)
-        else:
-            problems.append(Diagnostic("record-mismatch", Severity.ERROR, entry.file, f"{fault}; skipped", hint=_HINT))
-            continue
-        if position in snapshot.notes:
-            notes[len(entries)] = snapshot.notes[position]
-        entries.append(kept)
-        stamps += snapshot.stamps[24 * position : 24 * position + 24]
-    return replace(snapshot, entries=entries, notes=notes, stamps=bytes(stamps), problems=tuple(problems))
+        # An entry without a name is invalid anyway, and reported.
+        if entry.name and (fault := _fault(entry.file, digests.get(_relative(entry.file, root)))) is not None:
+            message = f"{fault}; skipped"
+            faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, message, hint=_HINT)
+    kept = snapshot.without(faults, faults.values())
+    own = [each._replace(version=root.version or each.version, root=root) for each in kept.entries]
+    return replace(kept, entries=own)
 
 
 def is_recorded(root: Root, path: str, data: bytes) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
+from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_inside
 
 __all__ = ["Locked", "files_of", "npx_hash", "parse_lock", "toolhive_digest"]
 
@@ -79,8 +79,12 @@ class Locked:
         return "its files differ from the lockfile"
 
 
-def files_of(directory: str, *, known: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
+def files_of(
+    directory: str, *, known: Mapping[str, bytes] | None = None, identity: Identity | None = None
+) -> dict[str, bytes]:
     """Return the bytes of every regular file below *directory*, by path; those in *known* are not read again.
+
+    With *identity* it must still be the same directory.
 
     Raises:
         OSError: a file cannot be read, is reached through a link, or is larger than `MAX_FILE`.
@@ -91,7 +95,7 @@ def files_of(directory: str, *, known: Mapping[str, bytes] | None = None) -> dic
             raise OSError(f"{directory}/{path} is a symbolic link")
         if path not in found:
             try:
-                found[path] = read_inside(directory, path, MAX_FILE)
+                found[path] = read_inside(directory, path, MAX_FILE, identity=identity)
             except FileTooLargeError:
                 raise OSError(f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB") from None
     return found

@@ -33,8 +33,8 @@ class Guard(Protocol):
     def offered(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* without the skills that are refused, each with a diagnostic."""
 
-    def check(self, skill: Skill) -> None:
-        """Raise `InvalidSkillError` if what was read of *skill* is not what was locked."""
+    def check(self, skill: Skill) -> Mapping[str, str]:
+        """Return the SHA-256 of each file of *skill*; raise `InvalidSkillError` if it is not what was locked."""
 
 
 def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:

@@ -24,7 +24,7 @@ __all__ = [
     "may_have_callables",
     "media_type",
     "read_bytes",
-    "read_text",
+    "text_of",
 ]
 
 MAX_RESOURCES = 2_000
@@ -139,13 +139,12 @@ def list_files(directory: str) -> list[Resource]:
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
 
 
-def read_text(directory: str, path: str, *, identity: tuple[int, int] | None = None) -> str:
-    """Return the text of the file *path* in *directory*.
+def text_of(path: str, data: bytes) -> str:
+    """Return *data*, the bytes of the file *path* of a skill, as text without hidden characters.
 
     Raises:
-        ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
+        ResourceNotFoundError: it is not UTF-8 text.
     """
-    data = read_bytes(directory, path, identity=identity)
     try:
         # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:

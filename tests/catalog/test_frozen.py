@@ -58,6 +58,13 @@ def frozen(skills: Path, path: Path, **options: bool) -> SkillCatalog:
     return discover(skills, frozen=path, **options)  # type: ignore[arg-type]  # flags only
 
 
+def make_old(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the files count as older than the clock's tick; a change time cannot be set."""
+    for path in skills.rglob("*"):
+        os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
+    monkeypatch.setattr("skillruntime.catalog.frozen._RECENT", -(10**18))
+
+
 def test_the_hash_is_that_of_npx_skills() -> None:
     """SHA-256 over path and bytes of each file, in the order of JavaScript's localeCompare."""
     files = dict.fromkeys(sorted(IN_LOCALE_ORDER), b"x")
@@ -126,11 +133,11 @@ def test_what_running_a_skill_leaves_behind_is_not_drift(skills: Path) -> None:
 def test_unchanged_files_are_not_hashed_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Size, times and inode decide; with `frozen_full` everything is hashed."""
     path = lock(skills)
-    monkeypatch.setattr("skillruntime.catalog.frozen._RECENT", -(10**18))
+    make_old(skills, monkeypatch)
     frozen(skills, path)
     read: list[str] = []
     real = formats.read_inside
-    monkeypatch.setattr(formats, "read_inside", lambda d, p, n: read.append(p) or real(d, p, n))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(formats, "read_inside", lambda d, p, n, **o: read.append(p) or real(d, p, n, **o))  # type: ignore[func-returns-value]
 
     assert list(frozen(skills, path)) == ["news", "pdf"]
     assert read == []
@@ -225,14 +232,16 @@ def test_damaged_entries_refuse_their_skill(skills: Path) -> None:
         assert list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}}))) == []
 
 
-def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path) -> None:
-    """It holds the skills of every project, and would only grow."""
-    path, state = lock(skills), own_cache / "catalog.index.frozen"
-    state.write_text(json.dumps({"/no/such/skill": ["", []], str(skills): ["", []], str(skills / "pdf"): ["", []]}))
-    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
+def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would only grow."""
+    path = lock(skills)
+    make_old(skills, monkeypatch)
+    frozen(skills, path)
+    shutil.rmtree(skills / "pdf")
 
     assert list(frozen(skills, path)) == ["news"]
-    assert list(json.loads(state.read_text())) == [str(skills)]
+    [state] = (own_cache / "frozen").iterdir()
+    assert list(json.loads(state.read_bytes()[4:].partition(b"\n")[2])) == [str(skills / "news")]
 
 
 @pytest.mark.parametrize(
