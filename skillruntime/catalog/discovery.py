@@ -69,7 +69,8 @@ def discover(
     *signed_by* the lockfile must have a signature (Sigstore) by that identity.
 
     Raises:
-        FileNotFoundError: a root does not exist. With *missing_ok* that is a diagnostic.
+        FileNotFoundError: a root does not exist, or a package in *installed* has no skills. With
+            *missing_ok* the former is a diagnostic, and the latter is left out.
         NotADirectoryError: a root is a file.
         LockfileNotFoundError, InvalidSkillError: the lockfile is not there, not readable, or not signed so.
     """
@@ -78,7 +79,7 @@ def discover(
     if installed is not False:
         from skillruntime.catalog.installed import installed_roots
 
-        given += installed_roots(installed)
+        given += installed_roots(installed, missing_ok=missing_ok)
     guard = None
     if frozen is not None:
         from skillruntime.catalog.frozen import FrozenGuard

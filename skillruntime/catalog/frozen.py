@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skillruntime.catalog.signatures import SignedBy
     from skillruntime.catalog.skill import Skill
 
-__all__ = ["FrozenGuard", "read_lock"]
+__all__ = ["FrozenGuard", "lock_document", "read_lock"]
 
 _HINT = "review the change, then lock it again"
 _NOT_LOCKED = "it is not in the lockfile"
@@ -48,6 +48,11 @@ def read_lock(path: str, *, signed_by: SignedBy | None = None) -> dict[str, Lock
     return _parsed(path, _read(path, signed_by))
 
 
+def lock_document(path: str, *, signed_by: SignedBy | None = None) -> Any:
+    """Return the content of the lockfile at *path*, whatever its form. Raises what `read_lock` raises."""
+    return _document(path, _read(path, signed_by))
+
+
 def _read(path: str, signed_by: SignedBy | None) -> bytes:
     try:
         data = read_regular(path, MAX_LOCKFILE)
@@ -64,18 +69,20 @@ def _read(path: str, signed_by: SignedBy | None) -> bytes:
     return data
 
 
-def _parsed(path: str, data: bytes) -> dict[str, Locked]:
+def _document(path: str, data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
         if path.endswith((".yaml", ".yml")):
             from skillruntime.catalog.yaml_reader import read_yaml
 
-            document = read_yaml(text, max_nodes=_MAX_NODES).value
-        else:
-            document = json.loads(text)
+            return read_yaml(text, max_nodes=_MAX_NODES).value
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidSkillError(f"{path!r} is not a readable lockfile ({type(error).__name__}: {error})") from None
-    locked = parse_lock(document)
+
+
+def _parsed(path: str, data: bytes) -> dict[str, Locked]:
+    locked = parse_lock(_document(path, data))
     if locked is None:
         raise InvalidSkillError(
             f"{path!r} is not a lockfile that pins skills",

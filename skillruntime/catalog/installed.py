@@ -26,12 +26,19 @@ MAX_FILE = 4 * 1024 * 1024
 
 
 def installed_roots(
-    packages: bool | str | Iterable[str] = True, *, environment: str | os.PathLike[str] | None = None
+    packages: bool | str | Iterable[str] = True,
+    *,
+    environment: str | os.PathLike[str] | None = None,
+    missing_ok: bool = False,
 ) -> list[Root]:
     """Return the roots of the skills in installed packages, in the order of ``sys.path`` and of the packages' names.
 
     *packages* is the name of a distribution, or several in the order that they shall have, or ``True`` for all.
     *environment* is the directory of a virtual environment; by default it is the running one.
+
+    Raises:
+        FileNotFoundError: *environment* does not exist, or a package that is named has no skills; with *missing_ok* it
+            is left out.
     """
     if packages is False:
         return []
@@ -41,8 +48,11 @@ def installed_roots(
             found.setdefault(root.scope, root)  # as Python imports: the first on the path
     if packages is True:
         return list(found.values())
-    names = [packages] if isinstance(packages, str) else packages
-    return [found[name] for name in dict.fromkeys(map(_normalized, names)) if name in found]
+    names = {_normalized(name): name for name in ([packages] if isinstance(packages, str) else packages)}
+    for name, written in names.items():
+        if name not in found and not missing_ok:
+            raise FileNotFoundError(_why_missing(name, written, found, environment))
+    return [found[name] for name in names if name in found]
 
 
 def with_recorded_only(snapshot: Snapshot) -> Snapshot:
@@ -65,6 +75,22 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
 def is_recorded(root: Root, path: str, data: bytes) -> bool:
     """Whether *data* are what the RECORD of *root*'s distribution has for the file *path*; true without a RECORD."""
     return not root.record or _recorded(root).get(_relative(path, root)) == _digest(data)
+
+
+def _why_missing(name: str, written: str, found: Iterable[str], environment: str | os.PathLike[str] | None) -> str:
+    from importlib.metadata import distributions  # a hundred times slower than the search, and only for an error
+
+    from skillruntime.catalog.closest_names import closest_names
+
+    there = {_normalized(each.name) for each in distributions(path=_site_directories(environment)) if each.name}
+    if name in there:
+        return (
+            f"The package {written!r} is installed, but its RECORD lists no {PLACE}/NAME/SKILL.md; of an editable "
+            "install, pass the directory of its skills as a root"
+        )
+    close = closest_names(name, found, 3) or closest_names(name, there, 3)
+    hint = f"did you mean {', '.join(close)}?" if close else "install it, or pass missing_ok=True"
+    return f"There is no installed package {written!r}; {hint}"
 
 
 _HINT = "reinstall the package"

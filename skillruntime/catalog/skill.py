@@ -67,7 +67,18 @@ class SkillMetadata:
 class Skill:
     """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
 
-    __slots__ = ("_body", "_check", "_contracts", "_data", "_derive", "_identity", "_parsed", "_pinned", "_written", "metadata")
+    __slots__ = (
+        "_body",
+        "_check",
+        "_contracts",
+        "_data",
+        "_derive",
+        "_identity",
+        "_parsed",
+        "_pinned",
+        "_written",
+        "metadata",
+    )
 
     def __init__(
         self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
