@@ -82,7 +82,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(offered, names.collisions)
         self._guard = guard
         self._searched: SkillCatalog | None = None
-        self._recorded = {root.scope: root for root in self.roots if root.record}
+        self._recorded = tuple(root for root in self.roots if root.record)
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.file_opening import read_regular
-from skillruntime.catalog.lock_formats import Locked, files_of, parse_lock
+from skillruntime.catalog.lock_formats import Locked, each_once, files_of, parse_lock
 from skillruntime.catalog.root_snapshot import STAMP, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
@@ -61,7 +61,9 @@ def _read(path: str, signed_by: SignedBy | None) -> bytes:
             f"There is no lockfile {path!r}", suggested_action="Write it with skillruntime lock"
         ) from None
     except (OSError, ValueError) as error:
-        raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {error}") from None
+        is_link = os.path.islink(path)  # noqa: PTH114 - a link could be pointed at another lockfile meanwhile
+        reason = "it is a symbolic link; give the path of the file itself" if is_link else error
+        raise InvalidSkillError(f"The lockfile {path!r} cannot be read: {reason}") from None
     if signed_by is not None:
         from skillruntime.catalog.signatures import verify_signature
 
@@ -71,22 +73,30 @@ def _read(path: str, signed_by: SignedBy | None) -> bytes:
 
 def _document(path: str, data: bytes) -> Any:
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
         if path.endswith((".yaml", ".yml")):
             from skillruntime.catalog.yaml_reader import read_yaml
 
-            return read_yaml(text, max_nodes=_MAX_NODES).value
-        return json.loads(text)
+            read = read_yaml(text, max_nodes=_MAX_NODES)
+            if read.duplicates:
+                raise ValueError(f"it has {read.duplicates[0][0][:80]!r} twice")
+            return read.value
+        return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         raise InvalidSkillError(f"{path!r} is not a readable lockfile ({type(error).__name__}: {error})") from None
 
 
 def _parsed(path: str, data: bytes) -> dict[str, Locked]:
-    locked = parse_lock(_document(path, data))
+    document = _document(path, data)
+    try:
+        locked = parse_lock(document)
+    except ValueError as error:
+        raise InvalidSkillError(f"The lockfile {path!r} cannot be used: {error}") from None
     if locked is None:
         raise InvalidSkillError(
-            f"{path!r} is not a lockfile that pins skills",
-            suggested_action="Write one with skillruntime lock, npx skills or thv",
+            f"{path!r} is not a lockfile that a frozen catalog can be started with",
+            # skills.lock.json pins digests that cannot be compared with the bytes that were read.
+            suggested_action="Write skills-lock.json with skillruntime lock, npx skills or thv",
         )
     return locked
 
@@ -116,7 +126,10 @@ class _State:
 
     def known(self) -> dict[str, Any]:
         if self.skills is None:
-            found = json.loads(self.rest)
+            try:
+                found = json.loads(self.rest)
+            except (ValueError, RecursionError):
+                found = None
             self.skills = found if isinstance(found, dict) else {}
         return self.skills
 

@@ -42,17 +42,20 @@ def installed_roots(
     """
     if packages is False:
         return []
-    found: dict[str, Root] = {}
+    found: dict[str, list[Root]] = {}
     for directory in _site_directories(environment):
+        here: dict[str, list[Root]] = {}
         for root in _roots_in(directory):
-            found.setdefault(root.scope, root)  # as Python imports: the first on the path
+            here.setdefault(root.scope, []).append(root)  # a distribution can hold several packages
+        for name, roots in here.items():
+            found.setdefault(name, roots)  # as Python imports: the first on the path
     if packages is True:
-        return list(found.values())
+        return [root for roots in found.values() for root in roots]
     names = {_normalized(name): name for name in ([packages] if isinstance(packages, str) else packages)}
     for name, written in names.items():
         if name not in found and not missing_ok:
             raise FileNotFoundError(_why_missing(name, written, found, environment))
-    return [found[name] for name in names if name in found]
+    return [root for name in names for root in found.get(name, ())]
 
 
 def with_recorded_only(snapshot: Snapshot) -> Snapshot:

@@ -84,17 +84,18 @@ def no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None
     )
 
 
-def checked(skill: Skill, recorded: Mapping[str, Root], guard: Guard | None) -> Skill:
+def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skill:
     """Return *skill* if what was read of it is what its package, one of *recorded*, or the lockfile says.
 
     Raises:
         InvalidSkillError: it was changed.
     """
-    root = recorded.get(skill.metadata.scope) if skill.metadata.installed else None
-    if root is not None:
+    path = skill.metadata.path
+    root = next((each for each in recorded if path.startswith(f"{each.path}/")), None)
+    if skill.metadata.installed and root is not None:
         from skillruntime.catalog.installed import is_recorded
 
-        if not is_recorded(root, skill.metadata.path, skill.data):
+        if not is_recorded(root, path, skill.data):
             raise InvalidSkillError(
                 f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
                 suggested_action="Continue without this skill",
