@@ -104,17 +104,19 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
 
 
 def admission(
-    visible: Callable[[SkillMetadata], bool] | None, scopes: Container[str] | None, granted: Iterable[str] | None
+    visible: Callable[[SkillMetadata], bool] | None, scopes: Container[str] | None, granted: frozenset[str] | None
 ) -> Callable[[str, str, Callable[[], SkillMetadata]], bool]:
     """Return what decides whether a caller may see a skill, by its name, its scope and, if needed, its metadata."""
-    names = frozenset(name for name in granted or () if not any(sign in name for sign in "*?["))
-    patterns = tuple(name for name in granted or () if name not in names)
+    patterns: tuple[str, ...] = ()
+    # One search in a joined text: a view is made for each request, perhaps with thousands of grants.
+    if granted and any(sign in (joined := "\n".join(granted)) for sign in "*?["):
+        patterns = tuple(name for name in joined.split("\n") if any(sign in name for sign in "*?["))
 
     def admits(name: str, scope: str, metadata: Callable[[], SkillMetadata]) -> bool:
         if scopes is not None and scope not in scopes:
             return False
         plain = name.rpartition(":")[2].partition("@")[0]
-        if granted is not None and plain not in names and not any(fnmatchcase(plain, each) for each in patterns):
+        if granted is not None and plain not in granted and not any(fnmatchcase(plain, each) for each in patterns):
             return False
         return visible is None or visible(metadata())
 
