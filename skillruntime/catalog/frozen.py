@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
-from skillruntime.catalog.file_opening import read_regular
+from skillruntime.catalog.file_opening import READ_FLAGS, read_regular
 from skillruntime.catalog.lock_formats import Locked, each_once, files_of, parse_lock
 from skillruntime.catalog.root_snapshot import STAMP, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -105,9 +106,9 @@ def _parsed(path: str, data: bytes) -> dict[str, Locked]:
 class _State:
     """What was found right with one lockfile, kept in the user's cache.
 
-    ``roots`` has for each root the digest of all names and stamps with which all its skills were right, the stamps of
-    the files beside them, and the positions of the skills that are not locked. ``skills`` has the same for each
-    directory, and is parsed only after something changed: ten thousand take as long as half a start.
+    ``roots`` has for each root the digest of all names and stamps with which all its skills were right, the paths and
+    the stamps of the files beside them, and the positions of the skills that are not locked. ``skills`` has the same
+    for each directory, and is parsed only after something changed: ten thousand take as long as half a start.
     """
 
     lock: str = ""
@@ -211,10 +212,10 @@ class FrozenGuard:
     def _refused_before(self, snapshot: Snapshot, seen: str) -> dict[int, str] | None:
         """Return the skills to refuse if nothing changed since all others were right, else ``None``."""
         try:
-            before, beside, unlocked = self._state.roots[snapshot.root.path]
-            if before == seen and all(_are_as_before(path, stamps) for path, stamps in beside.items()):
+            before, paths, stamps, unlocked = self._state.roots[snapshot.root.path]
+            if before == seen and _have_stamps(snapshot.root.path, paths, bytes.fromhex(stamps)):
                 return dict.fromkeys((position for position in unlocked if snapshot.entries[position]), _NOT_LOCKED)
-        except (KeyError, ValueError, TypeError, IndexError, AttributeError):
+        except (KeyError, ValueError, TypeError, IndexError, OSError, struct.error):
             pass  # not there, or damaged
         return None
 
@@ -223,7 +224,8 @@ class FrozenGuard:
         started = time.time_ns()
         known = self._state.known()
         refused: dict[int, str] = {}
-        beside: dict[str, Any] = {}
+        beside: list[str] = []
+        all_stamps = b""
         is_complete = True
         is_changed = False
         for position, entry in enumerate(snapshot.entries):
@@ -256,10 +258,11 @@ class FrozenGuard:
                     continue
                 known[directory] = [key, stamps]
                 is_changed = True
-            if stamps:
-                beside[directory] = stamps
+            relative = directory.removeprefix(f"{snapshot.root.path.rstrip('/')}/")
+            beside += [relative + each[0] for each in stamps]
+            all_stamps += b"".join(STAMP.pack(*each[1:]) for each in stamps)
         if is_complete:
-            self._state.roots[snapshot.root.path] = [seen, beside, list(refused)]
+            self._state.roots[snapshot.root.path] = [seen, beside, all_stamps.hex(), list(refused)]
         if self._keeps_state and (is_changed or is_complete):
             self._state.write(self._name)
         return refused
@@ -278,6 +281,23 @@ def _key(locked: Locked) -> str:
     if locked.files is None:
         return locked.digest
     return hashlib.sha256(repr(sorted(locked.files.items())).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _have_stamps(root: str, paths: list[str], stamps: bytes) -> bool:
+    """Whether the files and directories at *paths*, most of them below *root*, have these *stamps*."""
+    # As in discovery: relative to an open directory the kernel resolves a shorter path for each.
+    above, prefix = None, root.rstrip("/") + "/"
+    if os.stat in os.supports_dir_fd:
+        above, prefix = os.open(root, READ_FLAGS), ""
+    try:
+        for path, stamp in zip(paths, STAMP.iter_unpack(stamps), strict=True):
+            status = os.lstat(prefix + path if path[0] != "/" else path, dir_fd=above)
+            if (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) != stamp:
+                return False
+    finally:
+        if above is not None:
+            os.close(above)
+    return True
 
 
 def _is_as_before(directory: str, known: Any, key: list[str]) -> bool:
