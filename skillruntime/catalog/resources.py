@@ -19,12 +19,13 @@ __all__ = [
     "MAX_RESOURCE_BYTES",
     "SCRIPT_SUFFIXES",
     "Resource",
+    "decode_text",
     "list_files",
     "list_resources",
     "may_have_callables",
     "media_type",
     "read_bytes",
-    "text_of",
+    "read_text",
 ]
 
 MAX_RESOURCES = 2_000
@@ -139,16 +140,25 @@ def list_files(directory: str) -> list[Resource]:
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
 
 
-def text_of(path: str, data: bytes) -> str:
-    """Return *data*, the bytes of the file *path* of a skill, as text without hidden characters.
+def read_text(directory: str, path: str, *, identity: tuple[int, int] | None = None) -> str:
+    """Return the text of the file *path* in *directory*.
 
     Raises:
-        ResourceNotFoundError: it is not UTF-8 text.
+        ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
+    """
+    return visible_text(decode_text(read_bytes(directory, path, identity=identity), path))
+
+
+def decode_text(data: bytes, path: str) -> str:
+    """Return the text of a file as it is written, hidden characters included.
+
+    Raises:
+        ResourceNotFoundError: *data* is not UTF-8 text.
     """
     try:
         # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:
-            return visible_text(data.decode("utf-8-sig"))
+            return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
     raise ResourceNotFoundError(

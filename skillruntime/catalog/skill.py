@@ -275,9 +275,10 @@ class Skill:
         Raises:
             ResourceNotFoundError: there is no such file in the skill, or it is not text.
         """
-        from skillruntime.catalog.resources import text_of
+        from skillruntime.catalog.resources import decode_text
+        from skillruntime.catalog.visible_text import visible_text
 
-        return text_of(path, self.read_resource_bytes(path))
+        return visible_text(decode_text(self.read_resource_bytes(path), path))
 
     def read_resource_bytes(self, path: str) -> bytes:
         """Return the bytes of the file *path*, relative to the skill's directory.

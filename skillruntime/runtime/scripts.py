@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-import anyio
+import anyio.to_thread
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract

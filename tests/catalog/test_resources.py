@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, list_resources, read_bytes, text_of
+from skillruntime.catalog.resources import MAX_RESOURCE_BYTES, list_resources, read_bytes, read_text
 from skillruntime.errors import ResourceNotFoundError
 
 
@@ -27,10 +27,6 @@ def skill(tmp_path: Path) -> str:
     (directory / "logo.png").write_bytes(b"\x89PNG\0")
     (tmp_path / "secret.txt").write_text("secret")
     return str(directory)
-
-
-def read_text(directory: str, path: str) -> str:
-    return text_of(path, read_bytes(directory, path))
 
 
 def test_files_are_listed_by_path(skill: str) -> None:
