@@ -6,13 +6,13 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rich.console import Console
 
@@ -105,7 +105,7 @@ def run(
         sent = [_header(each) for each in headers]
         if bearer_env is not None:
             sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}')[1]}"))
-        log = open_log(log_path)
+        log = _with_notes(open_log(log_path), is_alone=config is None)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     options = Options(policy, check_output, fold, log_values, tools)
@@ -220,6 +220,23 @@ def _print_edited(file: Path, edit: Callable[[str, bool], Edited]) -> None:
     for note in edited.notes:
         click.echo(note, err=True)
     sys.stdout.buffer.write(edited.text.encode())
+
+
+def _with_notes(log: Write, *, is_alone: bool) -> Write:
+    """Return *log*, and print which names in the options the server does not list; of several, one may list them."""
+    said: set[str] = set()
+
+    def write(entry: Mapping[str, Any]) -> None:
+        if entry["event"] == "options":
+            name = entry["tool"]
+            if not is_alone or name in said:  # each caller of a port gets a list of its own
+                return
+            said.add(name)
+            text = f"mcp-proxy: --tool-options names {name!r}, and the server lists no tool of this name"
+            print(text, file=sys.stderr, flush=True)
+        log(entry)
+
+    return write
 
 
 def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int:

@@ -76,6 +76,8 @@ class _Many:
         self.client = Writer(stdout)
         self.servers: dict[int, _Server] = {}
         self._ended = ended
+        self._options = options
+        self._options_compared = not options.tools
         self._lock = threading.Condition()
         for index, each in enumerate(upstreams):
             try:
@@ -120,12 +122,30 @@ class _Many:
                 if server.waits_since is not None and now - server.waits_since > LISTING_TIMEOUT:
                     self._relay(index, server.session.give_up_listing())
                     self._lock.notify_all()
+        with self._lock:
+            self._compare_options()
         # A handshake or a list waits for all: one server that hangs must not keep the client from the others.
         with self._lock:
             overdue = self.merged.overdue(LISTING_TIMEOUT)
         for index in overdue:
             _say(f"{self.servers[index].name} does not answer, and is left out")
             self._drop(index)
+
+    def _compare_options(self) -> None:
+        """Name the tools in the options that no server lists: a choice for a misspelt one would hold nowhere."""
+        live = [self.servers[index] for index in self.merged.live if index in self.servers]
+        if self._options_compared or not live or not all(each.session.tools.complete for each in live):
+            return
+        self._options_compared = True
+        found = {
+            name
+            for index, server in self.servers.items()
+            for tool in server.session.tools.definitions()
+            for name in (tool["name"], f"{self.merged.prefixes[index]}{JOINT}{tool['name']}")
+        }
+        for name in self._options.tools:
+            if name not in found:
+                _say(f"--tool-options names {name!r}, and no server lists a tool of this name")
 
     def end(self, *, patient: bool) -> None:
         """End every server, all at once."""
@@ -184,6 +204,8 @@ def _started(upstream: Upstream, prefix: str, options: Options, log: Write) -> _
     """Start one server. Tools are known to the log, and may be known to the options, by the names that clients see."""
 
     def write(entry: Mapping[str, Any]) -> None:
+        if entry["event"] == "options":  # the tool may be another server's
+            return
         log({**entry, "tool": f"{prefix}{JOINT}{entry['tool']}"} if "tool" in entry else entry)
 
     # Options may name a tool as its server does, or as the client sees it.

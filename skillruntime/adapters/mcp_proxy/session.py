@@ -273,6 +273,7 @@ class Session:
             return self._release()
         if not self.tools.add_page(listing, result):
             return [self._request_page(listing)]
+        self._compare_options()
         self._listings += 1
         if not self.tools.is_current(listing) and self._listings < MOST_LISTINGS:
             return [self._request_page(self.tools.start())]
@@ -288,6 +289,16 @@ class Session:
             messages = [read_message(each.raw[a:b]) for a, b in spans] if spans else [read_message(each.raw)]
             sends += self._admit(each.raw, messages, each.given, is_batch=spans is not None, final=True)
         return sends
+
+    def _compare_options(self) -> None:
+        """Log the names in the options that the list does not have: a choice for a misspelt tool would hold nowhere."""
+        if not self.tools.complete or self.tools.options_compared:
+            return
+        self.tools.options_compared = True
+        listed = {each["name"] for each in self.tools.definitions()} if self.options.tools else set()
+        for name in self.options.tools:
+            if name not in listed:
+                self._log({"event": "options", "tool": name, "reason": "the server lists no tool of this name"})
 
     def _listing_of(self, message: Message) -> Listing | None:
         """Return the pagination that a client's request begins or continues."""
@@ -400,8 +411,8 @@ class Session:
         result = _result(message)
         if result is None:
             return message.raw
-        if pending.listing is not None:
-            self.tools.add_page(pending.listing, result)
+        if pending.listing is not None and self.tools.add_page(pending.listing, result):
+            self._compare_options()
         return folded_page(message) if self.options.fold else message.raw
 
 

@@ -181,7 +181,10 @@ class StdioApp:
         process.used = math.inf
         requests = [each for each in messages if each.id is not None and each.method is not None]
         if not requests:
-            await process.write(body)
+            # 2026-07-28, "Cancellation": over HTTP a client cancels by closing the response. The ids that the process
+            # knows are the proxy's own, so a cancel that is sent all the same could only hit another client's request.
+            if not (process.shared and messages[0].method == "notifications/cancelled"):
+                await process.write(body)
             process.used = time.monotonic()
             await respond(send, 202, b"", *headers)
             return
@@ -192,14 +195,18 @@ class StdioApp:
             exchange.token = token_of(requests[0])
         process.exchanges.append(exchange)
         try:
-            async with _until_disconnected(receive):
-                await process.write(body)
+            if not process.shared:  # 2025-11-25, "Sending Messages": a client that disconnects does not cancel
+                await process.write(body, exchange)
+            async with _until_disconnected(receive, exchange):
+                if process.shared:
+                    await process.write(body, exchange)
                 await self._answer(process, exchange, send, headers)
         finally:
             process.exchanges.remove(exchange)
             process.used = time.monotonic()
             exchange.close()
-            if process.shared and exchange.waits:  # the client closed the response: in this revision a cancel
+            # 2026-07-28, "Cancellation": to close the response is to cancel. The process knows its own id.
+            if process.shared and exchange.is_sent and exchange.waits:
                 [(_, own_id)] = exchange.waits
                 cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": own_id}}
                 with anyio.CancelScope(shield=True), anyio.move_on_after(1):
@@ -236,7 +243,7 @@ class StdioApp:
         process.listener = exchange = new_exchange(set())
         process.used = math.inf
         try:
-            async with _until_disconnected(receive):
+            async with _until_disconnected(receive, exchange):
                 await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
                 backlog, process.backlog = process.backlog, []
                 body = b"".join(event(raw.strip()) for raw in backlog)
@@ -312,9 +319,10 @@ class StdioApp:
 
 
 @asynccontextmanager
-async def _until_disconnected(receive: Receive) -> AsyncIterator[None]:
-    """Run what is inside until the client closes its request."""
+async def _until_disconnected(receive: Receive, exchange: Exchange) -> AsyncIterator[None]:
+    """Run what is inside until the client closes its request, or is disconnected."""
     async with anyio.create_task_group() as tasks:
+        exchange.scope = tasks.cancel_scope
 
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":

@@ -73,6 +73,8 @@ class Tools:
         self.complete = False
         self.unlistable = False
         """The server could not list its tools; it is not asked again before it says that its list changed."""
+        self.options_compared = False
+        """Whether the names in the user's options were compared with the list."""
 
     @property
     def fresh(self) -> bool:
