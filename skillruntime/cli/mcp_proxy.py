@@ -219,6 +219,7 @@ def _print_edited(file: Path, edit: Callable[[str, bool], Edited]) -> None:
         raise click.ClickException(f"{file}: {error}") from None
     for note in edited.notes:
         click.echo(note, err=True)
+    # Bytes here too: the text layer writes CRLF for LF on Windows.
     sys.stdout.buffer.write(edited.text.encode())
 
 
@@ -260,6 +261,7 @@ def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: 
     ended = threading.Event()
     signals = note_signals(ended)
     relay(lambda: session, (0, 1), start_remote(url, headers, session.tools), ended)
+    # As a shell reports a program that a signal ended (POSIX, 2.8.2).
     return 128 + signals[0] if signals else 0
 
 
@@ -287,6 +289,7 @@ def _serve(
     from skillruntime.adapters.mcp_proxy.http_server import Port, serve
     from skillruntime.errors import SkillRuntimeError
 
+    # From the right, because an IPv6 address has colons too: `[::1]:8401`.
     host, _, number = port.rpartition(":")
     if not number.isdecimal() or int(number) > 65535 or not host:
         raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")

@@ -44,7 +44,10 @@ def in_a_loop(check: Callable[[RunningServer], Any]) -> None:
 
     async def main() -> None:
         with anyio.fail_after(DEADLINE):
-            await check(RunningServer(None, True, 0.0))  # type: ignore[arg-type]
+            server = RunningServer(None, True, 0.0)  # type: ignore[arg-type]
+            await check(server)
+            for exchange in server.exchanges:
+                exchange.close()
 
     anyio.run(main)
 
@@ -61,7 +64,7 @@ def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyP
         await route(server, line(id="http-2", result={}))
 
         assert stalled.scope.cancel_called
-        assert await other.events.receive() == (b'{"jsonrpc": "2.0", "id": 2, "result": {}}', True)
+        assert await other.events.receive() == (b'{"jsonrpc": "2.0", "id": 2, "result": {}}\n', True)
 
     in_a_loop(check)
 

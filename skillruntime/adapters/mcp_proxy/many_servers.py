@@ -54,8 +54,10 @@ def run_many(upstreams: Sequence[Upstream], options: Options, log: Write, *, std
     ended = threading.Event()
     signals = note_signals(ended)
     many = _Many(upstreams, options, log, os.dup(stdout), ended)
+    # Why each could not be started is on stderr already.
     if not many.merged.live:
         return 1
+    # A thread for each pipe, as in `stdio`; `Merged` is not locked, so that `_Many` locks it for all.
     threading.Thread(target=many.take_client, args=[stdin], daemon=True).start()
     for index in many.servers:
         threading.Thread(target=many.take_server, args=[index], daemon=True).start()
@@ -91,6 +93,7 @@ class _Many:
         for line in _lines_of(stdin):
             with self._lock:
                 targets = self._route(self.merged.from_client(line))
+            # Outside the lock: while one server does not read, the answers of the others must reach the client.
             for index in targets:
                 self.servers[index].writer.wait_for_space()
         with self._lock:  # `printf ... | skillruntime mcp-proxy` ends its input before the answers are there
@@ -118,6 +121,7 @@ class _Many:
                 if now - server.exited_at > DRAIN_SECONDS:  # a process that it left behind holds its stdout open
                     self._drop(index)
             with self._lock:
+                # One deadline for all that wait; a timer for each call would be a thread for each.
                 server.waits_since = (server.waits_since or now) if server.session.waiting else None
                 if server.waits_since is not None and now - server.waits_since > LISTING_TIMEOUT:
                     self._relay(index, server.session.give_up_listing())
@@ -136,6 +140,7 @@ class _Many:
         live = [self.servers[index] for index in self.merged.live if index in self.servers]
         if self._options_compared or not live or not all(each.session.tools.complete for each in live):
             return
+        # Only when every list is known: until then another server may have the tool.
         self._options_compared = True
         found = {
             name

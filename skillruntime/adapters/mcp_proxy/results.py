@@ -48,9 +48,7 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
             found = tool.output.violations(content)
         except (ValueError, TypeError):  # a number that the engine cannot hold
             return None
-        places = [
-            f"{each.pointer or 'the whole of it'} fails {each.keyword}" for each in found[:MOST_PLACES]
-        ]
+        places = [f"{each.pointer or 'the whole of it'} fails {each.keyword}" for each in found[:MOST_PLACES]]
     log({"event": "output", "tool": tool.name, "outcome": mode, "errors": places})
     if mode != "refuse":
         return None

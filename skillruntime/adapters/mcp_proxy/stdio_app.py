@@ -43,7 +43,9 @@ __all__ = ["StdioApp"]
 SESSION = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
 HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+# Clients also leave without DELETE; a server may end a session at any time ("Session Management").
 IDLE_SECONDS = 30 * 60
+# Each is a process.
 MOST_SESSIONS = 64
 # nginx holds no events back where `X-Accel-Buffering` is "no" (2026-07-28, streamable HTTP, "Receiving Messages").
 EVENTS = [
@@ -134,6 +136,7 @@ class StdioApp:
         except Malformed:
             await respond(send, 400, _error(b"null", PARSE_ERROR, "Parse error"))
         except OSError as error:
+            # 502: what failed is the server behind this one (RFC 9110, 15.6.3).
             text = f"The MCP server cannot be started: {error}"
             await respond(send, 502, _error(messages[0].part("id") or b"null", -32000, text))
 
@@ -259,6 +262,7 @@ class StdioApp:
     # processes
 
     async def _shared_process(self) -> RunningServer:
+        # Two first requests at the same time start one process.
         async with self._starting:
             if self._shared is None or self._shared.ended.is_set():
                 self._shared = await self._start(shared=True)
@@ -269,7 +273,9 @@ class StdioApp:
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # What the server logs is for the person (transports, "stdio").
             stderr=None,
+            # A process group of its own, so that what it starts is ended with it.
             start_new_session=True,
             env=self._environment,
             cwd=self._directory,
@@ -299,6 +305,7 @@ class StdioApp:
     async def _end(self, process: RunningServer) -> None:
         assert process.process.stdin
         await process.process.stdin.aclose()
+        # "Lifecycle", "Shutdown": the end of stdin, then SIGTERM, then SIGKILL.
         for name in ("", "SIGTERM", "SIGKILL"):
             if name:
                 _signal(process.process.pid, name)
@@ -361,6 +368,7 @@ def _ended(process: RunningServer, exchange: Exchange) -> list[bytes]:
 def _status(answer: bytes, process: RunningServer) -> int:
     """Return the HTTP status for the only answer to a request."""
     quick = quick_response(answer)
+    # Most answers are results, of which nothing else is read.
     if (quick and quick[1] == "result") or answer.lstrip()[:1] != b"{":
         return 200
     message = read_message(answer)
