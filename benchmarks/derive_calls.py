@@ -13,7 +13,7 @@ from typing import Any
 from skillruntime.derive import CommandLine, Derivation, to_argv
 from skillruntime.errors import SkillInputError
 
-__all__ = ["Call", "call_faults", "sample_calls"]
+__all__ = ["Call", "call_faults", "minimal_arguments", "sample_calls"]
 
 MOST = 60
 """Calls of one script."""
@@ -45,6 +45,11 @@ def sample_calls(derivation: Derivation) -> list[Call]:
         except SkillInputError:
             continue  # a positional argument without the one before it
     return calls
+
+
+def minimal_arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what *schema* requires and no more, once for each of its branches."""
+    return [next(_arguments(branch)) for branch in schema.get("oneOf", [schema])]
 
 
 def call_faults(derivation: Derivation, calls: list[Call], parsed: list[dict[str, Any]]) -> list[str]:

@@ -62,6 +62,11 @@ def _bind_attribute(state: State, owner: Any, name: str, value: Any) -> None:
     if isinstance(owner, InstanceValue | ClassValue):
         before = owner.names.get(name, UNKNOWN)
         owner.names[name] = kept(value, before) if state.is_doubtful(owner) else value
+    elif isinstance(owner, dict) and state.trace is not None:
+        if state.is_doubtful(owner):
+            make_open(owner)
+        else:
+            owner[name] = value
     # ``action = parser.add_argument("--x"); action.required = True``.
     elif isinstance(owner, ForeignCall):  # an argparse action: its attributes are what it was declared with
         owner.named[name] = UNKNOWN if state.uncertain else value

@@ -215,7 +215,9 @@ def follow(state: State, statements: Iterable[ast.stmt], scope: Scope) -> None:
             state.early.round = True
             return
         if trace is not None and not trace.relevance.matters(statement, trace.known, trace.shared):
-            continue
+            # ``name = None`` before a loop of options: without the flag it is what the script tests.
+            if not (trace.by_hand and isinstance(statement, ast.Assign | ast.AnnAssign)):
+                continue
         state.steps -= 1
         if state.steps < 0:
             raise Exhausted

@@ -8,8 +8,8 @@ from typing import Any
 from skillruntime.derive.interpreter.state import ScriptError, ScriptExit, State
 from skillruntime.derive.interpreter.usage_errors import shows_usage
 from skillruntime.derive.interpreter.values import UNKNOWN
-from skillruntime.derive.interpreter.word_operations import BY_HAND, OPTIONS_BY_HAND, entry, starts_with
-from skillruntime.derive.interpreter.words import Converted, Count, Word, Words, plain_text
+from skillruntime.derive.interpreter.word_operations import BY_HAND, OPTIONS_BY_HAND, entry, item, starts_with
+from skillruntime.derive.interpreter.words import Converted, Count, Remaining, Word, Words, plain_text
 
 __all__ = ["call_method_on_words", "call_on_words", "leave_script", "note_call"]
 
@@ -70,14 +70,28 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return len(first)
         # The script advances an iterator over the words at places that cannot be counted.
         case "builtins.iter" if isinstance(first, Words):
+            if trace.by_hand:
+                return Remaining(first)
             trace.lose(BY_HAND, node)
             return UNKNOWN
+        case "builtins.next" if isinstance(first, Remaining):
+            if first:
+                return item(trace, [first.pop(0)], 0, node)
+            if len(values) > 1:
+                return values[1]
+            raise ScriptError("StopIteration")
+        # ``args[i + 1]`` in a Node script: undefined where there is none.
+        case "node.item" if isinstance(first, list) and isinstance(values[1], int):
+            return item(trace, first, values[1], node) if 0 <= values[1] < len(first) else None
         case _ if name in _COPIES and isinstance(first, Words):
             return Words(first)
         case "builtins.list" | "builtins.tuple" | "builtins.set" if isinstance(first, list | tuple):
             return list(first)
         # The index is left unknown: ``sys.argv[i + 1]`` in such a loop takes options apart by hand.
         case "builtins.enumerate" if isinstance(first, list | tuple):
+            if trace.by_hand:
+                start = values[1] if len(values) > 1 else named.get("start", 0)
+                return [(Count(start + n) if isinstance(start, int) else UNKNOWN, each) for n, each in enumerate(first)]
             return [(UNKNOWN, each) for each in first]
         case "builtins.range" if all(isinstance(each, int) for each in values) and 1 <= len(values) <= 3:
             found = range(*values) if values[2:] != [0] else range(0)

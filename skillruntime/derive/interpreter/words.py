@@ -11,7 +11,7 @@ from typing import Any
 
 from skillruntime.derive.command import Unread
 
-__all__ = ["Converted", "Count", "Head", "Outcome", "Role", "Word", "Words", "holds_words", "plain_text"]
+__all__ = ["Converted", "Count", "Head", "Outcome", "Remaining", "Role", "Word", "Words", "holds_words", "plain_text"]
 
 
 @dataclass(eq=False, slots=True)
@@ -30,6 +30,10 @@ class Word:
 
 class Words(list[Any]):
     """``sys.argv`` or a part of it; a list of another number of words is possible wherever this one is."""
+
+
+class Remaining(Words):
+    """An iterator over words: a loop over it and ``next()`` take them out."""
 
 
 class Count(int):

@@ -69,6 +69,8 @@ class _Translator:
         self.pending: list[ast.stmt] = []
         self.number = 0
         self.in_switch = False
+        self.step: list[ast.stmt] = []
+        """What the enclosing ``for`` does after each round, so before each ``continue``."""
 
     def block(self, nodes: list[Node]) -> list[ast.stmt]:
         """Translate statements; functions that they use are defined before them."""
@@ -132,7 +134,7 @@ class _Translator:
                 before = self.statement(initial) if initial is not None else []
                 after = self._expression_statement(step) if step is not None else []
                 test = self.value(condition) if condition is not None else ast.Constant(True)
-                return [*before, ast.While(test, [*self._loop_body(field("body")), *after], [])]
+                return [*before, ast.While(test, [*self._loop_body(field("body"), after), *after], [])]
             case "while_statement" | "do_statement":
                 return [ast.While(self.value(field("condition")), self._loop_body(field("body")), [])]
             case "switch_statement":
@@ -148,7 +150,7 @@ class _Translator:
             case "break_statement":
                 return [ast.Pass() if self.in_switch else ast.Break()]
             case "continue_statement":
-                return [ast.Continue()]
+                return [*self.step, ast.Continue()]
         return [ast.Expr(self._unknown(node))]
 
     def _expression_statement(self, node: Node) -> list[ast.stmt]:
@@ -173,10 +175,10 @@ class _Translator:
             return [ast.For(self._target(target), self.value(items), body, [])]
         return [ast.Expr(self.value(node))]
 
-    def _loop_body(self, node: Node | None) -> list[ast.stmt]:
-        outer, self.in_switch = self.in_switch, False
+    def _loop_body(self, node: Node | None, step: list[ast.stmt] | None = None) -> list[ast.stmt]:
+        outer, self.in_switch, self.step = (self.in_switch, self.step), False, step or []
         made = self.body(node)
-        self.in_switch = outer
+        self.in_switch, self.step = outer
         return made
 
     def _declare(self, node: Node) -> list[ast.stmt]:
@@ -335,6 +337,12 @@ class _Translator:
                 return ast.IfExp(*sides)
             case "assignment_expression" if (left := field("left")) is not None and left.type == "identifier":
                 return ast.NamedExpr(ast.Name(text_of(left), ast.Store()), self.value(field("right")))
+            # ``args[++i]`` and ``args[i++]``: the second is the value before the step.
+            case "update_expression" if (left := field("argument")) is not None and left.type == "identifier":
+                step = 1 if "++" in shown else -1
+                name, one = text_of(left), ast.Constant(step)
+                made = ast.NamedExpr(ast.Name(name, ast.Store()), ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), one))
+                return made if shown[0] in "+-" else ast.BinOp(made, ast.Sub(), one)
             case "member_expression":
                 return self._member(node)
             case "subscript_expression":
@@ -416,7 +424,7 @@ class _Translator:
         # ``args[0]``: undefined where it is missing.
         if isinstance(number, int):
             return _item(self.value(owner), number)
-        return ast.Subscript(self.value(owner), self.value(index), ast.Load())
+        return _called("node.item", [self.value(owner), self.value(index)])
 
     def _arguments(self, node: Node | None) -> list[ast.expr]:
         return [self.value(each) for each in node.named_children if each.type != "comment"] if node is not None else []

@@ -1,0 +1,177 @@
+"""Options that a script takes apart in a loop of its own, read by traces: ``while args: word = args.pop(0); ...``.
+
+Nothing is concluded from how the loop looks. Each literal with dashes that a word is compared with is put on a command
+line, alone and before a word: a flag takes a value if the script does something with that word which it does not do
+without the flag. What is required is what the script refuses to run without. The one command line with everything on
+it must be accepted, and mean for each word what the single ones said; otherwise nothing is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from skillruntime.derive.command import Argument, Command
+from skillruntime.derive.interpreter.words import Outcome, Role, Word
+from skillruntime.derive.readers.argv_places import (
+    BY_HAND,
+    Undecided,
+    default_of,
+    flag_of,
+    kind_of,
+    name_of,
+    with_distinct_names,
+)
+
+__all__ = ["read_options"]
+
+FLAGS_LIMIT = 16
+PLACES_LIMIT = 3
+"""Positional words that are tried; a script that takes so many takes any number."""
+
+_HELP = ("-h", "--help", "-?", "-help", "-V", "--version", "--")
+
+
+@dataclass(slots=True)
+class _Flag:
+    """One option under all its spellings; ``value`` is set where it takes the next word."""
+
+    names: list[str]
+    value: bool
+    effect: object = None
+    roles: list[Role] = field(default_factory=list)
+
+
+def read_options(trace: Callable[[list[Word]], Outcome]) -> Command:
+    """Return the options and positional words of a script, of which *trace* gives the outcome of a command line.
+
+    Raises:
+        Undecided: the traces do not agree on what they are.
+    """
+    alone = [trace(_line([], number)) for number in range(3)]
+    texts = _dashed(alone)
+    flags = _with_aliases([_flag(trace, text, alone) for text in texts])
+    if not flags or len(flags) > FLAGS_LIMIT:
+        raise Undecided(BY_HAND)
+    # How many positional words there may be, where every option is given.
+    full = {number: trace(_line(flags, number)) for number in range(PLACES_LIMIT + 2)}
+    accepted = [number for number, outcome in full.items() if not outcome.refused]
+    if not accepted or accepted != list(range(accepted[0], accepted[-1] + 1)):
+        raise Undecided(BY_HAND)
+    least, most = accepted[0], accepted[-1]
+    _check(flags, full[least])
+    required = [each for each in flags if trace(_line([other for other in flags if other is not each], least)).refused]
+    command = Command("words")
+    bare = trace(_line(required, least))
+    if bare.refused:
+        able = [each for each in flags if each not in required and not trace(_line([*required, each], least)).refused]
+        if len(able) < 2:
+            raise Undecided(BY_HAND)
+        command.one_of = [[_name(each) for each in able]]
+    for each in flags:
+        argument = flag_of(each.names[0], each.roles if each.value else None)
+        ordered = sorted(each.names, key=lambda name: not name.startswith("--"))
+        argument = replace(argument, name=_name(each), flags=tuple(ordered))
+        if each in required and not each.value:
+            raise Undecided(BY_HAND)  # a required switch chooses among modes
+        if each.value:
+            default = default_of(each.roles[0], each.names[0], bare, full[least], argument.value)
+            argument = replace(argument, required=each in required)
+            argument = argument if each in required else replace(argument, default=default)
+        command.arguments.append(argument)
+    command.arguments += _places(full, least, most)
+    command.arguments = with_distinct_names(command.arguments)
+    return command
+
+
+def _name(flag: _Flag) -> str:
+    return flag_of(max(flag.names, key=len), None).name
+
+
+def _line(flags: list[_Flag], number: int) -> list[Word]:
+    words = [Word(0)]
+    for each in flags:
+        words.append(Word("", each.names[0], flag=True))
+        words += [Word(each.names[0])] if each.value else []
+    return [*words, *(Word(place) for place in range(1, number + 1))]
+
+
+def _dashed(outcomes: list[Outcome]) -> list[str]:
+    """Return the literals with dashes that the script looks for."""
+    found: dict[str, None] = {}
+    for outcome in outcomes:
+        for literals in outcome.compared.values():
+            found |= {text: None for text in literals if text.startswith("-")}
+        found |= {text: None for text in outcome.flags if text.startswith("-")}
+    return [text for text in found if text not in _HELP and text.strip("-")]
+
+
+def _flag(trace: Callable[[list[Word]], Outcome], text: str, alone: list[Outcome]) -> _Flag:
+    """Return what the script does with the flag *text*."""
+    switch = trace([Word(0), Word("", text, flag=True)])
+    before = trace([Word(0), Word("", text, flag=True), Word(text)])
+    role, usual = before.roles.get(text, Role()), alone[1].roles.get(1, Role())
+    # In a loop every word is read; a value is also read by the flag's own branch, or put into its variable.
+    if role.reads - usual.reads or role.names.keys() - usual.names.keys():
+        return _Flag([text], True, tuple(role.names) or tuple(role.reads - usual.reads), [role])
+    changed = tuple(
+        (key, value)
+        for key, value in switch.bound.items()
+        if isinstance(value, bool | str) and alone[0].bound.get(key) != value
+    )
+    return _Flag([text], False, changed or text)
+
+
+def _with_aliases(flags: list[_Flag]) -> list[_Flag]:
+    """Bring together the flags that have the same effect: ``-o`` and ``--output``."""
+    found: dict[tuple[bool, object], _Flag] = {}
+    for each in flags:
+        known = found.setdefault((each.value, each.effect), each)
+        if known is not each:
+            known.names += each.names
+    return list(found.values())
+
+
+def _check(flags: list[_Flag], full: Outcome) -> None:
+    """Raise unless each value means beside all others what it means alone, and no flag is taken for a word."""
+    if "" in full.roles and full.roles[""].names.keys() & {("", "")}:
+        raise Undecided(BY_HAND)
+    for each in flags:
+        if each.value:
+            role = full.roles.get(each.names[0], Role())
+            if not role.names.keys() >= each.roles[0].names.keys() or not role.reads >= each.roles[0].reads:
+                raise Undecided("a flag may be where a word is read by its position")
+            # The last command line has seen the whole script, so it knows what the value is converted to.
+            each.roles = [role]
+
+
+def _places(full: dict[int, Outcome], least: int, most: int) -> list[Argument]:
+    """Return the words that are not options."""
+    if most == 0:
+        return []
+    top = full[most]
+    roles = [top.roles.get(place, Role()) for place in range(1, most + 1)]
+    # What the loop does with each word, flags too, is not a use of this one.
+    common = top.roles.get("", Role())
+    used = [bool(each.uses - common.uses or each.names.keys() - common.names.keys()) for each in roles]
+    if not any(used):
+        if least:
+            raise Undecided("not every place of sys.argv is read")
+        return []
+    if not all(used):
+        raise Undecided("not every place of sys.argv is read")
+    # ``source = word`` in the loop: of several words the last one counts.
+    last = next((key for key in roles[-1].names if key not in common.names), None)
+    if last is not None and isinstance(top.bound.get(last), Word) and all(last in each.names for each in roles):
+        roles, most, least = roles[-1:], 1, min(least, 1)
+    undashed = {"type": "string", "pattern": "^([^-]|$)"}
+    kinds = [kind_of([each]) for each in roles]
+    values = [replace(each, schema=undashed) if each.schema.get("type") == "string" else each for each in kinds]
+    if most > PLACES_LIMIT:
+        name = name_of(roles[0], "words") if not common.names else "words"
+        name = "words" if name in ("args", "argv", "rest") else name
+        return [Argument(name, (), "values", values[0], required=least > 0, least=least)]
+    return [
+        Argument(name_of(role, f"argument_{place}"), (), "value", value, required=place <= least)
+        for place, (role, value) in enumerate(zip(roles, values, strict=True), 1)
+    ]
