@@ -46,7 +46,8 @@ _REFUSED = re.compile(
     r"|\b(?:is|are) required\b|\bmust (?:be given|specify|provide|supply)\b|\bplease (?:give|specify|provide|supply)\b"
     r"|unbound variable|parameter (?:null or )?not set|list index out of range|unpack \(expected"
     r"|\b(?:unrecognized|unknown|invalid|illegal) (?:arg|option|command|flag)|no such option|is not a valid"
-    r"|\bspecify\b|expected .{0,20}argument|must be (?:of type )?string.{0,20}undefined|no \w+ (?:given|specified|provided)"
+    r"|\bspecify\b|expected .{0,20}argument|must be (?:of type )?string.{0,20}undefined"
+    r"|no \w+ (?:given|specified|provided)"
 )
 _NOT_STARTED = re.compile(
     r"ModuleNotFoundError|ImportError|Cannot find (?:module|package)|command not found|SyntaxError|not found in PATH"
@@ -116,6 +117,9 @@ async def try_script(sandbox: Sandbox, path: Path, *, only_whole: bool) -> list[
 async def _run(sandbox: Sandbox, path: Path, source: str, found: Derivation, words: list[str], stdin: bytes) -> Tried:
     interpreter = _interpreter(path, source.partition("\n")[0])
     with tempfile.TemporaryDirectory() as directory:
+        # A value that names a file names one that is there: what is measured is the command line.
+        for name in ("text", "some.txt"):
+            (Path(directory) / name).write_text("text\n", "utf-8")
         command = SandboxCommand(
             (interpreter, str(path), *words),
             Path(directory),

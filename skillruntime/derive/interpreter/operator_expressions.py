@@ -55,7 +55,8 @@ def boolean_expression(state: State, node: ast.BoolOp, scope: Scope) -> Any:
                 value = attempt(state, each, scope)
         known = decide(state, value)
         if known is stops_at:
-            if first is None or isinstance(value, bool):
+            # ``a && undefined`` is false whatever ``a`` is.
+            if first is None or isinstance(value, bool) or value is None:
                 return value
             break
         if known is UNKNOWN and first is None:

@@ -214,10 +214,10 @@ def follow(state: State, statements: Iterable[ast.stmt], scope: Scope) -> None:
             perhaps(state, pending[index:], scope)
             state.early.round = True
             return
-        if trace is not None and not trace.relevance.matters(statement, trace.known, trace.shared):
-            # ``name = None`` before a loop of options: without the flag it is what the script tests.
-            if not (trace.by_hand and isinstance(statement, ast.Assign | ast.AnnAssign)):
-                continue
+        # ``name = None`` before a loop of options: without the flag it is what the script tests.
+        is_kept = trace is None or (trace.by_hand and isinstance(statement, ast.Assign | ast.AnnAssign))
+        if trace is not None and not is_kept and not trace.relevance.matters(statement, trace.known, trace.shared):
+            continue
         state.steps -= 1
         if state.steps < 0:
             raise Exhausted

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from skillruntime.derive.interpreter.state import ScriptError, ScriptExit, State
+from skillruntime.derive.interpreter.trace import Trace
 from skillruntime.derive.interpreter.usage_errors import shows_usage
 from skillruntime.derive.interpreter.values import UNKNOWN
 from skillruntime.derive.interpreter.word_operations import BY_HAND, OPTIONS_BY_HAND, entry, item, starts_with
@@ -21,8 +23,8 @@ _READERS = ("unittest.main", "pytest.main", "absl.testing.absltest.main", "fire.
 """Functions that read ``sys.argv`` themselves."""
 
 _CONVERTERS = {
-    "builtins.int": "integer",
-    "builtins.float": "number",
+    **dict.fromkeys(("builtins.int", "node.parseInt"), "integer"),
+    **dict.fromkeys(("builtins.float", "node.Number"), "number"),
     **dict.fromkeys(("json.loads", "node.JSON.parse"), "json"),
     **dict.fromkeys(("pathlib.Path", "pathlib.PurePath"), "path"),
     **dict.fromkeys(("os.path.abspath", "os.path.realpath", "os.path.expanduser", "node.path.resolve"), "path"),
@@ -82,7 +84,10 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             raise ScriptError("StopIteration")
         # ``args[i + 1]`` in a Node script: undefined where there is none.
         case "node.item" if isinstance(first, list) and isinstance(values[1], int):
-            return item(trace, first, values[1], node) if 0 <= values[1] < len(first) else None
+            return item(trace, first, values[1], node) if -len(first) <= values[1] < len(first) else None
+        # A word that is converted is assumed to be a number: one that is not would be refused.
+        case "node.isNaN" | "node.isFinite" if isinstance(first, Converted):
+            return name == "node.isFinite"
         case _ if name in _COPIES and isinstance(first, Words):
             return Words(first)
         case "builtins.list" | "builtins.tuple" | "builtins.set" if isinstance(first, list | tuple):
@@ -104,10 +109,53 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return first
         case "builtins.isinstance":
             return UNKNOWN
+        case "getopt.getopt" | "getopt.gnu_getopt" if trace.by_hand and isinstance(first, Words):
+            return _getopt(trace, first, [*values[1:], *named.values()], node, is_gnu=name.endswith("gnu_getopt"))
+        case "builtins.dict" if isinstance(first, list) and all(isinstance(each, tuple) for each in first):
+            return {key: value for key, value in first if isinstance(key, str)}
+        # ``re.match(r"--(\w+)=(.*)", word)``.
+        case "re.match" | "re.fullmatch" if isinstance(first, str) and first.lstrip("^(").startswith("-"):
+            trace.lose(OPTIONS_BY_HAND, node)
+            return UNKNOWN
         case _ if name in _CONVERTERS and isinstance(first, Word | Converted):
             return _converted(state, first, _CONVERTERS[name], node)
     trace.pass_on([*values, *named.values()], node, name.removeprefix("builtins."), harmless=name in _HARMLESS)
     return UNKNOWN
+
+
+def _getopt(trace: Trace, words: Words, declared: list[Any], node: ast.AST, *, is_gnu: bool) -> Any:
+    """Return what ``getopt`` returns: pairs of a flag and its value, and the words that are left (Lib/getopt.py)."""
+    short = declared[0] if declared else ""
+    long = declared[1] if len(declared) > 1 else []
+    long = [long] if isinstance(long, str) else long
+    if not isinstance(short, str) or not isinstance(long, list | tuple) or not all(isinstance(e, str) for e in long):
+        trace.lose("the options that getopt is given are computed", node)
+        return UNKNOWN
+    takes = {f"-{letter}": colon == ":" for letter, colon in re.findall(r"([A-Za-z0-9])(:?)", short)}
+    takes |= {f"--{each.rstrip('=')}": each.endswith("=") for each in long}
+    for flag in takes:
+        trace.outcome.flags.setdefault(flag, False)
+    pairs: list[Any] = []
+    rest: list[Any] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        text = plain_text(word)
+        if text is None and is_gnu:
+            rest.append(word)
+        elif text not in takes:
+            # The first word that is not an option ends them (POSIX); an unknown one raises ``GetoptError``.
+            if text is not None and text.startswith("-"):
+                raise ScriptError("GetoptError")
+            rest += [word, *left]
+            break
+        elif takes[text] and not left:
+            raise ScriptError("GetoptError")
+        else:
+            value = left.pop(0) if takes[text] else ""
+            trace.read(value, node)
+            pairs.append((text, value))
+    return pairs, Words(rest)
 
 
 def note_call(state: State, name: str, arguments: list[Any], node: ast.AST) -> None:
@@ -154,13 +202,16 @@ def call_method_on_words(
         if name in ("partition", "rpartition", "split", "rsplit") and first in ("=", ":="):
             trace.lose(OPTIONS_BY_HAND, node)
         # ``word.lstrip("-")`` makes a name of a flag.
-        if name in _WITHOUT_DASHES and isinstance(first, str) and first.startswith("-"):
+        if name in (*_WITHOUT_DASHES, "match") and isinstance(first, str) and first.startswith("-"):
             trace.lose(OPTIONS_BY_HAND, node)
         return receiver if name in _SAME_WORD and not values else _used(state, receiver, values, named, node)
     if isinstance(receiver, dict) and name in ("get", "keys", "values", "items"):
         return _of_table(state, receiver, name, values, node)
     if isinstance(receiver, list):
         return _of_list(state, receiver, name, values, node)
+    # ``/^--/.test(word)``: a pattern of dashes is translated to the dashes.
+    if isinstance(receiver, str) and name in ("test", "exec") and receiver.startswith("-") and isinstance(first, Word):
+        return starts_with(trace, first, receiver, node)
     if isinstance(receiver, str) and name == "join" and isinstance(first, list):
         # ``" ".join(sys.argv)`` prints the command line.
         if any(isinstance(each, Word) and each.place == 0 for each in first):
@@ -213,6 +264,9 @@ def _of_list(state: State, items: list[Any], name: str, values: list[Any], node:
     if name == "count" and isinstance(first, str) and isinstance(items, Words):
         trace.lose(BY_HAND, node)
     if name not in _CHANGES:
+        # ``args.reduce(...)``: what happens to each word is unknown.
+        if isinstance(items, Words):
+            trace.lose(f"the words are passed on to {name}", node)
         return _used(state, items, values, {}, node)
     # Another reader of ``sys.argv`` would see the change.
     if items is trace.words:

@@ -19,7 +19,7 @@ from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.readers.argparse_model import ParserModel
 
-__all__ = ["demanded", "demanded_by_function", "with_demands"]
+__all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands"]
 
 _NAMESPACE = r"^[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(vars\()?[^=\n]*\b(?:parse_args|parse_known_args{})\("
 _RETURNED = re.compile(r"^def (\w+)\([^\n]*\n(?:[ \t]+[^\n]*\n|\n)*?[ \t]+return [^\n]*\.parse_args\(", re.MULTILINE)
@@ -117,6 +117,13 @@ def with_demands(command: Command, groups: list[list[str]]) -> None:
         command.arguments = [
             replace(each, required=True, least=least) if each is argument else each for each in command.arguments
         ]
+
+
+def demands_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a click group refuses to run alone: ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)``."""
+    return ["command"] in _groups(
+        node.body, lambda each: "command" if getattr(each, "attr", "") == "invoked_subcommand" else None, set(), []
+    )
 
 
 def _groups(body: list[ast.stmt], given: _Given, filled: set[str], every: list[str]) -> list[list[str]]:

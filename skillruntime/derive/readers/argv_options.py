@@ -8,10 +8,11 @@ it must be accepted, and mean for each word what the single ones said; otherwise
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from skillruntime.derive.command import Argument, Command
+from skillruntime.derive.command import Argument, Command, ValueType
 from skillruntime.derive.interpreter.words import Outcome, Role, Word
 from skillruntime.derive.readers.argv_places import (
     BY_HAND,
@@ -40,6 +41,8 @@ class _Flag:
     value: bool
     effect: object = None
     roles: list[Role] = field(default_factory=list)
+    choices: list[str] = field(default_factory=list)
+    """The only values with which the script does not refuse; empty where any text will do."""
 
 
 def read_options(trace: Callable[[list[Word]], Outcome]) -> Command:
@@ -55,6 +58,8 @@ def read_options(trace: Callable[[list[Word]], Outcome]) -> Command:
         raise Undecided(BY_HAND)
     # How many positional words there may be, where every option is given.
     full = {number: trace(_line(flags, number)) for number in range(PLACES_LIMIT + 2)}
+    if all(outcome.refused for outcome in full.values()) and _choose(flags, full):
+        full = {number: trace(_line(flags, number)) for number in range(PLACES_LIMIT + 2)}
     accepted = [number for number, outcome in full.items() if not outcome.refused]
     if not accepted or accepted != list(range(accepted[0], accepted[-1] + 1)):
         raise Undecided(BY_HAND)
@@ -77,6 +82,9 @@ def read_options(trace: Callable[[list[Word]], Outcome]) -> Command:
         if each.value:
             default = default_of(each.roles[0], each.names[0], bare, full[least], argument.value)
             argument = replace(argument, required=each in required)
+            if each.choices:
+                words = [text for text in each.choices if not trace(_line(flags, least, {each.names[0]: text})).refused]
+                argument = replace(argument, value=ValueType({"type": "string", "enum": words}))
             argument = argument if each in required else replace(argument, default=default)
         command.arguments.append(argument)
     command.arguments += _places(full, least, most)
@@ -88,11 +96,20 @@ def _name(flag: _Flag) -> str:
     return flag_of(max(flag.names, key=len), None).name
 
 
-def _line(flags: list[_Flag], number: int) -> list[Word]:
+def _choose(flags: list[_Flag], full: dict[int, Outcome]) -> bool:
+    """Take the literals that the script compares values with; return whether there are any."""
+    for each in flags:
+        literals = [text for outcome in full.values() for text in outcome.compared.get(each.names[0], ())]
+        each.choices = [text for text in dict.fromkeys(literals) if each.value and text and text[0] != "-"]
+    return any(each.choices for each in flags)
+
+
+def _line(flags: list[_Flag], number: int, texts: Mapping[str, str] = MappingProxyType({})) -> list[Word]:
     words = [Word(0)]
     for each in flags:
         words.append(Word("", each.names[0], flag=True))
-        words += [Word(each.names[0])] if each.value else []
+        text = texts.get(each.names[0], next(iter(each.choices), None))
+        words += [Word(each.names[0], text)] if each.value else []
     return [*words, *(Word(place) for place in range(1, number + 1))]
 
 
@@ -133,9 +150,7 @@ def _with_aliases(flags: list[_Flag]) -> list[_Flag]:
 
 
 def _check(flags: list[_Flag], full: Outcome) -> None:
-    """Raise unless each value means beside all others what it means alone, and no flag is taken for a word."""
-    if "" in full.roles and full.roles[""].names.keys() & {("", "")}:
-        raise Undecided(BY_HAND)
+    """Raise unless each value means beside all others what it means alone."""
     for each in flags:
         if each.value:
             role = full.roles.get(each.names[0], Role())

@@ -22,7 +22,7 @@ from skillruntime.derive.interpreter.values import (
     is_constant,
 )
 from skillruntime.derive.readers.argparse_arguments import to_json
-from skillruntime.derive.readers.argparse_demands import demanded_by_function, with_demands
+from skillruntime.derive.readers.argparse_demands import demanded_by_function, demands_command, with_demands
 from skillruntime.derive.readers.click_model import ClickCommandModel
 from skillruntime.derive.readers.value_types import PATH, read_type
 from skillruntime.derive.text_fields import first_paragraph, flattened
@@ -71,7 +71,10 @@ def read_click(state: State, model: ClickCommandModel, description: str = "") ->
         with_demands(command, demanded_by_function(function.node, plain))
     if model.is_group:
         command.chooser = "command"
-        command.chooser_required = model.named.get("invoke_without_command") is not True
+        runs_alone = model.named.get("invoke_without_command") is True
+        if runs_alone and function is not None and not isinstance(function.node, ast.Lambda):
+            runs_alone = not demands_command(function.node)
+        command.chooser_required = not runs_alone
         for word, below in model.commands.items():
             if isinstance(below, ClickCommandModel):
                 command.commands[word] = read_click(state, below)

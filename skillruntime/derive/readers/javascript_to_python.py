@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from skillruntime.derive.readers.javascript_source import literal, text_of
+from skillruntime.derive.readers.javascript_source import literal, nodes_of, text_of
 
 __all__ = ["to_python"]
 
@@ -36,11 +36,10 @@ _METHODS = {
     "push": "append",
 }
 _FUNCTIONS = {
-    "parseInt": "int",
-    "parseFloat": "float",
-    "Number": "float",
-    "Number.parseInt": "int",
-    "Number.parseFloat": "float",
+    **dict.fromkeys(("parseInt", "Number.parseInt"), "node.parseInt"),
+    **dict.fromkeys(("parseFloat", "Number", "Number.parseFloat"), "node.Number"),
+    **dict.fromkeys(("isNaN", "Number.isNaN"), "node.isNaN"),
+    **dict.fromkeys(("Number.isInteger", "Number.isFinite", "isFinite"), "node.isFinite"),
     "String": "str",
     "JSON.parse": "node.JSON.parse",
     "path.resolve": "node.path.resolve",
@@ -51,6 +50,7 @@ _FUNCTIONS = {
         ("fs.readFileSync", "readFileSync", "fs.readFile", "readFile", "fs.promises.readFile"), "node.fs.readFile"
     ),
 }
+_PROCESS = ("process", "node:process")
 _MAIN_MODULE = ("require.main", "import.meta.url", "process.argv[1]")
 
 
@@ -103,8 +103,17 @@ class _Translator:
         field = node.child_by_field_name
         match node.type:
             # The modules that are imported are found in the source of the script (`node_script`).
-            case "comment" | "empty_statement" | "import_statement":
+            case "comment" | "empty_statement":
                 return []
+            # ``import { argv } from "node:process"``; other modules are found in the source (`node_script`).
+            case "import_statement":
+                source = str(literal(field("source"), {}))
+                names = [each for each in nodes_of(node, "import_specifier") if source in _PROCESS]
+                return [
+                    ast.Assign([ast.Name(text_of(each.child_by_field_name("alias")) or "argv", ast.Store())], _argv())
+                    for each in names
+                    if text_of(each.child_by_field_name("name")) == "argv"
+                ]
             case "expression_statement" if node.named_children:
                 return self._expression_statement(node.named_children[0])
             case "lexical_declaration" | "variable_declaration":
@@ -194,6 +203,11 @@ class _Translator:
         # Python's unpacking fails where items are missing; JavaScript's gives undefined.
         if target is not None and target.type == "array_pattern":
             return self._unpack(target, value)
+        if target is not None and target.type == "object_pattern":
+            return self._unpack_object(target, value)
+        # ``process.exitCode = 1`` reports the same failure as ``process.exit(1)``, when the script ends by itself.
+        if text_of(target) == "process.exitCode" and text_of(value) != "0":
+            return [ast.Expr(_called("print", [ast.Constant("usage:")]))]
         return [ast.Assign([self._target(target)], self.value(value) if value is not None else ast.Constant(None))]
 
     def _unpack(self, target: Node, value: Node | None) -> list[ast.stmt]:
@@ -216,6 +230,32 @@ class _Translator:
                     name = each.child_by_field_name("left")
                     item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
                 made.append(ast.Assign([self._target(name)], item))
+        return made
+
+    def _unpack_object(self, target: Node, value: Node | None) -> list[ast.stmt]:
+        """``const { argv } = require("process")``, ``const { input, output = "x" } = options``."""
+        from_process = text_of(value) == "process" or re.fullmatch(
+            r"""require\(["'](node:)?process["']\)""", text_of(value)
+        )
+        self.number += 1
+        whole = f"_object_{self.number}"
+        made: list[ast.stmt] = [] if from_process else [ast.Assign([ast.Name(whole, ast.Store())], self.value(value))]
+        for each in target.named_children:
+            name: Node | None = each.child_by_field_name("left") if each.type == "object_assignment_pattern" else each
+            key = text_of(name)
+            # ``{ input: path }`` names the variable ``path``.
+            if each.type == "pair_pattern":
+                key, name = text_of(each.child_by_field_name("key")), each.child_by_field_name("value")
+            if name is None or name.type not in ("identifier", "shorthand_property_identifier_pattern"):
+                continue
+            item: ast.expr = ast.Attribute(ast.Name(whole, ast.Load()), key, ast.Load())
+            if from_process:
+                if key != "argv":
+                    continue
+                item = _argv()
+            elif each.type == "object_assignment_pattern":
+                item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
+            made.append(ast.Assign([ast.Name(text_of(name), ast.Store())], item))
         return made
 
     def _target(self, node: Node | None) -> ast.expr:
@@ -352,6 +392,10 @@ class _Translator:
             case "call_expression":
                 return self._call(node)
             # ``new Error(...)``, ``new Set(args)``.
+            case "new_expression" if shown.startswith("new Map(") and (pairs := _pairs(field("arguments"))):
+                return ast.Dict([self.value(key) for key, _ in pairs], [self.value(value) for _, value in pairs])
+            case "new_expression" if shown.startswith("new Set("):
+                return _called("list", self._arguments(field("arguments")))
             case "new_expression":
                 # The class is unknown, so its arguments count as used.
                 name = ast.Name(text_of(field("constructor")), ast.Load())
@@ -411,8 +455,11 @@ class _Translator:
 
     def _member(self, node: Node) -> ast.expr:
         owner, name = node.child_by_field_name("object"), text_of(node.child_by_field_name("property"))
-        if text_of(node) == "process.argv":
+        if text_of(node) in ("process.argv", "Bun.argv"):
             return _argv()
+        # Deno leaves its own name and the script's out.
+        if text_of(node) == "Deno.args":
+            return _slice(_argv(), [ast.Constant(2)])
         # Of a list or a text.
         if name == "length":
             return ast.Call(ast.Name("len", ast.Load()), [self.value(owner)], [])
@@ -441,6 +488,10 @@ class _Translator:
         if function is not None and function.type == "member_expression":
             owner = function.child_by_field_name("object")
             name = text_of(function.child_by_field_name("property"))
+            # ``process.argv[2]?.trim()``: undefined stays undefined.
+            if function.child_by_field_name("optional_chain") is not None:
+                absent = ast.Compare(self.value(owner), [ast.Is()], [ast.Constant(None)])
+                return ast.IfExp(absent, ast.Constant(None), self._method(self.value(owner), name, given))
             if name in ("catch", "finally", "then") and owner is not None and owner.type == "call_expression":
                 return self.value(owner)  # ``main().catch(report)``
             return self._method(self.value(owner), name, given)
@@ -487,7 +538,8 @@ def _shift(owner: ast.expr, given: list[ast.expr]) -> ast.expr:
     return ast.IfExp(test, first, ast.Constant(None))
 
 
-def _filter(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
+def _matching(owner: ast.expr, given: list[ast.expr]) -> ast.ListComp | None:
+    """Return the items for which a function holds, or None for a function that is not one expression."""
     if len(given) != 1 or not isinstance(given[0], ast.Lambda) or len(given[0].args.args) != 1:
         return None
     name = given[0].args.args[0].arg
@@ -495,11 +547,32 @@ def _filter(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
     return ast.ListComp(ast.Name(name, ast.Load()), [rounds])
 
 
+def _find(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
+    found = _matching(owner, given)
+    return None if found is None else _called("node.item", [found, ast.Constant(0)])
+
+
+def _some(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
+    found = _matching(owner, given)
+    return None if found is None else ast.Compare(_called("len", [found]), [ast.Gt()], [ast.Constant(0)])
+
+
+def _pairs(arguments: Node | None) -> list[list[Node]]:
+    """Return the keys and values of ``new Map([["on", on], ["off", off]])``; nothing for any other argument."""
+    listed = arguments.named_children[0] if arguments is not None and arguments.named_children else None
+    pairs = [each.named_children for each in listed.named_children] if listed and listed.type == "array" else []
+    return pairs if all(len(each) == 2 for each in pairs) else []
+
+
 _LIST_METHODS: dict[str, Callable[[ast.expr, list[ast.expr]], ast.expr | None]] = {
     "slice": _slice,
     "indexOf": _index_of,
     "shift": _shift,
-    "filter": _filter,
+    "filter": _matching,
+    "has": lambda owner, given: ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None,
+    "find": _find,
+    "some": _some,
+    "at": lambda owner, given: _called("node.item", [owner, given[0]]) if len(given) == 1 else None,
     "includes": lambda owner, given: ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None,
     "join": lambda owner, given: ast.Call(
         ast.Attribute(given[0] if given else ast.Constant(","), "join", ast.Load()), [owner], []

@@ -31,7 +31,7 @@ __all__ = ["read_python"]
 UNDECLARED_LIMIT = 100_000
 """Characters of a script that is read for its use of ``sys.argv`` or stdin; a longer one is a program, or generated."""
 
-_UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
+_UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "absl", "tap", "cyclopts")
 _FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_UNREAD_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
