@@ -3,6 +3,7 @@
     python benchmarks/derive_minimal_calls.py                 the scripts in benchmarks/derive_written_scripts.txt
     python benchmarks/derive_minimal_calls.py PATH ...        the scripts below directories, and single ones
     python benchmarks/derive_minimal_calls.py PATH --whole    only those that were read whole
+    python benchmarks/derive_minimal_calls.py --more          each further argument too, one in a call
 
 A minimal call has the arguments that the contract requires, each with a value that its schema allows; each command of a
 script has one. The words run in a bubblewrap sandbox without network, in an empty directory. A call is refused for
@@ -27,7 +28,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.derive_calls import minimal_arguments
+from benchmarks.derive_calls import minimal_arguments, some_arguments
 from benchmarks.derive_sample import neighbours_of
 from skillruntime.derive import CommandLine, Derivation, derive, to_argv
 from skillruntime.errors import SkillInputError
@@ -37,6 +38,9 @@ WRITTEN = Path(__file__).with_name("derive_written_scripts.txt")
 SECONDS = 10
 COMMANDS = 6
 """Commands of one script that are called."""
+
+CALLS = 20
+"""Calls of one script with ``--more``."""
 
 # ``run: FILE`` in a help text is not a complaint, so a refusal needs an exit code of its own too.
 _REFUSED = re.compile(
@@ -92,14 +96,16 @@ def written_scripts(directory: Path) -> Iterator[Path]:
         yield path
 
 
-async def try_script(sandbox: Sandbox, path: Path, *, only_whole: bool) -> list[Tried]:
+async def try_script(sandbox: Sandbox, path: Path, *, only_whole: bool, more: bool) -> list[Tried]:
     """Run the minimal calls of the script at *path*; none where it has no contract."""
     source = path.read_text("utf-8", "replace")
     found = derive(source, path=path.name, neighbours=neighbours_of(path))
     if found is None or (only_whole and not found.complete):
         return []
     tried: list[Tried] = []
-    for arguments in minimal_arguments(found.document["input"])[:COMMANDS]:
+    schema = found.document["input"]
+    all_calls = minimal_arguments(schema)[:COMMANDS] if not more else list(some_arguments(schema))[:CALLS]
+    for arguments in all_calls:
         stdin, words = b"", []
         if "command_line" in found.document["run"]:
             accepted = found.to_contract().accept(arguments, policy="strict").arguments
@@ -153,7 +159,7 @@ def _interpreter(path: Path, first: str) -> str:
     return "/bin/sh" if re.match(r"#!\s*/bin/(?:sh|dash)", first) else "/bin/bash"
 
 
-async def measure(paths: list[Path], *, only_whole: bool, verbose: bool) -> int:
+async def measure(paths: list[Path], *, only_whole: bool, more: bool, verbose: bool) -> int:
     """Run all minimal calls, print the figures, and return the number refused."""
     sandbox = await open_sandbox("bubblewrap")
     results: list[Tried] = []
@@ -161,7 +167,7 @@ async def measure(paths: list[Path], *, only_whole: bool, verbose: bool) -> int:
 
     async def one(path: Path) -> None:
         async with limiter:
-            results.extend(await try_script(sandbox, path, only_whole=only_whole))
+            results.extend(await try_script(sandbox, path, only_whole=only_whole, more=more))
 
     async with anyio.create_task_group() as group:
         for path in paths:
@@ -188,15 +194,16 @@ async def measure(paths: list[Path], *, only_whole: bool, verbose: bool) -> int:
 
 
 def main() -> int:
-    """Run the minimal calls; the exit code is 1 where 2 % or more are refused."""
+    """Run the minimal calls, and print what was refused."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--whole", action="store_true", help="only scripts that were read whole")
+    parser.add_argument("--more", action="store_true", help="one more argument in each call, and not only the least")
     parser.add_argument("--verbose", action="store_true", help="print each call")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         paths = [each for path in options.paths for each in scripts_of(path)] or list(written_scripts(Path(directory)))
-        anyio.run(lambda: measure(paths, only_whole=options.whole, verbose=options.verbose))
+        anyio.run(lambda: measure(paths, only_whole=options.whole, more=options.more, verbose=options.verbose))
     return 0
 
 

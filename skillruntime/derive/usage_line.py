@@ -65,8 +65,8 @@ def least_in_usage(source: str) -> int:
         for word in _WORD.findall(usage):
             plain = re.match(r"(?:<[^<>]+>(?:\.\.\.)?|[A-Za-z-][\w=.|-]*|\{[^{}]*\})(?=([\"'`]?)[\"'`);]*$)", word)
             count += plain is not None
-            # A quote ends the text, and a bracket what every call needs.
-            if plain is None or plain[1]:
+            # A quote ends the text, a bracket what every call needs; what follows ``up|logs`` may be for one of them.
+            if plain is None or plain[1] or "|" in word:
                 break
         # ``Usage: x.sh name | --all``: fewer may do.
         if re.search(r"\s\|\s", usage):

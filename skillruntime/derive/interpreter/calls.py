@@ -244,6 +244,12 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
             return None
         case "node.isNaN" | "node.isFinite", [None]:
             return name == "node.isNaN"
+        case "types.SimpleNamespace", [] if state.trace is not None:
+            return dict(named)
+        case "node.reduce", [list() as listed, FunctionValue() as function, value]:
+            for each in listed:
+                value = call(state, function, [value, each], {}, node)
+            return value
         case "node.item", [list() as listed, int(index)] if not holds_words(listed):
             return listed[index] if -len(listed) <= index < len(listed) else None
         # A default counts only for the script's own objects: an unknown owner may have the attribute.

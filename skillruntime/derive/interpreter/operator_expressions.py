@@ -96,7 +96,9 @@ def comparison(state: State, node: ast.Compare, scope: Scope) -> Any:
     result: Any = True
     for op, right_node in zip(node.ops, node.comparators, strict=True):
         right = evaluate(state, right_node, scope)
-        if state.trace is not None and (holds_words(left) or holds_words(right)):
+        # ``"city" in options``: the key is looked up even where no word has been put into the table.
+        looked_up = isinstance(left, str) and isinstance(right, dict) and isinstance(op, ast.In | ast.NotIn)
+        if state.trace is not None and (looked_up or holds_words(left) or holds_words(right)):
             found = compare(state.trace, op, left, right, node)
         else:
             found = _compared(op, left, right)

@@ -10,7 +10,7 @@ from skillruntime.derive.interpreter.state import ScriptError, ScriptExit, State
 from skillruntime.derive.interpreter.trace import Trace
 from skillruntime.derive.interpreter.usage_errors import shows_usage
 from skillruntime.derive.interpreter.values import UNKNOWN
-from skillruntime.derive.interpreter.word_operations import BY_HAND, OPTIONS_BY_HAND, entry, item, starts_with
+from skillruntime.derive.interpreter.word_operations import BY_HAND, OPTIONS_BY_HAND, cut, entry, item, starts_with
 from skillruntime.derive.interpreter.words import Converted, Count, Remaining, Word, Words, plain_text
 
 __all__ = ["call_method_on_words", "call_on_words", "leave_script", "note_call"]
@@ -111,8 +111,14 @@ def call_on_words(state: State, name: str, values: list[Any], named: dict[str, A
             return UNKNOWN
         case "getopt.getopt" | "getopt.gnu_getopt" if trace.by_hand and isinstance(first, Words):
             return _getopt(trace, first, [*values[1:], *named.values()], node, is_gnu=name.endswith("gnu_getopt"))
-        case "builtins.dict" if isinstance(first, list) and all(isinstance(each, tuple) for each in first):
-            return {key: value for key, value in first if isinstance(key, str)}
+        case "builtins.zip" if trace.by_hand and all(isinstance(each, list) for each in values):
+            return list(zip(*values, strict=False))
+        case "builtins.dict" if isinstance(first, list) and all(isinstance(each, list | tuple) for each in first):
+            if any(len(each) != 2 for each in first):
+                raise ScriptError("ValueError")
+            # A word that is a key and has no text of its own is found by no literal.
+            pairs = [(plain_text(key), value) for key, value in first]
+            return {key: value for key, value in pairs if key is not None}
         # ``re.match(r"--(\w+)=(.*)", word)``.
         case "re.match" | "re.fullmatch" if isinstance(first, str) and first.lstrip("^(").startswith("-"):
             trace.lose(OPTIONS_BY_HAND, node)
@@ -198,9 +204,14 @@ def call_method_on_words(
             prefixes = first if isinstance(first, tuple) else (first,)
             found = [starts_with(trace, receiver, each, node) for each in prefixes]
             return True if True in found else UNKNOWN if UNKNOWN in found else False
+        if trace.by_hand and (made := _of_text(receiver, name, values)) is not None:
+            return made
         # ``key, _, value = word.partition("=")`` takes ``--size=3`` apart.
         if name in ("partition", "rpartition", "split", "rsplit") and first in ("=", ":="):
             trace.lose(OPTIONS_BY_HAND, node)
+        # A word that is not a flag keeps what it has.
+        if trace.by_hand and name in _WITHOUT_DASHES and isinstance(first, str) and first.startswith("-"):
+            return receiver
         # ``word.lstrip("-")`` makes a name of a flag.
         if name in (*_WITHOUT_DASHES, "match") and isinstance(first, str) and first.startswith("-"):
             trace.lose(OPTIONS_BY_HAND, node)
@@ -223,6 +234,31 @@ def call_method_on_words(
                 role.joined = True
         return UNKNOWN
     return _used(state, receiver, values, named, node)
+
+
+def _of_text(word: Word, name: str, values: list[Any]) -> Any:
+    """Return the result of a method of a word whose text is known, at least up to the value behind it; else None."""
+    first = values[0] if values else None
+    if word.text is None:
+        # A plain word has no ``=`` in it, and no dashes in front.
+        return {"split": [word], "partition": (word, "", "")}.get(name) if first == "=" else None
+    text = word.text
+    match name, first:
+        case "split" | "partition", "=" if word.inside is not None and text.endswith("="):
+            key = text[:-1]
+            return [key, word.inside] if name == "split" else (key, "=", word.inside)
+        case "split", "=":
+            return text.split("=", 1)
+        case "partition", "=":
+            return text.partition("=")
+        case "lstrip" | "removeprefix", str():
+            return cut(word, getattr(text, name)(first))
+        # ``word.replace(/^--/, "")`` and ``word.replace("--", "")``.
+        case "replace", str() if values[1:2] == [""]:
+            return cut(word, text.replace(first, "", 1))
+        case (("lower" | "upper" | "strip"), None) if word.inside is None:
+            return getattr(text, name)()
+    return None
 
 
 def _used(state: State, receiver: Any, values: list[Any], named: dict[str, Any], node: ast.AST) -> Any:

@@ -8,12 +8,13 @@ it must be accepted, and mean for each word what the single ones said; otherwise
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from skillruntime.derive.command import Argument, Command, ValueType
-from skillruntime.derive.interpreter.words import Outcome, Role, Word
+from skillruntime.derive.interpreter.words import Converted, Outcome, Role, Word
 from skillruntime.derive.readers.argv_places import (
     BY_HAND,
     Undecided,
@@ -27,6 +28,9 @@ from skillruntime.derive.readers.argv_places import (
 __all__ = ["read_options"]
 
 FLAGS_LIMIT = 16
+ROUNDS = 4
+"""Searches for further flags, each beside those that are known."""
+
 PLACES_LIMIT = 3
 """Positional words that are tried; a script that takes so many takes any number."""
 
@@ -35,7 +39,7 @@ _HELP = ("-h", "--help", "-?", "-help", "-V", "--version", "--")
 
 @dataclass(slots=True)
 class _Flag:
-    """One option under all its spellings; ``value`` is set where it takes the next word."""
+    """One option under all its spellings; ``value`` is set where it takes the next word, or the rest of its own."""
 
     names: list[str]
     value: bool
@@ -52,8 +56,19 @@ def read_options(trace: Callable[[list[Word]], Outcome]) -> Command:
         Undecided: the traces do not agree on what they are.
     """
     alone = [trace(_line([], number)) for number in range(3)]
-    texts = _dashed(alone)
-    flags = _with_aliases([_flag(trace, text, alone) for text in texts])
+    flags: list[_Flag] = []
+    seen = list(alone)
+    # A script that stops at its first missing option shows the next one only when that is given.
+    for _ in range(ROUNDS):
+        known = {name for each in flags for name in each.names}
+        new = [_flag(trace, text, alone) for text in _dashed(seen) if text not in known]
+        flags = _with_aliases([*flags, *new])
+        known = {name for each in flags for name in each.names}
+        stored = [_stored(trace, texts, flags) for texts in _looked_up(seen) if not known & set(texts)]
+        flags += [each for each in stored if each is not None]
+        if not new and not any(stored):
+            break
+        seen = [trace(_line(flags, 0))]
     if not flags or len(flags) > FLAGS_LIMIT:
         raise Undecided(BY_HAND)
     # How many positional words there may be, where every option is given.
@@ -107,10 +122,47 @@ def _choose(flags: list[_Flag], full: dict[int, Outcome]) -> bool:
 def _line(flags: list[_Flag], number: int, texts: Mapping[str, str] = MappingProxyType({})) -> list[Word]:
     words = [Word(0)]
     for each in flags:
-        words.append(Word("", each.names[0], flag=True))
         text = texts.get(each.names[0], next(iter(each.choices), None))
-        words += [Word(each.names[0], text)] if each.value else []
+        words += _said(each.names[0], each.value, text)
     return [*words, *(Word(place) for place in range(1, number + 1))]
+
+
+def _said(flag: str, value: bool, text: str | None = None) -> list[Word]:
+    """Return the words of one option: ``--size=`` has its value in the same word."""
+    inner = Word(flag, text) if value else None
+    if inner is not None and flag.endswith("="):
+        return [Word("", flag, flag=True, inside=inner)]
+    return [Word("", flag, flag=True), *([inner] if inner is not None else [])]
+
+
+def _looked_up(outcomes: list[Outcome]) -> list[list[str]]:
+    """Return the ways to write each key that the script looks up in a table, and each prefix that it tests for."""
+    keys = {key: None for outcome in outcomes for key in outcome.found if re.fullmatch(r"-{0,2}[A-Za-z][\w-]*", key)}
+    prefixes = {text: None for outcome in outcomes for text in outcome.prefixes if text.endswith("=")}
+    spelled = [[key] if key[0] == "-" else [f"--{key}", f"--{key}=", f"{key}="] for key in list(keys)[:FLAGS_LIMIT]]
+    return [[text] for text in prefixes] + spelled
+
+
+def _stored(trace: Callable[[list[Word]], Outcome], spellings: list[str], flags: list[_Flag]) -> _Flag | None:
+    """Return the flag that the script stores in a table under its name, or tests by its prefix, beside *flags*."""
+    others = _line(flags, 0)
+    for text in spellings:
+        key = text.strip("-=")
+        try:
+            before = trace([*others, *_said(text, True)])
+        except Undecided:
+            continue
+        stored = before.found.get(key, before.found.get(text))
+        stored = stored.word if isinstance(stored, Converted) else stored
+        role = before.roles.get(text, Role())
+        if (isinstance(stored, Word) and stored.place == text) or (text.endswith("=") and (role.names or role.uses)):
+            return _Flag([text], True, text, [role])
+    # ``options[key] = value === undefined ? true : value``: one that takes no value.
+    text = spellings[0]
+    key = text.strip("-=")
+    if not text.endswith("=") and trace([*others, *_said(text, False)]).found.get(key) is True:
+        return _Flag([text], False, text) if trace(others).found.get(key) is not True else None
+    return None
 
 
 def _dashed(outcomes: list[Outcome]) -> list[str]:
@@ -172,6 +224,9 @@ def _places(full: dict[int, Outcome], least: int, most: int) -> list[Argument]:
     if not any(used):
         if least:
             raise Undecided("not every place of sys.argv is read")
+        return []
+    # A generic loop stores pairs: which words without dashes it takes is unknown.
+    if not all(used) and not least:
         return []
     if not all(used):
         raise Undecided("not every place of sys.argv is read")

@@ -565,7 +565,8 @@ def _pairs(arguments: Node | None) -> list[list[Node]]:
 
 
 _LIST_METHODS: dict[str, Callable[[ast.expr, list[ast.expr]], ast.expr | None]] = {
-    "slice": _slice,
+    **dict.fromkeys(("slice", "substring"), _slice),
+    "reduce": lambda owner, given: _called("node.reduce", [owner, *given]) if len(given) == 2 else None,
     "indexOf": _index_of,
     "shift": _shift,
     "filter": _matching,
