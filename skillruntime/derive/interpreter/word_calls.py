@@ -321,6 +321,8 @@ def _changed(state: State, items: list[Any], name: str, values: list[Any], node:
     match name, first:
         case "append", _:
             items.append(first)
+            if trace.by_hand:
+                trace.touch(first, node)
         case "extend", list() if not isinstance(first, Words):
             items.extend(first)
         case "remove", str() if isinstance(items, Words):

@@ -22,7 +22,6 @@ from skillruntime.derive.readers.argparse_model import ParserModel
 __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands"]
 
 _NAMESPACE = r"^[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(vars\()?[^=\n]*\b(?:parse_args|parse_known_args{})\("
-_RETURNED = re.compile(r"^def (\w+)\([^\n]*\n(?:[ \t]+[^\n]*\n|\n)*?[ \t]+return [^\n]*\.parse_args\(", re.MULTILINE)
 _ALIAS = re.compile(r"^[ \t]*(\w+)[ ]*=[ ]*(\w+)\.(\w+)[ ]*$", re.MULTILINE)
 _ASSIGNED = re.compile(r"\b(\w+)\.(\w+)[ ]*[-+*/|&]?=(?!=)")
 _ALTERNATIVES_LIMIT = 32
@@ -42,7 +41,7 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> list[list[str]
     the source of *tree*: names are found in it many times faster than by walking the tree.
     """
     # ``def parse(): ... return parser.parse_args()``, and later ``args = parse()``.
-    returned = "".join(f"|{name}" for name in _RETURNED.findall(text))
+    returned = "".join(f"|{each.name}" for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each))
     assigned = re.findall(_NAMESPACE.format(returned), text, re.MULTILINE)
     names = {name for name, _ in assigned}
     if not names:
@@ -83,6 +82,14 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> list[list[str]
         return None
 
     return _groups(tree.body, given, filled, every)
+
+
+def _parses(node: ast.FunctionDef) -> bool:
+    """Whether the function returns what its parser read."""
+    match node.body[-1]:
+        case ast.Return(value=ast.Call(func=ast.Attribute(attr="parse_args"))):
+            return True
+    return False
 
 
 def demanded_by_function(node: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]) -> list[list[str]]:

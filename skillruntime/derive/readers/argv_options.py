@@ -79,7 +79,7 @@ def read_options(trace: Callable[[list[Word]], Outcome]) -> Command:
     if not accepted or accepted != list(range(accepted[0], accepted[-1] + 1)):
         raise Undecided(BY_HAND)
     least, most = accepted[0], accepted[-1]
-    _check(flags, full[least])
+    _check(flags, alone[1], full[1], full[least])
     required = [each for each in flags if trace(_line([other for other in flags if other is not each], least)).refused]
     command = Command("words")
     bare = trace(_line(required, least))
@@ -155,7 +155,9 @@ def _stored(trace: Callable[[list[Word]], Outcome], spellings: list[str], flags:
         stored = before.found.get(key, before.found.get(text))
         stored = stored.word if isinstance(stored, Converted) else stored
         role = before.roles.get(text, Role())
-        if (isinstance(stored, Word) and stored.place == text) or (text.endswith("=") and (role.names or role.uses)):
+        # ``word.startswith("--size=")`` names the flag; under a key of a table the value itself must be stored.
+        is_prefix = len(spellings) == 1 and text.endswith("=") and bool(role.names or role.uses)
+        if is_prefix or (isinstance(stored, Word) and stored.place == text):
             return _Flag([text], True, text, [role])
     # ``options[key] = value === undefined ? true : value``: one that takes no value.
     text = spellings[0]
@@ -201,8 +203,16 @@ def _with_aliases(flags: list[_Flag]) -> list[_Flag]:
     return list(found.values())
 
 
-def _check(flags: list[_Flag], full: Outcome) -> None:
-    """Raise unless each value means beside all others what it means alone."""
+def _check(flags: list[_Flag], alone: Outcome, beside: Outcome, full: Outcome) -> None:
+    """Raise unless each value means beside all others what it means alone, and no flag is used as a plain word is."""
+    flag, plain = full.roles.get("", Role()), alone.roles.get(1, Role())
+    here = beside.roles.get(1, Role())
+    # ``place = sys.argv[1]``: behind a flag the word is in another place.
+    moved = not (here.names.keys() >= plain.names.keys() and here.reads >= plain.reads)
+    if moved and not (alone.refused and beside.refused):
+        raise Undecided("a flag may be where a word is read by its position")
+    if (flag.uses - flag.reads) & (plain.uses - plain.reads):
+        raise Undecided("a flag may be where a word is read by its position")
     for each in flags:
         if each.value:
             role = full.roles.get(each.names[0], Role())
@@ -218,9 +228,9 @@ def _places(full: dict[int, Outcome], least: int, most: int) -> list[Argument]:
         return []
     top = full[most]
     roles = [top.roles.get(place, Role()) for place in range(1, most + 1)]
-    # What the loop does with each word, flags too, is not a use of this one.
+    # Where the loop takes a word out, or compares it, flags are taken too: that is not a use of this one.
     common = top.roles.get("", Role())
-    used = [bool(each.uses - common.uses or each.names.keys() - common.names.keys()) for each in roles]
+    used = [bool(each.uses - each.reads or each.names.keys() - common.names.keys()) for each in roles]
     if not any(used):
         if least:
             raise Undecided("not every place of sys.argv is read")

@@ -242,11 +242,9 @@ def _letters(letters: str, code: str, text: str, variables: dict[str, str]) -> l
         # A colon behind a letter: the option has an argument (POSIX, getopts).
         letter, takes_value = match[1], bool(match[2])
         assigned = re.search(r"(\w+)=", bodies.get(letter, ""))
-        if (
-            not takes_value
-            and re.search(r"\b(usage|help|show_help|print_usage)\b", bodies.get(letter, ""))
-            and letter in "hH"
-        ):
+        # ``h|?) usage`` and ``*) usage`` are arms for help too.
+        is_help = letter not in bodies or re.search(r"\b(usage|help|show_help|print_usage)\b", bodies[letter])
+        if not takes_value and letter in "hH" and is_help:
             continue
         name = assigned[1].lower() if assigned else letter
         name = name if name not in {each.name for each in found} else letter
