@@ -84,7 +84,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("s38_getopt.py", {"herb": ["mint"]}, "grey False mint"),
     ("s38_getopt.py", {"herb": ["mint", "dill"], "colour": "-q", "quiet": True}, "-q True mint dill"),
     ("s39_attached.py", {"tree": "a=b"}, "a=b spring"),
-    ("s39_attached.py", {"tree": "--oak", "season": ""}, "--oak "),
+    ("s39_attached.py", {"tree": "--oak", "season": "-"}, "--oak -"),
     ("s40_taken_out.py", {"bird": "wren"}, "wren None False"),
     ("s40_taken_out.py", {"bird": "wren", "nest": "-x", "loud": True}, "wren -x True"),
 ]

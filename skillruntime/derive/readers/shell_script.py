@@ -71,7 +71,7 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
             command.unread.append(Unread("arguments", "the script takes its words apart by hand"))
     else:
         places = read_places(code)
-    # ``set -- "${POSITIONAL[@]}"``, and then ``[[ $# -lt 1 ]]``: the words that are no options are counted.
+    # ``set -- "${POSITIONAL[@]}"``, and then ``[[ $# -lt 1 ]]``: only words that are not options are counted.
     if rebuilt := _REBUILT.search(code):
         least = read_demands(code[rebuilt.end() :]).least
         places.arguments = [
