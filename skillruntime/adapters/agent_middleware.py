@@ -33,7 +33,7 @@ from skillruntime.adapters.conversation_tools import (
     TYPED,
     ToolListName,
     is_hidden,
-    require_runtime,
+    require_free_names,
     unknown_tool,
 )
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
@@ -92,7 +92,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         workspace: Callable[[str], str] | None = None,
     ) -> None:
         super().__init__()
-        require_runtime(runtime)
+        require_free_names(runtime)
         if isinstance(pins, str):
             raise TypeError(f"pins takes a list of names; got {pins!r}")
         if max_active < 1:
@@ -253,6 +253,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
+        _require_distinct(request.tools, self._own)
         others = [tool for tool in request.tools if _name_of(tool) not in self._own]
         own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
         # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
@@ -415,6 +416,16 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
 def _name_of(tool: BaseTool | dict[str, Any]) -> str:
     return tool.name if isinstance(tool, BaseTool) else str(tool.get("name", ""))
+
+
+def _require_distinct(tools: Sequence[BaseTool | dict[str, Any]], own: Sequence[str]) -> None:
+    """Refuse a tool of the host that has the name of one of ours: a call could reach only one of the two.
+
+    `create_agent` keeps one of two tools of a name without a word, and a middleware sees the host's tools only here.
+    """
+    for tool in tools:
+        if (name := _name_of(tool)) in own and not isinstance(tool, SkillTool):
+            raise ValueError(f"the agent has a tool named {name!r}, as SkillMiddleware has: rename the agent's own tool")
 
 
 _TOOL_LISTS = {"fixed": FIXED, "typed": TYPED}

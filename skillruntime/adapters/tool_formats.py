@@ -12,7 +12,7 @@ from skillruntime.adapters.conversation_tools import (
     chosen_style,
     conversation_runtime,
     own_tool_names,
-    require_runtime,
+    require_free_names,
     skills_prompt,
     to_text,
     tool_list_of,
@@ -151,7 +151,7 @@ class SkillTools:
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
-        require_runtime(runtime)
+        require_free_names(runtime)
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)

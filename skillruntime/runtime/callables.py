@@ -81,7 +81,12 @@ class Callables:
     @catalog.setter
     def catalog(self, catalog: Any) -> None:
         if not isinstance(catalog, SkillCatalog):
-            raise TypeError(f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}")
+            # What newcomers pass first: the functions themselves, alone or in a list.
+            given = catalog if isinstance(catalog, list | tuple) else [catalog]
+            hint = "; give functions by name: SkillRuntime(functions=[...])" if any(map(callable, given)) else ""
+            raise TypeError(
+                f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}{hint}"
+            )
         self._catalog = catalog
         self._found.clear()
         self._changed()
