@@ -425,7 +425,9 @@ def _require_distinct(tools: Sequence[BaseTool | dict[str, Any]], own: Sequence[
     """
     for tool in tools:
         if (name := _name_of(tool)) in own and not isinstance(tool, SkillTool):
-            raise ValueError(f"the agent has a tool named {name!r}, as SkillMiddleware has: rename the agent's own tool")
+            raise ValueError(
+                f"the agent has a tool named {name!r}, as SkillMiddleware has: rename the agent's own tool"
+            )
 
 
 _TOOL_LISTS = {"fixed": FIXED, "typed": TYPED}
