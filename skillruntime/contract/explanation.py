@@ -393,9 +393,9 @@ def _wanted(schema: Any) -> str:
         words += f", at least {low}"
     elif high is not None:
         words += f", at most {high}"
-    for bound, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
-        if bound in schema:
-            words += f", {side} than {schema[bound]}"
+    for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
+        if keyword in schema:
+            words += f", {side} than {schema[keyword]}"
     for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
         if few in schema and schema[few] == schema.get(many):
             words += f", exactly {schema[few]} {unit if schema[few] != 1 else unit[:-1]}"

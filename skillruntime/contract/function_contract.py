@@ -230,8 +230,8 @@ class TypedFunction:
         document: dict[str, Any] = {"type": "object", "properties": properties}
         document |= {"required": required} if required else {}
         document["additionalProperties"] = takes_more
-        schema: dict[str, Any] = _with_naive_times(_tidy({**document, "$defs": definitions}, closed=True))
-        return schema
+        whole: dict[str, Any] = _with_naive_times(_tidy({**document, "$defs": definitions}, closed=True))
+        return whole
 
 
 def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
