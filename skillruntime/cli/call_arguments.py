@@ -10,6 +10,8 @@ import click
 
 __all__ = ["read_arguments"]
 
+_JSON = set("{}[]\"'`")  # a word with none of these cannot hold an object, however a model wrote it
+
 
 def read_arguments(arguments: tuple[str, ...]) -> Any:
     """Return the arguments as the runtime takes them: raw text, or a mapping of strings."""
@@ -22,7 +24,7 @@ def read_arguments(arguments: tuple[str, ...]) -> Any:
             return sys.stdin.read()
         if only.startswith("@"):
             return _file(only[1:])
-        if "=" not in only.partition("{")[0]:
+        if "=" not in only.partition("{")[0] and (_JSON & set(only) or only.strip() in ("", "null", "None")):
             return only
     pairs = [word.partition("=") for word in arguments]
     if wrong := [word for word, (key, equals, _) in zip(arguments, pairs, strict=True) if not (key and equals)]:

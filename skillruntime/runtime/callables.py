@@ -235,12 +235,23 @@ class Callables:
         if found is None:
             _, own_contract = self._functions.get(name, (None, None))
             # A function with its own contract replaces the catalog's skill of the same name.
-            found = (None, own_contract) if own_contract is not None else self.catalog.contract(name)
+            found = (None, own_contract) if own_contract is not None else self._in_catalog(name)
             if len(self._found) >= _MOST_KEPT:
                 self._found.clear()
                 self._targets.clear()
             self._found[name] = found
         return found
+
+    def _in_catalog(self, name: str) -> tuple[Skill, Contract]:
+        try:
+            return self.catalog.contract(name)
+        except SkillNotFoundError as error:
+            from difflib import get_close_matches  # only for a wrong name
+
+            # The catalog suggests its own skills; it does not know the functions.
+            if close := get_close_matches(name, self._functions, 1):
+                raise SkillNotFoundError(str(error), suggested_action=f"Did you mean {close[0]!r}?") from None
+            raise
 
     def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
         if skill is not None:

@@ -246,3 +246,10 @@ def test_a_result_without_a_json_form(result: Any, says: str) -> None:
 
     assert error.code.value == "INVALID_OUTPUT"
     assert says in error.message
+
+
+def test_a_misspelt_function_is_answered_with_the_closest_name() -> None:
+    """The catalog alone could only suggest skills that have files."""
+    (error,) = SkillRuntime(functions=[multiply]).call_sync("multipy", {}).errors
+
+    assert (error.code.value, error.suggested_action) == ("SKILL_NOT_FOUND", "Did you mean 'multiply'?")
