@@ -248,8 +248,8 @@ class Callables:
         except SkillNotFoundError as error:
             from difflib import get_close_matches  # only for a wrong name
 
-            # The catalog suggests its own skills; it does not know the functions.
-            if close := get_close_matches(name, self._functions, 1):
+            # The catalog suggests its own skills and their versions; it does not know the functions.
+            if "@" not in name and (close := get_close_matches(name, self._functions, 1)):
                 raise SkillNotFoundError(str(error), suggested_action=f"Did you mean {close[0]!r}?") from None
             raise
 
