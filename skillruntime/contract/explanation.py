@@ -325,6 +325,8 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
         case "not":
             other = _wanted(schema.get("not")) if isinstance(schema, dict) else ""
             return f"Send a value other than {other}" if other else "Send another value; this one is excluded"
+        case "uniqueItems":
+            return "Send each item once"
         case "enum":
             if isinstance(value, str) and _names_several(value, schema["enum"]):
                 return "Send one of them"
@@ -375,6 +377,13 @@ def _wanted(schema: Any) -> str:
     names = schema.get("required") or schema.get("properties")
     if words == "an object" and names:
         words += f" with {_listed(names)}"
+        # What a discriminated union differs in: without the value all its branches read alike.
+        kinds = [
+            f"{_quoted(key)} {_wanted(part)}"
+            for key, part in (schema.get("properties") or {}).items()
+            if isinstance(part, dict) and "const" in part
+        ]
+        words = "an object with " + ", ".join(kinds) if kinds else words
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and low == high:
         words += f" equal to {low}"
@@ -384,6 +393,9 @@ def _wanted(schema: Any) -> str:
         words += f", at least {low}"
     elif high is not None:
         words += f", at most {high}"
+    for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
+        if keyword in schema:
+            words += f", {side} than {schema[keyword]}"
     for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
         if few in schema and schema[few] == schema.get(many):
             words += f", exactly {schema[few]} {unit if schema[few] != 1 else unit[:-1]}"
