@@ -435,6 +435,8 @@ class StoredExecutions:
     # What is seen
 
     async def _read(self, execution_id: str) -> Row | None:
+        if "\0" in execution_id:  # of a path, as %00; PostgreSQL refuses it in any text
+            return None
         row: Row | None = await self._batches.read(
             lambda execute: self._table.find(execute, execution_id), within=5.0 if self._database.is_shared else None
         )
