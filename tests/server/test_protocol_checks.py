@@ -64,23 +64,25 @@ async def test_every_address_refuses_every_other_method_and_names_its_own() -> N
 async def test_a_request_for_another_state_is_refused() -> None:
     """RFC 9110, 13.1.1: ``If-Match`` with an old tag is 412, and cancels nothing; a weak tag never matches."""
     found = {}
-    async with serve_over_socket_from_memory() as served:
-        async with httpx2.AsyncClient(base_url=served.base, trust_env=False) as client:
-            accepted = (await client.post("/skills/slow/invoke", json=invocation("slow"))).json()
-            path = f"/executions/{accepted['execution_id']}"
-            with anyio.fail_after(60):
-                while (shown := await client.get(path)).json()["status"] != "running":
-                    await anyio.sleep(0.01)
-            tag = shown.headers["etag"]
-            for method, stated in (
-                ("GET", '"old"'),
-                ("GET", f"W/{tag}"),
-                ("DELETE", '"old", "older"'),
-                ("GET", f'"old", {tag}'),
-                ("DELETE", tag),
-            ):
-                answer = await client.request(method, path, headers={"if-match": stated})
-                found[method, stated.replace(tag, "TAG")] = answer.status_code, answer.json().get("status")
+    async with (
+        serve_over_socket_from_memory() as served,
+        httpx2.AsyncClient(base_url=served.base, trust_env=False) as client,
+    ):
+        accepted = (await client.post("/skills/slow/invoke", json=invocation("slow"))).json()
+        path = f"/executions/{accepted['execution_id']}"
+        with anyio.fail_after(60):
+            while (shown := await client.get(path)).json()["status"] != "running":
+                await anyio.sleep(0.01)
+        tag = shown.headers["etag"]
+        for method, stated in (
+            ("GET", '"old"'),
+            ("GET", f"W/{tag}"),
+            ("DELETE", '"old", "older"'),
+            ("GET", f'"old", {tag}'),
+            ("DELETE", tag),
+        ):
+            answer = await client.request(method, path, headers={"if-match": stated})
+            found[method, stated.replace(tag, "TAG")] = answer.status_code, answer.json().get("status")
 
     assert found == {
         ("GET", '"old"'): (412, None),
