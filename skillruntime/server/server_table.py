@@ -36,6 +36,7 @@ class ServerTable:
 
     def seen(self, execute: Execute) -> dict[str, tuple[int, bool]]:
         """Return the servers that hold leases or work: the number of each one's last beat, and whether it expired."""
+        # Also those without a lease that still hold rows: a lease may be deleted by a server that died a moment later.
         found = execute(
             self.sql(
                 """SELECT name, number, CASE WHEN expires_at < {now} THEN 1 ELSE 0 END FROM skillruntime_servers
