@@ -92,8 +92,8 @@ class ExecutionTable:
                 INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
                     turn, began_at, updated_at, server, fence, ticket, rated)
                 SELECT :id, :caller, :skill_id, :is_task, CASE WHEN starts = 1 THEN 'running' ELSE 'waiting' END, at,
-                    at, at - :ahead, CASE WHEN starts = 1 THEN at END, at, CASE WHEN starts = 1 THEN :server END, starts,
-                    :ticket, :rated
+                    at, at - :ahead, CASE WHEN starts = 1 THEN at END, at, CASE WHEN starts = 1 THEN :server END,
+                    starts, :ticket, :rated
                 FROM moment WHERE true ON CONFLICT (id) DO NOTHING RETURNING created_at, fence"""
             ),
             id=ticket.execution_id,
