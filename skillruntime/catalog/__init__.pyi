@@ -3,6 +3,7 @@ from skillruntime.catalog.contract_files import read_contract_files as read_cont
 from skillruntime.catalog.derived_contracts import derive_scripts as derive_scripts
 from skillruntime.catalog.derived_contracts import documented_call_diagnostics as documented_call_diagnostics
 from skillruntime.catalog.discovery import discover as discover
+from skillruntime.catalog.frozen import lock_document as lock_document
 from skillruntime.catalog.frozen import read_lock as read_lock
 from skillruntime.catalog.installed import installed_roots as installed_roots
 from skillruntime.catalog.lint_report import to_github as to_github
@@ -18,6 +19,8 @@ from skillruntime.catalog.root_snapshot import Root as Root
 from skillruntime.catalog.scopes import standard_roots as standard_roots
 from skillruntime.catalog.search import SearchIndex as SearchIndex
 from skillruntime.catalog.search_words import STOP_WORDS as STOP_WORDS
+from skillruntime.catalog.signatures import SignedBy as SignedBy
+from skillruntime.catalog.signatures import verify_signature as verify_signature
 from skillruntime.catalog.skill import Skill as Skill
 from skillruntime.catalog.skill import SkillMetadata as SkillMetadata
 from skillruntime.catalog.validation import Validation as Validation

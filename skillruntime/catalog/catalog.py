@@ -82,7 +82,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(offered, names.collisions)
         self._guard = guard
         self._searched: SkillCatalog | None = None
-        self._recorded = {root.scope: root for root in self.roots if root.record}
+        self._recorded = tuple(root for root in self.roots if root.record)
 
     def __getitem__(self, name: str) -> SkillMetadata:
         entry = self._entries.get(name)
@@ -242,7 +242,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         that *visible* should be fast, and must always give the same answer for the same skill.
         """
         scopes = None if namespaces is None else frozenset(namespaces)
-        granted = None if grants is None else tuple(grants)
+        # A frozenset is shared, not copied.
+        granted = None if grants is None else frozenset(grants)
         admits = admission(visible, scopes, granted)
 
         def keeps(entry: Entry) -> bool:
@@ -436,7 +437,9 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         def diagnose() -> Iterator[Diagnostic]:
             shown = {entry.file for names in (entries, beside) for entry in names.values()}
-            hidden = {entry.file for names in (self._entries, self._beside) for entry in names.values()} - shown
+            shown.update(each.path for each in view.shadowed.values())
+            skills = (entry.file for snapshot in self._snapshots for entry in snapshot.entries if entry.name)
+            hidden = set(skills) - shown
             return (each for each in self.diagnostics if each.path not in hidden)
 
         view._diagnose = diagnose

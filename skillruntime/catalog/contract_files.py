@@ -6,7 +6,9 @@ import json
 import logging
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from skillruntime.catalog.resources import read_bytes
@@ -30,6 +32,7 @@ _TOOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 class ContractFiles:
     """The contracts of one skill by callable name, the errors of invalid ones, and the descriptor's version."""
 
+    read: Callable[[str, int], bytes]
     contracts: dict[str, Contract] = field(default_factory=dict)
     broken: dict[str, InvalidSkillError] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -37,12 +40,14 @@ class ContractFiles:
     one_line: bool = False
 
 
-def read_contract_files(directory: str, name: str, *, trusted: bool = True) -> ContractFiles:
+def read_contract_files(
+    directory: str, name: str, *, trusted: bool = True, read: Callable[[str, int], bytes] | None = None
+) -> ContractFiles:
     """Return the contracts in *directory*, which belongs to the skill *name*.
 
     Texts for a reader lose hidden characters; those of a skill that is not *trusted* become single lines.
     """
-    found = ContractFiles(one_line=not trusted)
+    found = ContractFiles(read or partial(read_bytes, directory), one_line=not trusted)
     try:
         present = sorted(os.listdir(directory))  # noqa: PTH208
     except OSError:
@@ -91,7 +96,7 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
 
 def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
     try:
-        document = visible_document(_document(directory, path), one_line=found.one_line)
+        document = visible_document(_document(found, path), one_line=found.one_line)
         contract = Contract.from_dict(document, name=name)
         _require_object(contract)
         found.contracts[name] = contract
@@ -115,14 +120,14 @@ def _require_object(contract: Contract) -> None:
         raise InvalidSkillError(f"contract {contract.name}: `input` has the type {stated!r}; arguments are an object")
 
 
-def _document(directory: str, path: str) -> Any:
+def _document(found: ContractFiles, path: str) -> Any:
     """Return the value of the file, JSON or YAML.
 
     Raises:
         InvalidSkillError: it cannot be read.
     """
     try:
-        data = read_bytes(directory, path, MAX_CONTRACT_BYTES)
+        data = found.read(path, MAX_CONTRACT_BYTES)
         text = data.decode("utf-8-sig")
         if path.endswith(".json"):
             return json.loads(text, parse_constant=_refuse)
@@ -161,7 +166,7 @@ def _parse_yaml(text: str) -> Any:
 
 def _descriptor_version(found: ContractFiles, directory: str) -> str | None:
     try:
-        document = _document(directory, "descriptor.json")
+        document = _document(found, "descriptor.json")
     except InvalidSkillError as error:
         _report(found, directory, "descriptor.json", "descriptor-invalid", str(error), Severity.ERROR)
         return None

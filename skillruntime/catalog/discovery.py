@@ -6,7 +6,6 @@ One bad file does not affect the others: every skill is either read or reported 
 from __future__ import annotations
 
 import os
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +17,11 @@ from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
-from skillruntime.catalog.root_snapshot import DirectoryStamp, Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import STAMP, DirectoryStamp, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from skillruntime.catalog.offering import Guard
+    from skillruntime.catalog.signatures import SignedBy
     from skillruntime.catalog.summary import Summary
 
 __all__ = ["MAX_DEPTH", "discover"]
@@ -46,6 +45,7 @@ def discover(
     installed: bool | str | Iterable[str] = False,
     frozen: str | os.PathLike[str] | None = None,
     frozen_full: bool = False,
+    signed_by: SignedBy | None = None,
 ) -> SkillCatalog:
     """Return the catalog of all skills under *roots*; if two skills have the same name, the earlier root wins.
 
@@ -54,7 +54,7 @@ def discover(
     that is not itself a `Root`. Nothing that a root contains raises an exception: see ``catalog.diagnostics``.
 
     What was read is stored in an index, so that the next start opens only files that have changed: each SKILL.md is
-    compared by size, modification time and inode. The index is in the user's cache directory, or where
+    compared by size, both times and inode. The index is in the user's cache directory, or where
     ``SKILLRUNTIME_CACHE`` says (``off``: none), or in *index_file*; with ``use_index=False`` there is none.
 
     With *derive_contracts*, each script of a skill without a contract becomes a tool, whose contract is read from the
@@ -65,18 +65,28 @@ def discover(
 
     With *frozen*, the path of a lockfile, a skill that is not in it, or that differs from it, is not offered: its
     diagnostic says how. Files are hashed again if their size, times or inode changed since they were last found right,
-    with *frozen_full* always; what is activated, and every script that is started, is hashed when it is used.
+    with *frozen_full* always; what is activated, and every script that is started, is hashed when it is used. With
+    *signed_by* the lockfile must have a signature (Sigstore) by that identity.
 
     Raises:
-        FileNotFoundError: a root does not exist. With *missing_ok* that is a diagnostic.
+        FileNotFoundError: a root does not exist, or a package in *installed* has no skills. With
+            *missing_ok* the former is a diagnostic, and the latter is left out.
         NotADirectoryError: a root is a file.
+        LockfileNotFoundError, InvalidSkillError: the lockfile is not there, not readable, or not signed so.
     """
     path = None if not use_index else index_path() if index_file is None else os.fsdecode(index_file)
     given = [_as_root(root, trusted) for root in roots]
     if installed is not False:
         from skillruntime.catalog.installed import installed_roots
 
-        given += installed_roots(installed)
+        given += installed_roots(installed, missing_ok=missing_ok)
+    guard = None
+    if frozen is not None:
+        from skillruntime.catalog.frozen import FrozenGuard
+
+        guard = FrozenGuard.read(os.fsdecode(frozen), full=frozen_full, keeps_state=bool(path), signed_by=signed_by)
+    elif signed_by is not None:
+        raise ValueError("signed_by says who signed the lockfile; pass its path as frozen")
     wanted = list(dict.fromkeys(given))
     if not missing_ok:
         _require_directories(wanted)
@@ -85,15 +95,9 @@ def discover(
         snapshots,
         rescan=lambda known: _read_roots(wanted, {snapshot.root: snapshot for snapshot in known}, path),
         derive=derive_contracts,
-        guard=None if frozen is None else _frozen_guard(os.fsdecode(frozen), path, full=frozen_full),
+        guard=guard,
         search_directory=os.path.dirname(path) if path else None,  # noqa: PTH120
     )
-
-
-def _frozen_guard(file: str, index: str | None, *, full: bool) -> Guard:
-    from skillruntime.catalog.frozen import FrozenGuard
-
-    return FrozenGuard.read(file, f"{index}.frozen" if index else None, full=full)
 
 
 def _read_roots(roots: Sequence[Root], known: Mapping[Root, Snapshot], path: str | None) -> list[Snapshot]:
@@ -196,14 +200,14 @@ class _Reading:
         lstat = os.lstat
         changed: list[int] = []
         try:
-            stamps = struct.iter_unpack("=3q", known.stamps)
+            stamps = STAMP.iter_unpack(known.stamps)
             for position, (entry, stamp) in enumerate(zip(known.entries, stamps, strict=True)):
                 try:  # a warm start spends most of its time here; an absolute path ignores the directory
                     stat = lstat(entry[0] or f"{prefix}{entry[1]}/SKILL.md", dir_fd=root)
                 except OSError:
                     changed.append(position)
                     continue
-                if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != stamp:
+                if (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) != stamp:
                     changed.append(position)
         finally:
             if root is not None:
@@ -223,7 +227,7 @@ class _Reading:
                 self.forget()
                 return None
             entries[position] = self.entries[number]
-            stamps[24 * position : 24 * position + 24] = self.new_stamps[number]
+            stamps[STAMP.size * position : STAMP.size * (position + 1)] = self.new_stamps[number]
             notes.pop(position, None)
             if number in self.notes:
                 notes[position] = self.notes[number]
@@ -314,7 +318,7 @@ class _Reading:
             known = self.known
             self.reused += 1
             self.entries.append(known.entries[position])
-            self.new_stamps.append(known.stamps[24 * position : 24 * position + 24])
+            self.new_stamps.append(known.stamp(position))
             if position in known.notes:
                 self.notes[len(self.entries) - 1] = known.notes[position]
             return _VALID if known.entries[position].name else _FAULTY
@@ -357,7 +361,7 @@ class _Reading:
         if modified > self.recent and self.may_still_change(modified):
             size = -1
         self.entries.append(entry)
-        self.new_stamps.append(_pack(size, modified, status.st_ino & _MAX))
+        self.new_stamps.append(STAMP.pack(size, modified, status.st_ctime_ns, status.st_ino & _MAX))
         return _VALID if summary is not None else _FAULTY
 
     def report_unopened(self, path: str, error: OSError) -> None:
@@ -413,7 +417,6 @@ _TICK, _COARSE_TICK, _FUTURE = 20_000_000, 2_000_000_000, 3_600_000_000_000  # n
 _MAX = 2**63 - 1
 
 
-_pack = struct.Struct("=3q").pack
 _new_entry = tuple.__new__
 
 

@@ -20,7 +20,7 @@ from itertools import repeat
 
 from skillruntime.cache_files import cache_directory
 from skillruntime.catalog.file_opening import READ_FLAGS
-from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import STAMP, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["add_changes", "index_path", "load_index", "save_index"]
@@ -32,7 +32,7 @@ MAX_ROOTS = 64
 MAX_BYTES = 256 * 1024 * 1024
 
 # The number is the version of the format; raise it with every change of `_encode`.
-_MAGIC = b"skillruntime index 5\n"
+_MAGIC = b"skillruntime index 6\n"
 _BLOCK = 256
 # Changes are appended up to this many bytes; after that the whole index is written again.
 _MAX_APPENDED = 256 * 1024
@@ -70,7 +70,7 @@ def add_changes(path: str, snapshot: Snapshot) -> bool:
     if snapshot.stored is None:
         return False
     notes = {at: snapshot.notes[old] for at, old in enumerate(snapshot.changed) if old in snapshot.notes}
-    stamps = b"".join(snapshot.stamps[24 * position : 24 * position + 24] for position in snapshot.changed)
+    stamps = b"".join(map(snapshot.stamp, snapshot.changed))
     body = _encode(
         Snapshot(snapshot.root, [snapshot.entries[position] for position in snapshot.changed], stamps, notes)
     )
@@ -190,7 +190,7 @@ def _with_changes(snapshot: Snapshot, appended: memoryview) -> Snapshot:
                 break
             for at, position in enumerate(positions):
                 entries[position] = change.entries[at]
-                stamps[24 * position : 24 * position + 24] = change.stamps[24 * at : 24 * at + 24]
+                stamps[STAMP.size * position : STAMP.size * (position + 1)] = change.stamp(at)
                 notes.pop(position, None)
                 if at in change.notes:
                     notes[position] = change.notes[at]
@@ -231,8 +231,9 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
     try:
         start = bytes(data[:64]).index(b"\n") + 1
         count = int(bytes(data[: start - 1]))
-        stamps, flags = bytes(data[start : start + 24 * count]), bytes(data[start + 24 * count : start + 25 * count])
-        blocks = _blocks(data[start + 25 * count :])
+        middle = start + STAMP.size * count
+        stamps, flags = bytes(data[start:middle]), bytes(data[middle : middle + count])
+        blocks = _blocks(data[middle + count :])
         texts = next(blocks)
         paths, at = _rare(texts, 0)
         versions, at = _rare(texts, at)
@@ -257,7 +258,7 @@ def _decode(root: Root, total: int, data: memoryview) -> Snapshot | None:
         parsed = {position: _parse_notes(text) for position, text in notes.items()}
     except (ValueError, TypeError, IndexError, StopIteration):
         return None
-    if len(entries) != count or len(stamps) != 24 * count:
+    if len(entries) != count or len(stamps) != STAMP.size * count:
         return None
     return Snapshot(root, entries, stamps, parsed, searched=searched, stored=total)
 

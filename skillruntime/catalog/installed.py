@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from skillruntime.catalog.file_opening import read_regular
-from skillruntime.catalog.root_snapshot import Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["PLACE", "installed_roots", "is_recorded", "with_recorded_only"]
@@ -26,23 +26,36 @@ MAX_FILE = 4 * 1024 * 1024
 
 
 def installed_roots(
-    packages: bool | str | Iterable[str] = True, *, environment: str | os.PathLike[str] | None = None
+    packages: bool | str | Iterable[str] = True,
+    *,
+    environment: str | os.PathLike[str] | None = None,
+    missing_ok: bool = False,
 ) -> list[Root]:
     """Return the roots of the skills in installed packages, in the order of ``sys.path`` and of the packages' names.
 
     *packages* is the name of a distribution, or several in the order that they shall have, or ``True`` for all.
     *environment* is the directory of a virtual environment; by default it is the running one.
+
+    Raises:
+        FileNotFoundError: *environment* does not exist, or a package that is named has no skills; with *missing_ok* it
+            is left out.
     """
     if packages is False:
         return []
-    found: dict[str, Root] = {}
+    found: dict[str, list[Root]] = {}
     for directory in _site_directories(environment):
+        here: dict[str, list[Root]] = {}
         for root in _roots_in(directory):
-            found.setdefault(root.scope, root)  # as Python imports: the first on the path
+            here.setdefault(root.scope, []).append(root)  # a distribution can hold several packages
+        for name, roots in here.items():
+            found.setdefault(name, roots)  # as Python imports: the first on the path
     if packages is True:
-        return list(found.values())
-    names = [packages] if isinstance(packages, str) else packages
-    return [found[name] for name in dict.fromkeys(map(_normalized, names)) if name in found]
+        return [root for roots in found.values() for root in roots]
+    names = {_normalized(name): name for name in ([packages] if isinstance(packages, str) else packages)}
+    for name, written in names.items():
+        if name not in found and not missing_ok:
+            raise FileNotFoundError(_why_missing(name, written, found, environment))
+    return [root for name in names for root in found.get(name, ())]
 
 
 def with_recorded_only(snapshot: Snapshot) -> Snapshot:
@@ -51,28 +64,36 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
     if not root.record:
         return snapshot
     digests = _recorded(root)
-    entries: list[Entry] = []
-    notes: dict[int, tuple[Diagnostic, ...]] = {}
-    stamps = bytearray()
-    problems = list(snapshot.problems)
+    faults: dict[int, Diagnostic] = {}
     for position, entry in enumerate(snapshot.entries):
-        if not entry.name:  # invalid anyway, and reported
-            kept = entry
-        elif (fault := _fault(entry.file, digests.get(_relative(entry.file, root)))) is None:
-            kept = entry._replace(version=root.version or entry.version, root=root)
-        else:
-            problems.append(Diagnostic("record-mismatch", Severity.ERROR, entry.file, f"{fault}; skipped", hint=_HINT))
-            continue
-        if position in snapshot.notes:
-            notes[len(entries)] = snapshot.notes[position]
-        entries.append(kept)
-        stamps += snapshot.stamps[24 * position : 24 * position + 24]
-    return replace(snapshot, entries=entries, notes=notes, stamps=bytes(stamps), problems=tuple(problems))
+        # An entry without a name is invalid anyway, and reported.
+        if entry.name and (fault := _fault(entry.file, digests.get(_relative(entry.file, root)))) is not None:
+            message = f"{fault}; skipped"
+            faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, message, hint=_HINT)
+    kept = snapshot.without(faults, faults.values())
+    own = [each._replace(version=root.version or each.version, root=root) for each in kept.entries]
+    return replace(kept, entries=own)
 
 
 def is_recorded(root: Root, path: str, data: bytes) -> bool:
     """Whether *data* are what the RECORD of *root*'s distribution has for the file *path*; true without a RECORD."""
     return not root.record or _recorded(root).get(_relative(path, root)) == _digest(data)
+
+
+def _why_missing(name: str, written: str, found: Iterable[str], environment: str | os.PathLike[str] | None) -> str:
+    from importlib.metadata import distributions  # a hundred times slower than the search, and only for an error
+
+    from skillruntime.catalog.closest_names import closest_names
+
+    there = {_normalized(each.name) for each in distributions(path=_site_directories(environment)) if each.name}
+    if name in there:
+        return (
+            f"The package {written!r} is installed, but its RECORD lists no {PLACE}/NAME/SKILL.md; of an editable "
+            "install, pass the directory of its skills as a root"
+        )
+    close = closest_names(name, found, 3) or closest_names(name, there, 3)
+    hint = f"did you mean {', '.join(close)}?" if close else "install it, or pass missing_ok=True"
+    return f"There is no installed package {written!r}; {hint}"
 
 
 _HINT = "reinstall the package"

@@ -11,12 +11,13 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
+from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_inside
 
-__all__ = ["Locked", "files_of", "npx_hash", "parse_lock", "toolhive_digest"]
+__all__ = ["Locked", "each_once", "files_of", "npx_hash", "parse_lock", "toolhive_digest"]
 
+_Value = TypeVar("_Value")
 MAX_FILE = 256 * 1024 * 1024
 _SKIPPED = frozenset({".git", "node_modules"})  # as `npx skills` does
 # What running a skill leaves in its directory; `npx skills` counts these if they are there.
@@ -76,11 +77,18 @@ class Locked:
         clean = {path: data for path, data in files.items() if not _is_left_behind(path)}
         if len(clean) < len(files) and self.digest_of(clean) == self.digest:
             return None
+        unix = {path: data.replace(b"\r\n", b"\n") for path, data in clean.items()}
+        if self.digest_of(unix) == self.digest:
+            return "its lines end with CRLF, in the lockfile with LF (git's core.autocrlf changes them)"
         return "its files differ from the lockfile"
 
 
-def files_of(directory: str, *, known: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
+def files_of(
+    directory: str, *, known: Mapping[str, bytes] | None = None, identity: Identity | None = None
+) -> dict[str, bytes]:
     """Return the bytes of every regular file below *directory*, by path; those in *known* are not read again.
+
+    With *identity* it must still be the same directory.
 
     Raises:
         OSError: a file cannot be read, is reached through a link, or is larger than `MAX_FILE`.
@@ -91,7 +99,7 @@ def files_of(directory: str, *, known: Mapping[str, bytes] | None = None) -> dic
             raise OSError(f"{directory}/{path} is a symbolic link")
         if path not in found:
             try:
-                found[path] = read_inside(directory, path, MAX_FILE)
+                found[path] = read_inside(directory, path, MAX_FILE, identity=identity)
             except FileTooLargeError:
                 raise OSError(f"{directory}/{path} is larger than {MAX_FILE // 1024**2} MiB") from None
     return found
@@ -117,19 +125,36 @@ def toolhive_digest(files: Mapping[str, bytes]) -> str:
 
 
 def parse_lock(document: Any) -> dict[str, Locked] | None:
-    """Return what the lock *document* says of each skill by name; ``None`` if its form is unknown."""
-    if not isinstance(document, dict):
+    """Return what the lock *document* says of each skill by name; ``None`` if its form is unknown.
+
+    Raises:
+        ValueError: it names a skill twice, or has a version that cannot be read.
+    """
+    skills = document.get("skills") if isinstance(document, dict) else None
+    if not isinstance(skills, dict | list) or "lock_version" in document:
         return None
-    skills = document.get("skills")
-    if isinstance(skills, dict) and document.get("version") == 1:
-        # YAML, in which a name can be a number
+    if "version" in document and str(document["version"]) != "1":
+        raise ValueError(f"its version is {document['version']!r}, and only 1 can be read")
+    if isinstance(skills, dict):
         return {str(name): _of_npx(entry) for name, entry in skills.items() if isinstance(entry, dict)}
-    if isinstance(skills, list) and str(document.get("version")) == "1":
-        own = (entry for entry in skills if isinstance(entry, dict) and isinstance(entry.get("name"), str))
-        return {entry["name"]: _of_toolhive(entry) for entry in own}
-    if isinstance(skills, list) and "version" not in document:
-        return dict(_of_manifest(skills))
-    return None
+    if "version" not in document:
+        return each_once(_of_manifest(skills))
+    own = (entry for entry in skills if isinstance(entry, dict) and isinstance(entry.get("name"), str))
+    return each_once((entry["name"], _of_toolhive(entry)) for entry in own)
+
+
+def each_once(pairs: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
+    """Return *pairs* as a mapping, of the objects of a JSON document for example (``object_pairs_hook``).
+
+    Raises:
+        ValueError: a key is there twice; which value counts differs between readers (RFC 8259, section 4).
+    """
+    found: dict[str, _Value] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"it has {name[:80]!r} twice")
+        found[name] = value
+    return found
 
 
 def _of_npx(entry: Mapping[str, Any]) -> Locked:

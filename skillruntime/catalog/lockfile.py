@@ -77,12 +77,15 @@ def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str 
     def finding(rule: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic(rule, Severity.ERROR, path, message, hint=hint)
 
-    others = parse_lock(document)
+    try:
+        others = parse_lock(document)
+    except ValueError as error:
+        return [finding("lock-invalid", f"the lockfile cannot be used: {error}", _RECREATE)]
     if others is not None:
         return _check_others(skills, others, finding)
     locked = document.get("skills") if isinstance(document, dict) else None
     if not isinstance(locked, dict) or document.get("lock_version") != LOCK_VERSION:
-        return [finding("lock-invalid", "not a readable lockfile", "recreate it with `skillruntime lock`")]
+        return [finding("lock-invalid", "not a readable lockfile", _RECREATE)]
     # Both directions: a skill that is not in the lockfile could have been added by an attacker.
     found, now = [], lock_skills(skills)["skills"]
     accept = "review the change, then run `skillruntime lock`"
@@ -124,6 +127,7 @@ def _check_others(
     return found
 
 
+_RECREATE = "recreate it with `skillruntime lock`"
 _REVIEW = "review the change, then lock the skills again"
 
 

@@ -33,8 +33,8 @@ class Guard(Protocol):
     def offered(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* without the skills that are refused, each with a diagnostic."""
 
-    def check(self, skill: Skill) -> None:
-        """Raise `InvalidSkillError` if what was read of *skill* is not what was locked."""
+    def check(self, skill: Skill) -> Mapping[str, str]:
+        """Return the SHA-256 of each file of *skill*; raise `InvalidSkillError` if it is not what was locked."""
 
 
 def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:
@@ -84,17 +84,18 @@ def no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None
     )
 
 
-def checked(skill: Skill, recorded: Mapping[str, Root], guard: Guard | None) -> Skill:
+def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skill:
     """Return *skill* if what was read of it is what its package, one of *recorded*, or the lockfile says.
 
     Raises:
         InvalidSkillError: it was changed.
     """
-    root = recorded.get(skill.metadata.scope) if skill.metadata.installed else None
-    if root is not None:
+    path = skill.metadata.path
+    root = next((each for each in recorded if path.startswith(f"{each.path}/")), None)
+    if skill.metadata.installed and root is not None:
         from skillruntime.catalog.installed import is_recorded
 
-        if not is_recorded(root, skill.metadata.path, skill.data):
+        if not is_recorded(root, path, skill.data):
             raise InvalidSkillError(
                 f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
                 suggested_action="Continue without this skill",
@@ -103,17 +104,19 @@ def checked(skill: Skill, recorded: Mapping[str, Root], guard: Guard | None) -> 
 
 
 def admission(
-    visible: Callable[[SkillMetadata], bool] | None, scopes: Container[str] | None, granted: Iterable[str] | None
+    visible: Callable[[SkillMetadata], bool] | None, scopes: Container[str] | None, granted: frozenset[str] | None
 ) -> Callable[[str, str, Callable[[], SkillMetadata]], bool]:
     """Return what decides whether a caller may see a skill, by its name, its scope and, if needed, its metadata."""
-    names = frozenset(name for name in granted or () if not any(sign in name for sign in "*?["))
-    patterns = tuple(name for name in granted or () if name not in names)
+    patterns: tuple[str, ...] = ()
+    # One search in a joined text: a view is made for each request, perhaps with thousands of grants.
+    if granted and any(sign in (joined := "\n".join(granted)) for sign in "*?["):
+        patterns = tuple(name for name in joined.split("\n") if any(sign in name for sign in "*?["))
 
     def admits(name: str, scope: str, metadata: Callable[[], SkillMetadata]) -> bool:
         if scopes is not None and scope not in scopes:
             return False
         plain = name.rpartition(":")[2].partition("@")[0]
-        if granted is not None and plain not in names and not any(fnmatchcase(plain, each) for each in patterns):
+        if granted is not None and plain not in granted and not any(fnmatchcase(plain, each) for each in patterns):
             return False
         return visible is None or visible(metadata())
 

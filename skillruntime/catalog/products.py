@@ -14,6 +14,7 @@ __all__ = ["PRODUCTS", "Product", "product_diagnostics"]
 CHECKED_ON = "2026-11-22"
 """The day on which the sources below were read; products change."""
 
+_PLAIN_NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")
 _FORMAT = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 
 
@@ -22,7 +23,8 @@ class Product:
     """What one product does with the fields of a SKILL.md.
 
     It uses those in ``used``; any other is rejected if ``rejects_others``, else ignored. ``forbidden_words`` must not
-    be in a name; with ``no_tags`` neither name nor description may have ``<`` or ``>``. ``limits`` are in characters.
+    be in a name; with ``no_tags`` neither name nor description may have ``<`` or ``>``; with ``needs_plain_name`` a
+    name has only lowercase letters, digits and single hyphens between them. ``limits`` are in characters.
     """
 
     title: str
@@ -33,12 +35,13 @@ class Product:
     forbidden_words: tuple[str, ...] = ()
     no_tags: bool = False
     needs_directory_name: bool = False
+    needs_plain_name: bool = False
 
 
 _LIMITS = {"name": 64, "description": 1024, "compatibility": 500}
 _CLAUDE_CODE = (
     *("name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation", "user-invocable"),
-    *("allowed-tools", "model", "effort", "context", "agent", "hooks", "paths", "shell"),
+    *("allowed-tools", "disallowed-tools", "model", "effort", "context", "agent", "hooks", "paths", "shell"),
 )
 
 PRODUCTS = {
@@ -52,14 +55,15 @@ PRODUCTS = {
     ),
     "claude.ai": Product(
         "an upload to claude.ai or the Claude API",
-        "platform.claude.com/docs/en/agents-and-tools/agent-skills/overview, and anthropics/skills quick_validate.py",
+        "platform.claude.com/docs/en/agents-and-tools/agent-skills/overview; quick_validate.py of anthropics/skills",
         frozenset(_FORMAT),
         rejects_others=True,
         limits=_LIMITS,
         forbidden_words=("anthropic", "claude"),
         no_tags=True,
+        needs_plain_name=True,
     ),
-    "claude-code": Product("Claude Code", "code.claude.com/docs/en/skills", frozenset(_CLAUDE_CODE)),
+    "claude-code": Product("Claude Code", "code.claude.com/docs/en/skills (2.1.176)", frozenset(_CLAUDE_CODE)),
     "codex": Product(
         "Codex",
         "developers.openai.com/codex/skills, and openai/codex codex-rs/core/src/skills/loader.rs",
@@ -111,6 +115,8 @@ def _rejected(product: Product, fields: Mapping[str, Any], directory: str) -> It
         elif product.no_tags and isinstance(value, str) and re.search("[<>]", value):
             yield f"{key} must not contain < or >"
     if isinstance(name, str):
+        if product.needs_plain_name and name.strip() and not _PLAIN_NAME.fullmatch(name.strip()):
+            yield "name must have only lowercase letters, digits and single hyphens between them"
         for word in product.forbidden_words:
             if word in name.lower():
                 yield f"name must not contain {word!r}"

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import struct
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from skillruntime.diagnostic import Diagnostic
 
-__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "DirectoryStamp", "Entry", "Root", "Snapshot"]
+__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "STAMP", "DirectoryStamp", "Entry", "Root", "Snapshot"]
 
 HIDDEN_FROM_MODEL = 1
 HIDDEN_FROM_USER = 2
+
+STAMP = struct.Struct("=4q")
+"""The stamp of a file: its size, modification time, status change time (both in nanoseconds) and inode.
+
+A program can set the modification time, but not the status change time; on Windows the latter does not change.
+"""
 
 DirectoryStamp = tuple[str, int, int, int]
 """A directory that was searched for skills: its path, its two change times in nanoseconds, and its inode."""
@@ -54,7 +62,7 @@ class Entry(NamedTuple):
 class Snapshot:
     """All entries of one root, their stamps, and the diagnostics.
 
-    ``stamps`` has three signed 64-bit integers for each entry. ``notes`` maps positions of entries to diagnostics that
+    ``stamps`` has a `STAMP` for each entry. ``notes`` maps positions of entries to diagnostics that
     do not follow from the entry itself; ``problems`` are those of directories, determined again at every reading.
     ``stored`` is the checksum of the snapshot in the index that this one was made from; only the entries at the
     positions ``changed`` differ from it. ``searched`` are the directories in which a new skill could appear; it is
@@ -69,6 +77,21 @@ class Snapshot:
     searched: tuple[DirectoryStamp, ...] | None = None
     stored: int | None = field(default=None, compare=False)
     changed: tuple[int, ...] = field(default=(), compare=False)
+
+    def stamp(self, position: int) -> bytes:
+        """Return the stamp of one entry."""
+        return self.stamps[STAMP.size * position : STAMP.size * (position + 1)]
+
+    def without(self, positions: Collection[int], problems: Iterable[Diagnostic]) -> Snapshot:
+        """Return this snapshot without the entries at *positions*, and with *problems* added."""
+        kept = [position for position in range(len(self.entries)) if position not in positions]
+        return replace(
+            self,
+            entries=[self.entries[position] for position in kept],
+            notes={new: self.notes[old] for new, old in enumerate(kept) if old in self.notes},
+            stamps=b"".join(map(self.stamp, kept)),
+            problems=(*self.problems, *problems),
+        )
 
     def is_stored_as(self, other: Snapshot) -> bool:
         """Whether an index that contains *other* is up to date for this snapshot."""

@@ -28,7 +28,6 @@ BODY_CHARACTERS = 2_500
 
 _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILINE)
 _BYTES_READ = 8 * 1024
-_STAMP_SIZE = 24
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _FEW = 20
@@ -180,7 +179,7 @@ def open_search_index(
     if directory is None:
         return SearchIndex(skills)
     stamps = {
-        entry.file: snapshot.stamps[_STAMP_SIZE * position : _STAMP_SIZE * (position + 1)]
+        entry.file: snapshot.stamp(position)
         for snapshot in snapshots
         for position, entry in enumerate(snapshot.entries)
         if entry.name

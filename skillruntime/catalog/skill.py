@@ -67,7 +67,18 @@ class SkillMetadata:
 class Skill:
     """An activated skill: its SKILL.md is in memory; its contracts and files are read on demand."""
 
-    __slots__ = ("_body", "_check", "_contracts", "_data", "_derive", "_identity", "_parsed", "_written", "metadata")
+    __slots__ = (
+        "_body",
+        "_check",
+        "_contracts",
+        "_data",
+        "_derive",
+        "_identity",
+        "_parsed",
+        "_pinned",
+        "_written",
+        "metadata",
+    )
 
     def __init__(
         self, metadata: SkillMetadata, data: bytes, *, derive: bool = True, identity: Identity | None = None
@@ -77,7 +88,8 @@ class Skill:
         # Taken from the file when they are first asked for: a call needs the contract only.
         self._written = ""
         self._body: str | None = None
-        self._check: Callable[[Skill], None] | None = None
+        self._check: Callable[[Skill], Mapping[str, str]] | None = None
+        self._pinned: Mapping[str, str] | None = None
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
@@ -229,20 +241,27 @@ class Skill:
         own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
         return own.hexdigest()[:16]
 
-    def with_check(self, check: Callable[[Skill], None]) -> Skill:
-        """Return this skill after *check* accepted it; `verify` asks again."""
+    def with_check(self, check: Callable[[Skill], Mapping[str, str]]) -> Skill:
+        """Return this skill after *check* accepted it; `verify` asks again.
+
+        *check* returns the SHA-256 of each file by its path; a file that is read later must have it.
+        """
         self._check = check
         self.verify()
         return self
 
-    def verify(self) -> None:
+    def verify(self) -> Mapping[str, str] | None:
         """Hash the files of the skill again, if the catalog is frozen: before a script starts, for example.
+
+        Return the SHA-256 of each file by its path, and ``None`` if the catalog is not frozen: what is used must have
+        this digest when it is used, because it can be changed after it was hashed.
 
         Raises:
             InvalidSkillError: they are not what was locked.
         """
         if self._check is not None:
-            self._check(self)
+            self._pinned = self._check(self)
+        return self._pinned
 
     def resources(self) -> list[Resource]:
         """Return the files of the skill by path, without SKILL.md and the contracts."""
@@ -256,19 +275,36 @@ class Skill:
         Raises:
             ResourceNotFoundError: there is no such file in the skill, or it is not text.
         """
-        from skillruntime.catalog.resources import read_text
+        from skillruntime.catalog.resources import decode_text
+        from skillruntime.catalog.visible_text import visible_text
 
-        return read_text(os.path.dirname(self.metadata.path), path, identity=self._identity)  # noqa: PTH120
+        return visible_text(decode_text(self.read_resource_bytes(path), path))
 
     def read_resource_bytes(self, path: str) -> bytes:
         """Return the bytes of the file *path*, relative to the skill's directory.
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill.
+            InvalidSkillError: the catalog is frozen, and the file changed since the skill was activated.
         """
+        from skillruntime.catalog.resources import MAX_RESOURCE_BYTES
+
+        return self._read_bytes(path, MAX_RESOURCE_BYTES)
+
+    def _read_bytes(self, path: str, limit: int) -> bytes:
         from skillruntime.catalog.resources import read_bytes
 
-        return read_bytes(os.path.dirname(self.metadata.path), path, identity=self._identity)  # noqa: PTH120
+        data = read_bytes(os.path.dirname(self.metadata.path), path, limit, identity=self._identity)  # noqa: PTH120
+        if self._pinned is not None:
+            import hashlib
+
+            own = "/".join(part for part in path.replace(os.sep, "/").split("/") if part not in ("", "."))
+            if self._pinned.get(own) != hashlib.sha256(data).hexdigest():
+                raise InvalidSkillError(
+                    f"The file {path[:120]!r} of the skill {self.name!r} is refused: it changed since it was verified",
+                    suggested_action="Continue without this skill",
+                )
+        return data
 
     def _read_contracts(self) -> ContractFiles:
         if self._contracts is None:
@@ -278,6 +314,7 @@ class Skill:
                 os.path.dirname(self.metadata.path),  # noqa: PTH120
                 self.name,
                 trusted=self.trusted,
+                read=self._read_bytes,
             )
             if self._derive and not (self._contracts.contracts or self._contracts.broken):
                 self._contracts.contracts.update(self._derived())

@@ -50,18 +50,18 @@ class YamlDocument:
     oddities: list[tuple[str, int, int]] = field(default_factory=list)
 
 
-def read_yaml(text: str, *, max_depth: int = MAX_DEPTH) -> YamlDocument:
+def read_yaml(text: str, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODES) -> YamlDocument:
     """Return the first document of *text*; the value of an empty one is ``None``.
 
     >>> read_yaml("name: 2024-02-31\\nmetadata: {version: 1.10}").value
     {'name': '2024-02-31', 'metadata': {'version': '1.10'}}
 
     Raises:
-        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more than `MAX_NODES` nodes.
+        YamlFault: it is not valid YAML, nests deeper than *max_depth*, or holds more than *max_nodes* nodes.
     """
     import yaml  # importing it takes as long as starting Python, and simple frontmatter does not need it
 
-    composer = _Composer(max_depth)
+    composer = _Composer(max_depth, max_nodes)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         for event in yaml.parse(text, Loader=loader):
@@ -184,8 +184,9 @@ class _Open:
 class _Composer:
     """Builds the value from events, with a stack instead of recursion."""
 
-    def __init__(self, max_depth: int) -> None:
+    def __init__(self, max_depth: int, max_nodes: int) -> None:
         self.max_depth = max_depth
+        self._max_nodes = max_nodes
         self.document = YamlDocument(None)
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
@@ -293,8 +294,8 @@ class _Composer:
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
-        if self._nodes > MAX_NODES:
-            raise _fault(f"more than {MAX_NODES} nodes after expanding aliases", event)
+        if self._nodes > self._max_nodes:
+            raise _fault(f"more than {self._max_nodes} nodes after expanding aliases", event)
 
 
 def _mark(event: Any) -> Mark:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,10 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillruntime.catalog import LOCK_FILE, OWN_LOCK_FILE, check_lock, lock_for_npx, lock_skills
+from skillruntime.catalog import (
+    LOCK_FILE,
+    OWN_LOCK_FILE,
+    SignedBy,
+    check_lock,
+    lock_document,
+    lock_for_npx,
+    lock_skills,
+)
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
-from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
+from skillruntime.errors import InvalidSkillError, LockfileNotFoundError, ToolNotAvailableError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,15 +30,40 @@ __all__ = ["command"]
 
 @click.command("lock")
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if skills differ, 2 if there is no lockfile.")
-@click.option("--file", default=LOCK_FILE, show_default=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--file",
+    default=LOCK_FILE,
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The lockfile to write or to check; the name skills.lock.json chooses the form with versions.",
+)
+@click.option("--identity", metavar="NAME", help="With --check: who must have signed the lockfile (Sigstore).")
+@click.option("--issuer", metavar="URL", help="The identity provider that confirmed it.")
+@click.option("--trusted-root", type=click.Path(path_type=Path), help="The trusted_root.json; nothing is downloaded.")
+@click.option("--bundle", type=click.Path(path_type=Path), help="The signature. Default: FILE.sigstore.json.")
 @catalog_options
 @json_option
-def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, as_json: bool) -> None:
+def command(
+    check: bool,
+    file: Path,
+    identity: str | None,
+    issuer: str | None,
+    trusted_root: Path | None,
+    bundle: Path | None,
+    directories: tuple[str, ...],
+    trust: bool,
+    as_json: bool,
+) -> None:
     """Write the digest of every skill to skills-lock.json, as `npx skills` does, or check the skills against it.
 
     A file named skills.lock.json gets the versions too, and older versions beside newer ones. With --check the file can
     also be toolhive.lock.yaml or a manifest of the Skills extension of MCP; every file is hashed.
     """
+    signed_by = None
+    if identity or issuer or trusted_root or bundle:
+        if not (check and identity and issuer and trusted_root):
+            raise click.UsageError("To verify a signature, give --check, --identity, --issuer and --trusted-root.")
+        signed_by = SignedBy(identity, issuer, trusted_root, bundle)
     found = open_catalog(directories, trust=trust)
     is_own = file.name == OWN_LOCK_FILE
     # Older versions too: a session may have chosen one of them by range.
@@ -58,19 +90,12 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
         print_result(document, lambda console: console.print(text), as_json=as_json)
         return
     try:
-        findings = check_lock(catalog, _document(file), path=str(file))
-    except FileNotFoundError:
-        hint = "Write it with skillruntime lock"
-        missing = LockfileNotFoundError(f"There is no lockfile {str(file)!r}", suggested_action=hint)
+        findings = check_lock(catalog, lock_document(str(file), signed_by=signed_by), path=str(file))
+    except LockfileNotFoundError as error:
         # Not 1: a build must be able to tell skills that differ from a lockfile that was never committed.
-        fail(missing, as_json=as_json, code=EXIT_USAGE)
-    except (OSError, ValueError, RecursionError) as error:
-        fail(
-            InvalidSkillError(
-                f"{str(file)!r} is not a readable lockfile ({type(error).__name__}); recreate it with skillruntime lock"
-            ),
-            as_json=as_json,
-        )
+        fail(error, as_json=as_json, code=EXIT_USAGE)
+    except (InvalidSkillError, ToolNotAvailableError) as error:
+        fail(error, as_json=as_json)
 
     def draw(console: Console) -> None:
         draw_diagnostics(console, findings)
@@ -82,23 +107,11 @@ def command(check: bool, file: Path, directories: tuple[str, ...], trust: bool, 
     sys.exit(EXIT_FAILED if findings else 0)
 
 
-def _document(file: Path) -> Any:
-    text = file.read_text(encoding="utf-8")
-    if file.suffix in (".yaml", ".yml"):
-        import yaml
-
-        try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ValueError("not YAML") from error
-    return json.loads(text)
-
-
 def _before(file: Path) -> Any:
     """Return what the lockfile holds, ``None`` if there is none that can be read: it is then written from nothing."""
     try:
-        return _document(file)
-    except (OSError, ValueError, RecursionError):
+        return lock_document(str(file))
+    except (LockfileNotFoundError, InvalidSkillError):
         return None
 
 

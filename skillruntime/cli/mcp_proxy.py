@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -110,6 +112,8 @@ def run(
     is_url = bool(server) and server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
         raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
+    if is_url and not _has_host(server[0]):
+        raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
     if port is not None:
@@ -149,7 +153,12 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
     with log.open(encoding="utf-8", errors="replace") as lines:
         found = read_report(lines)
     if page is not None:
-        page.write_text(to_html(found), encoding="utf-8")
+        try:
+            page.write_text(to_html(found), encoding="utf-8")
+        except OSError as error:
+            raise click.ClickException(f"{page}: {error}") from None
+    if found.unreadable:
+        click.echo(f"{log}: left out what is not an entry of a log of mcp-proxy ({found.unreadable} lines)", err=True)
 
     def draw(console: Console) -> None:
         from rich.markup import escape
@@ -168,6 +177,9 @@ def report(log: Path, page: Path | None, as_json: bool) -> None:
         for (tool, path, rule), count in found.places.most_common(20):
             places.add_row(escape(tool), escape(path or "(whole)"), escape(rule), str(count))
         console.print(places)
+        for reason, count in found.reasons.most_common(20):
+            console.print(f"\n{count} unchecked: {escape(reason)}", end="")
+        console.print()
 
     print_result(found.to_dict(), draw, as_json=as_json)
 
@@ -183,6 +195,8 @@ def wrap(file: Path, options: tuple[str, ...], executable: str) -> None:
     """
     from skillruntime.adapters.mcp_proxy.client_files import wrapped
 
+    # What the proxy would refuse must not go into a client's file, where each start of the server would fail.
+    run.make_context("wrap", [*options, "--", "server"])
     _print_edited(file, lambda text, toml: wrapped(text, options, executable=executable, toml=toml))
 
 
@@ -257,13 +271,13 @@ def _serve(
     from skillruntime.errors import SkillRuntimeError
 
     host, _, number = port.rpartition(":")
-    if not number.isdigit() or not host:
+    if not number.isdecimal() or int(number) > 65535 or not host:
         raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")
     where = Port(host.strip("[]"), int(number), origins, not no_token)
     try:
         serve(upstreams, where, options=options, log=log)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"{upstreams[0].server[0]}: {error}") from None
+    except OSError as error:
+        raise click.ClickException(f"--http {port}: {error}") from None
     except SkillRuntimeError as error:
         raise click.ClickException(f"{error}: {error.suggested_action}") from None
 
@@ -276,4 +290,14 @@ def _header(text: str) -> tuple[str, str]:
     value = os.environ.get(source.removeprefix("env:"))
     if value is None:
         raise ValueError(f"--header {name}: the environment has no {source.removeprefix('env:')}")
+    # RFC 9110, 5.1 and 5.5: any other character would be refused at the first request, in front of the model
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[\t -~]*", value):
+        raise ValueError(f"--header {name}: the name or the value has characters that a header cannot have")
     return name, value
+
+
+def _has_host(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:  # `http://[::1` has half an address
+        return False

@@ -13,10 +13,12 @@ import json
 import logging
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
+
+import anyio.to_thread
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
@@ -56,7 +58,7 @@ from skillruntime.runtime.script_result import (
     shortened_paths,
     without,
 )
-from skillruntime.runtime.skill_copy import SkillCopy
+from skillruntime.runtime.skill_copy import SkillCopy, copy_skill
 
 __all__ = ["ScriptRunner"]
 
@@ -99,17 +101,23 @@ class ScriptRunner:
         """Run the script once and return the JSON value that it printed.
 
         Raises:
-            InvalidSkillError: the skill has no such script.
+            InvalidSkillError: the skill has no such script, or it is not what was locked.
             AccessDeniedError: the skill is not trusted, and has no grant for what it needs, or no working sandbox.
             ToolNotAvailableError: an interpreter, a package or an environment variable is missing.
             ToolExecutionError: it failed, or printed more than it may.
             SkillOutputError: it printed nothing, or something other than one JSON value.
             SkillInputError: its own parser refused an argument, or its command line cannot express it.
         """
-        self.skill.verify()
+        pinned = self.skill.verify()
+        if pinned is not None and self.skill.trusted and context.code is None:
+            # Of a frozen skill the bytes run that were hashed, and not what is in its directory by then.
+            with await anyio.to_thread.run_sync(copy_skill, self.skill, self.contract) as code:
+                return await self(arguments, replace(context, code=code))
         if not self.skill.trusted and context.code is None:
             # By construction: the files of an untrusted skill are never run where they lie.
             raise AccessDeniedError(f"The script of the untrusted skill {self.skill.name!r} was not approved")
+        if pinned is not None and context.code is not None:
+            context.code.require(pinned, self.skill.name)
         grants = context.grants | self.grants
         refuse_if_missing(self.missing(grants, context.code))
         directory = self.skill.directory.resolve() if context.code is None else context.code.directory

@@ -10,9 +10,9 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -42,6 +42,21 @@ class SkillCopy:
 
     directory: Path
     digest: str
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The SHA-256 of each file by its path."""
+
+    def require(self, pinned: Mapping[str, str], name: str) -> None:
+        """Check that every file of the copy is one of *pinned*, the digests of the skill *name* that a lockfile covers.
+
+        Raises:
+            InvalidSkillError: a file was changed or added while it was copied.
+        """
+        changed = [path for path, digest in self.files.items() if pinned.get(path) != digest]
+        if changed:
+            raise InvalidSkillError(
+                f"The skill {name!r} is refused: {', '.join(changed[:3])} changed while the skill was copied to run",
+                suggested_action="Continue without this skill",
+            )
 
     def script(self, name: str) -> Path:
         """Return where the script *name* of the skill is in the copy.
@@ -81,13 +96,15 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         directory = parent / _safe_name(skill.name)
         directory.mkdir()
         total = hashlib.sha256()
-        for path, data in sorted(_copied(skill, directory)):
+        files = {}
+        for path, mode, digest in sorted(_copied(skill, directory)):
             # A NUL cannot occur in a path, so no two lists of files give the same input.
-            total.update(f"{path}\0{data}\n".encode("utf-8", "surrogateescape"))
+            total.update(f"{path}\0{mode}{digest}\n".encode("utf-8", "surrogateescape"))
+            files[path] = digest
         # The contract in force may be older than the file: it was read at the first call.
         document = json.dumps(contract.to_dict(), sort_keys=True, default=repr)
         total.update(f"\0{contract.name}\0{document}".encode("utf-8", "surrogatepass"))
-        return SkillCopy(directory, total.hexdigest())
+        return SkillCopy(directory, total.hexdigest(), files)
     except BaseException as error:
         _remove(parent)
         if isinstance(error, OSError):
@@ -95,8 +112,8 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         raise
 
 
-def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str]]:
-    """Copy each file; yield its path, and whether it is executable with the digest of its bytes."""
+def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
+    """Copy each file; yield its path, ``x`` if it is executable, else ``-``, and the SHA-256 of its bytes."""
     source = str(skill.directory)
     left = MAX_BYTES
     for path in _files(source, skill.name):
@@ -114,7 +131,7 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str]]:
             if status.st_size > left:  # before a sparse file of 10 GB is read
                 raise _too_large(skill.name)
             is_executable = bool(status.st_mode & 0o111)
-            digest = hashlib.sha256(b"x" if is_executable else b"-")
+            digest = hashlib.sha256()
             written = target / path
             written.parent.mkdir(parents=True, exist_ok=True)
             with written.open("xb", buffering=0) as file:
@@ -125,7 +142,7 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str]]:
                     digest.update(chunk)
                     file.write(chunk)
                 os.fchmod(file.fileno(), 0o755 if is_executable else 0o644)
-        yield path, digest.hexdigest()
+        yield path, "x" if is_executable else "-", digest.hexdigest()
 
 
 def _files(directory: str, name: str) -> Iterator[str]:

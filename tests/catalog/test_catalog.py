@@ -218,3 +218,32 @@ def test_a_view_for_one_caller_hides_everything_else(tmp_path: Path, write_skill
     assert list(catalog.view(grants=[])) == []
     assert list(catalog.view()) == list(catalog)
     assert list(view.view(grants=["news"])) == []
+
+
+def test_nothing_that_a_view_answers_names_a_hidden_skill(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """Versions, shadowed names, diagnostics, pins, errors, exact names and nested views."""
+    write_skill("pdf", text="---\nname: pdf\ndescription: Reads.\nversion: 2.0.0\n---\n", at="pdf")
+    write_skill("pdf", text="---\nname: pdf\ndescription: Read.\nversion: 1.0.0\n---\n", at="../others/pdf")
+    write_skill("payroll", "Reads salaries. Use when salaries are asked for.")
+    write_skill("payroll", "Other salaries. Use when salaries are asked for.", at="../others/payroll")
+    write_skill("payroll-broken", text="---\nname: payroll-broken\ndescription: Reads: all.\n---\n")
+    catalog = discover(Root(str(tmp_path / "skills"), scope="us"), Root(str(tmp_path / "others"), scope="them"))
+    assert "them:payroll" in catalog
+
+    view = catalog.view(lambda skill: skill.version != "1.0.0").view(grants=frozenset({"pdf"}))
+
+    assert [each.version for each in view.versions("pdf")] == ["2.0.0"]
+    assert list(view.every_version()) == list(view.keys()) == [name for name, _ in view.items()] == ["pdf"]
+    assert dict(view.shadowed) == {}
+    for name in ("payroll", "them:payroll", "payroll@1.0.0", "pdf@1.0.0", "pdf@^1", "PAYROLL", "payrol"):
+        assert name not in view
+        assert view.get(name) is None
+        with pytest.raises(SkillNotFoundError) as refused:
+            view.activate(name)
+        assert "payroll" not in str(refused.value.suggested_action)
+    assert view.search("payroll salaries") == []
+    assert view.search("payroll") == []
+    assert view.suggest("payroll") == []
+    assert view.render(400, pins=["payroll"]).included == ("pdf",)
+    assert "payroll" not in view.to_prompt("json") + view.to_prompt("xml")
+    assert not any("payroll" in str(each) for each in view.diagnostics)

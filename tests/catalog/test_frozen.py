@@ -7,11 +7,12 @@ import json
 import os
 import shutil
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
 
-from skillruntime.catalog import SkillCatalog, check_lock, discover, lock_for_npx
+from skillruntime.catalog import SkillCatalog, check_lock, discover, lock_for_npx, read_lock
 from skillruntime.catalog import lock_formats as formats
 from skillruntime.catalog.lock_formats import npx_hash, toolhive_digest
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
@@ -56,6 +57,13 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
 
 def frozen(skills: Path, path: Path, **options: bool) -> SkillCatalog:
     return discover(skills, frozen=path, **options)  # type: ignore[arg-type]  # flags only
+
+
+def make_old(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the files count as older than the clock's tick; a change time cannot be set."""
+    for path in skills.rglob("*"):
+        os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
+    monkeypatch.setattr("skillruntime.catalog.frozen._RECENT", -(10**18))
 
 
 def test_the_hash_is_that_of_npx_skills() -> None:
@@ -126,11 +134,11 @@ def test_what_running_a_skill_leaves_behind_is_not_drift(skills: Path) -> None:
 def test_unchanged_files_are_not_hashed_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Size, times and inode decide; with `frozen_full` everything is hashed."""
     path = lock(skills)
-    monkeypatch.setattr("skillruntime.catalog.frozen._RECENT", -(10**18))
+    make_old(skills, monkeypatch)
     frozen(skills, path)
     read: list[str] = []
     real = formats.read_inside
-    monkeypatch.setattr(formats, "read_inside", lambda d, p, n: read.append(p) or real(d, p, n))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(formats, "read_inside", lambda d, p, n, **o: read.append(p) or real(d, p, n, **o))  # type: ignore[func-returns-value]
 
     assert list(frozen(skills, path)) == ["news", "pdf"]
     assert read == []
@@ -225,14 +233,16 @@ def test_damaged_entries_refuse_their_skill(skills: Path) -> None:
         assert list(frozen(skills, lock(skills, {"version": 1, "skills": {"pdf": entry}}))) == []
 
 
-def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path) -> None:
-    """It holds the skills of every project, and would only grow."""
-    path, state = lock(skills), own_cache / "catalog.index.frozen"
-    state.write_text(json.dumps({"/no/such/skill": ["", []], str(skills): ["", []], str(skills / "pdf"): ["", []]}))
-    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
+def test_the_state_forgets_deleted_skills(skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would only grow."""
+    path = lock(skills)
+    make_old(skills, monkeypatch)
+    frozen(skills, path)
+    shutil.rmtree(skills / "pdf")
 
     assert list(frozen(skills, path)) == ["news"]
-    assert list(json.loads(state.read_text())) == [str(skills)]
+    [state] = (own_cache / "frozen").iterdir()
+    assert list(json.loads(state.read_bytes()[4:].partition(b"\n")[2])) == [str(skills / "news")]
 
 
 @pytest.mark.parametrize(
@@ -250,3 +260,199 @@ def test_odd_entries_of_a_lockfile_pin_nothing(skills: Path, document: object) -
 
     assert {each.rule for each in findings} <= {"lock-changed", "lock-unlocked", "lock-missing"}
     assert list(frozen(skills, lock(skills, document))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"version": 2, "skills": {}}', "its version is 2, and only 1 can be read"),
+        ('{"version": null, "skills": {}}', "its version is None"),
+        ('{"version": 1, "skills": {"pdf": {"computedHash": "a"}, "pdf": {"computedHash": "b"}}}', "'pdf' twice"),
+        ('{"version": 1, "skills": {}, "skills": {}}', "'skills' twice"),
+        ('{"version": "1", "skills": [{"name": "pdf"}, {"name": "pdf"}]}', "'pdf' twice"),
+        ('{"lock_version": 1, "skills": {}}', "not a lockfile that a frozen catalog can be started with"),
+    ],
+)
+def test_a_lockfile_that_could_be_read_in_two_ways_is_refused(skills: Path, text: str, message: str) -> None:
+    """Another version, or a name twice: readers differ in which value counts (RFC 8259, section 4)."""
+    path = skills.parent / "skills-lock.json"
+    path.write_text(text)
+
+    with pytest.raises(InvalidSkillError, match=message):
+        frozen(skills, path)
+
+
+def test_unknown_fields_a_byte_order_mark_and_crlf_change_nothing(skills: Path) -> None:
+    """Editors and later versions of the tools add them."""
+    document = json.loads(lock(skills).read_text())
+    document |= {"$schema": "x", "generator": {"name": ["y"]}}
+    document["skills"]["pdf"] |= {"ref": None, "skillPath": 3, "unknown": {}}
+    path = skills.parent / "skills-lock.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(document, indent=2).replace("\n", "\r\n").encode())
+
+    assert list(frozen(skills, path)) == ["news", "pdf"]
+
+
+def test_a_lockfile_in_yaml_with_a_name_twice_is_refused(skills: Path) -> None:
+    """As in JSON."""
+    path = skills.parent / "toolhive.lock.yaml"
+    path.write_text("version: 1\nskills:\n  - name: pdf\n    name: news\n")
+
+    with pytest.raises(InvalidSkillError, match="'name' twice"):
+        frozen(skills, path)
+
+
+def test_toolhive_can_lock_ten_thousand_skills(skills: Path) -> None:
+    """The limit of nodes for frontmatter does not hold here."""
+    path = skills.parent / "toolhive.lock.yaml"
+    entry = "  - name: skill-{0}\n    version: 1.0.0\n    source: s\n    digest: d\n    contentDigest: sha256:{0}\n"
+    path.write_text("version: 1\nskills:\n" + "".join(entry.format(number) for number in range(10_000)))
+
+    locked = read_lock(str(path))
+
+    assert len(locked) == 10_000
+    assert locked["skill-9999"].digest == "sha256:9999"
+
+
+def test_a_linked_lockfile_is_refused(skills: Path) -> None:
+    """The link could be pointed at another lockfile."""
+    path = lock(skills)
+    link = path.with_name("linked.json")
+    link.symlink_to(path)
+
+    with pytest.raises(InvalidSkillError, match="it is a symbolic link"):
+        frozen(skills, link)
+
+
+def test_paths_out_of_a_skill_pin_nothing(skills: Path) -> None:
+    """A manifest is data of others: a path with `..` is a file that the skill does not have."""
+    digest = f"sha256:{hashlib.sha256((skills / 'news' / 'SKILL.md').read_bytes()).hexdigest()}"
+    resources = [
+        {"uri": "skill://me/pdf/SKILL.md", "digest": digest},
+        {"uri": "skill://me/pdf/../news/SKILL.md", "digest": digest},
+        {"uri": "skill://me/pdf//etc/passwd", "digest": digest},
+    ]
+    entry = {"uri": "skill://me/pdf/SKILL.md", "frontmatter": {"name": "pdf"}, "resources": resources}
+
+    catalog = frozen(skills, lock(skills, {"skills": [entry]}, "manifest.json"))
+
+    assert list(catalog) == []
+    assert "../news/SKILL.md, /etc/passwd, SKILL.md changed" in catalog.diagnostics[1].message
+
+
+def test_a_difference_of_line_ends_is_named(skills: Path) -> None:
+    """What git's core.autocrlf does to a checkout; the skill is refused all the same."""
+    path = lock(skills)
+    file = skills / "pdf" / "SKILL.md"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+
+    catalog = frozen(skills, path)
+
+    assert list(catalog) == ["news"]
+    assert "core.autocrlf" in catalog.diagnostics[0].message
+
+
+@pytest.mark.skipif(os.name == "nt" or os.uname().sysname == "Darwin", reason="names there are Unicode")
+def test_names_that_are_not_unicode_are_locked(skills: Path) -> None:
+    """POSIX allows any bytes."""
+    odd = os.path.join(os.fsencode(skills / "pdf"), b"n\xe9.txt")  # noqa: PTH118
+    with open(odd, "wb") as file:  # noqa: PTH123
+        file.write(b"x")
+    path = lock(skills)
+
+    assert list(frozen(skills, path)) == ["news", "pdf"]
+    with open(odd, "wb") as file:  # noqa: PTH123
+        file.write(b"y")
+    assert list(frozen(skills, path)) == ["news"]
+
+
+def test_a_skill_of_one_file_is_compared_by_that_file(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start makes one call to the file system for it; what is added is found when the skill is activated."""
+    shutil.rmtree(skills / "news" / "scripts")
+    path = lock(skills)
+    make_old(skills, monkeypatch)
+    frozen(skills, path)
+    (skills / "news" / "added.md").write_text("Added.")
+
+    catalog = frozen(skills, path)
+
+    assert list(catalog) == ["news", "pdf"]
+    with pytest.raises(InvalidSkillError, match="'news' is refused: its files differ"):
+        catalog.activate("news")
+    assert list(frozen(skills, path, frozen_full=True)) == ["pdf"]
+
+
+@pytest.mark.parametrize("kind", ["content", "time only", "added", "removed", "in a directory"])
+def test_a_start_with_known_stamps_sees_changes_beside_a_skill(
+    skills: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Also one that keeps size and modification time; what has only another time is hashed, and offered."""
+    (skills / "pdf" / "scripts" / "lib").mkdir()
+    (skills / "pdf" / "scripts" / "lib" / "part.py").write_text("1")
+    path = lock(skills)
+    make_old(skills, monkeypatch)
+    frozen(skills, path)
+    script, part = skills / "pdf" / "scripts" / "run.py", skills / "pdf" / "scripts" / "lib" / "part.py"
+    stamp = script.stat()
+    if kind == "content":
+        script.write_text("print(2)\n")
+        os.utime(script, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    elif kind == "time only":
+        os.utime(script, (1_800_000_000, 1_800_000_000))
+    elif kind == "added":
+        (part.parent / "more.py").write_text("")
+    elif kind == "removed":
+        part.unlink()
+    else:
+        part.write_text("2")
+
+    assert list(frozen(skills, path)) == (["news", "pdf"] if kind == "time only" else ["news"])
+
+
+def test_another_lockfile_at_the_same_path_is_read_again(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was right with the one before does not count."""
+    path = lock(skills)
+    make_old(skills, monkeypatch)
+    frozen(skills, path)
+    document = json.loads(path.read_text())
+    del document["skills"]["news"]
+    document["skills"]["pdf"]["computedHash"] = "0" * 64
+    path.write_text(json.dumps(document))
+
+    assert list(frozen(skills, path)) == []
+    path.write_text("{}")
+    with pytest.raises(InvalidSkillError):
+        frozen(skills, path)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'["x", {}]', b'["x", 3]\n{', b"\xff", b"[1,2]\n[]"])
+def test_a_damaged_state_is_not_used(
+    skills: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
+) -> None:
+    """Everything is hashed again."""
+    path = lock(skills)
+    make_old(skills, monkeypatch)
+    frozen(skills, path)
+    [state] = (own_cache / "frozen").iterdir()
+    state.write_bytes(zlib.crc32(text).to_bytes(4, "little") + text)
+    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
+
+    assert list(frozen(skills, path)) == ["news"]
+
+
+def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> None:
+    """Contracts, references and scripts: each read is compared with what was verified."""
+    (skills / "pdf" / "contract.json").write_text('{"input": {"type": "object"}, "run": {"script": "scripts/run.py"}}')
+    catalog = frozen(skills, lock(skills))
+    skill, same = catalog.activate("pdf"), catalog.activate("pdf")
+    assert skill.read_resource("./scripts//run.py") == "print(1)\n"
+    assert list(same.contracts) == ["pdf"]
+    (skills / "pdf" / "scripts" / "run.py").write_text("print(2)\n")
+    (skills / "pdf" / "contract.json").write_text('{"input": {"type": "object"}}')
+    (skills / "pdf" / "more.md").write_text("More.")
+
+    for name in ("scripts/run.py", "more.md"):
+        with pytest.raises(InvalidSkillError, match="changed since it was verified"):
+            skill.read_resource(name)
+    assert list(skill.contracts) == []
+    assert "changed since it was verified" in str(skill.diagnostics)

@@ -183,7 +183,7 @@ def test_an_edit_within_one_tick_of_the_clock_is_detected(tmp_path: Path, write_
         lambda data: data[: len(data) // 2],
         lambda data: data[:-3] + b"abc",
         lambda data: data[:30] + bytes([data[30] ^ 1]) + data[31:],
-        lambda data: data.replace(b"index 5", b"index 9"),
+        lambda data: data.replace(b"index 6", b"index 9"),
     ],
 )
 def test_a_damaged_index_is_rebuilt_silently(skills: Path, damage: object) -> None:
@@ -291,7 +291,7 @@ def test_an_edit_is_appended_to_the_index(tmp_path: Path, write_skill: WriteSkil
     opened.clear()
     for edit in ("once", "twice"):
         write_skill("skill-7", f"Edited {edit}.")
-        age(root)
+        age(root / "skill-7")
 
         assert discover(root)["skill-7"].description == f"Edited {edit}."
 

@@ -98,7 +98,7 @@ def test_only_the_packages_that_a_host_lists_are_searched(site: Path, monkeypatc
 
     assert list(discover()) == []
     assert sorted(name for name in discover(installed=True) if name in ("one", "two")) == ["one", "two"]
-    assert [root.scope for root in installed_roots(["The_Two", "one", "absent"])] == ["the-two", "one"]
+    assert [root.scope for root in installed_roots(["The_Two", "one", "absent"], missing_ok=True)] == ["the-two", "one"]
     assert [root.scope for root in installed_roots(["one", "ONE"])] == ["one"]
     assert list(discover(installed=["the.two"])) == list(discover(installed="the.two")) == ["two"]
 
@@ -137,3 +137,84 @@ def test_an_environment_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     """A mistyped path must not look like an environment without skills."""
     with pytest.raises(FileNotFoundError, match="no virtual environment"):
         installed_roots(environment=tmp_path / "absent")
+
+
+def test_a_mistyped_package_is_an_error_with_the_close_names(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package without skills says so; with `missing_ok` both are left out."""
+    install(site, "fast-api", "1", "fastapi")
+    (site / "plainly-1.0.dist-info").mkdir()
+    (site / "plainly-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: plainly\nVersion: 1.0\n")
+    monkeypatch.setattr("sys.path", [str(site)])
+
+    with pytest.raises(FileNotFoundError, match=r"no installed package 'fast_apo'; did you mean fast-api\?"):
+        discover(installed=["fast_apo"])
+    with pytest.raises(FileNotFoundError, match="'Plainly' is installed, but its RECORD lists no"):
+        discover(installed="Plainly")
+    assert list(discover(installed=["zzz", "fast.api"], missing_ok=True)) == ["fastapi"]
+
+
+def test_a_distribution_with_two_packages_has_the_skills_of_both(site: Path) -> None:
+    """Each is checked against the RECORD of the one distribution."""
+    install(site, "tools", "1", "first", package="tools")
+    second = site / "tools_extra" / ".agents" / "skills" / "second" / "SKILL.md"
+    second.parent.mkdir(parents=True)
+    second.write_text("---\nname: second\ndescription: Second.\n---\n")
+    digest = urlsafe_b64encode(hashlib.sha256(second.read_bytes()).digest()).rstrip(b"=").decode()
+    record = site / "tools-1.dist-info" / "RECORD"
+    record.write_text(record.read_text() + f"{second.relative_to(site).as_posix()},sha256={digest},9\n")
+
+    catalog = discover(*roots(site))
+
+    assert sorted(catalog) == ["first", "second"]
+    assert [catalog.activate(name).version for name in sorted(catalog)] == ["1", "1"]
+
+
+@pytest.mark.parametrize("damage", ["absent", "empty", "editable", "directory", "no digest", "sha512"])
+def test_without_a_usable_record_no_skill_is_offered(site: Path, damage: str) -> None:
+    """An editable install has a RECORD without the files; a system's package has none."""
+    path = install(site, "typer", "1.0", "typer")
+    record = site / "typer-1.0.dist-info" / "RECORD"
+    text = record.read_text()
+    record.unlink()
+    if damage == "directory":
+        record.mkdir()
+    elif damage != "absent":
+        contents = {
+            "empty": "",
+            "editable": "__editable__.typer-1.0.pth,sha256=x,1\n",
+            "no digest": f"{path.relative_to(site).as_posix()},,\n",
+            "sha512": text.replace("sha256=", "sha512="),
+        }
+        record.write_text(contents[damage])
+
+    assert roots(site) == []
+
+
+def test_zip_files_and_paths_of_pth_files_are_searched_as_python_imports(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A zip file on the path has no directory; what a .pth file of an editable install adds has no RECORD."""
+    install(site, "typer", "1.0", "typer")
+    source = tmp_path / "source"
+    skill = source / "mine" / ".agents" / "skills" / "mine" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: mine\ndescription: Mine.\n---\n")
+    (tmp_path / "packages.zip").write_bytes(b"PK\5\6" + bytes(18))
+    monkeypatch.setattr("sys.path", [str(tmp_path / "packages.zip"), str(source), "", "/no/such", str(site)])
+
+    assert [root.scope for root in installed_roots()] == ["typer"]
+
+
+def test_a_name_that_looks_like_a_namespace_hides_nothing(site: Path, tmp_path: Path) -> None:
+    """A project's skill may be called `fastapi:fastapi`; the package's one is then reported, and not mixed up."""
+    installed = install(site, "fastapi", "1.0", "fastapi")
+    for number, name in enumerate(("fastapi", "fastapi:fastapi")):
+        own = tmp_path / "skills" / f"s{number}" / "SKILL.md"
+        own.parent.mkdir(parents=True)
+        own.write_text(f"---\nname: {name}\ndescription: Ours {number}.\n---\n")
+
+    catalog = discover(tmp_path / "skills", *roots(site))
+
+    assert catalog["fastapi"].description == "Ours 0."
+    assert catalog["fastapi:fastapi"].description == "Ours 1."
+    assert any(str(installed) in each.message or each.path == str(installed) for each in catalog.diagnostics)

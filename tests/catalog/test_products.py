@@ -55,6 +55,18 @@ def test_limits_count_characters(write_skill: WriteSkill) -> None:
     assert findings(write_skill, ["codex"], text.replace("ä" * 2, "ä", 1)) == []
 
 
+def test_a_name_that_an_upload_refuses(write_skill: WriteSkill) -> None:
+    """Capitals and doubled hyphens, as quick_validate.py of anthropics/skills checks; Claude Code takes any name."""
+    text = "---\nname: My--Skill\ndescription: Reads.\ndisallowed-tools: Bash\n---\n"
+
+    assert findings(write_skill, ["claude-code"], text) == []
+    assert findings(write_skill, ["claude.ai"], text)[-1] == (
+        "product-rejects",
+        "an upload to claude.ai or the Claude API: name must have only lowercase letters, digits and single hyphens "
+        "between them",
+    )
+
+
 def test_an_unknown_product_is_an_error(write_skill: WriteSkill) -> None:
     """The message lists the known ones."""
     with pytest.raises(ValueError, match=r"unknown product 'cursor'; use one of agentskills, claude\.ai"):

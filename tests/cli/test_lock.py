@@ -155,3 +155,26 @@ def test_a_lockfile_of_another_tool_is_not_replaced(work: Path) -> None:
 
     assert result.exit_code == 2
     assert path.read_text() == "version: 1\nskills: []\n"
+
+
+def test_a_signature_is_checked_with_an_identity_and_roots(work: Path) -> None:
+    """The bundle is beside the lockfile; another identity is refused, and half a question is wrong usage."""
+    pytest.importorskip("sigstore", reason="pip install 'skillruntime[sigstore]'")
+    from tests.catalog.private_sigstore import IDENTITY, ISSUER, PrivateSigstore
+
+    sigstore = PrivateSigstore()
+    lock()
+    file = work / "skills.lock.json"
+    (work / "skills.lock.json.sigstore.json").write_text(json.dumps(sigstore.sign(file.read_bytes())))
+    (work / "root.json").write_text(json.dumps(sigstore.trusted_root()))
+    expected = ["--check", "--issuer", ISSUER, "--trusted-root", "root.json", "--identity"]
+
+    right, wrong = lock(*expected, IDENTITY), lock(*expected, "mallory@example.org", "--json")
+
+    assert (right.exit_code, "No skill differs" in right.output) == (0, True)
+    assert wrong.exit_code == 1
+    assert "do not match mallory@example.org" in json.loads(wrong.stdout)["errors"][0]["message"]
+    assert lock(*expected, IDENTITY, "--bundle", "absent.json").exit_code == 2
+    assert lock("--check", "--identity", IDENTITY).exit_code == 2
+    (work / "skills" / "one" / "more.md").write_text("")
+    assert lock(*expected, IDENTITY).exit_code == 1

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("mcp")
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
+from pydantic import BaseModel
 
 from skillruntime.adapters.mcp_proxy import Options, enforce
 
@@ -72,6 +73,53 @@ def test_a_valid_call_passes_and_the_second_enforce_does_nothing() -> None:
         assert calls == [("tea", 1)]
 
     with_client(check)
+
+
+def test_a_result_that_is_not_what_the_tool_promises_is_refused() -> None:
+    """`check_output` holds here too; the SDK's own check is not reached, because the session is not the SDK's."""
+
+    class Page(BaseModel):
+        tools: list[dict[str, Any]]
+
+    class Result(BaseModel):
+        content: list[Any]
+        structuredContent: dict[str, Any] | None = None  # noqa: N815
+        isError: bool = False  # noqa: N815
+
+    class Session:
+        async def list_tools(self) -> Page:
+            return Page(tools=[{"name": "t", "inputSchema": {}, "outputSchema": {"required": ["n"]}}])
+
+        async def call_tool(self, name: str, arguments: Any = None) -> Result:
+            return Result(content=[], structuredContent=arguments)
+
+    async def main() -> None:
+        session = enforce(Session(), options=Options(check_output="refuse"))
+        assert not (await session.call_tool("t", {"n": 1})).isError
+        assert (await session.call_tool("t", {"m": 1})).isError
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"policy": "strickt"}, "policy is 'strickt'; it can be strict, safe, lenient, off"),
+        ({"check_output": True}, "check_output is True"),
+        ({"tools": {"t": {"polcy": "safe"}}}, "tools.t.polcy is not an option"),
+        ({"tools": {"t": "strict"}}, "tools.t is not an object"),
+    ],
+)
+def test_wrong_options_are_refused_where_they_are_written(choices: dict[str, Any], message: str) -> None:
+    """Not at the first call, in front of the model."""
+    with pytest.raises(ValueError, match=message):
+        Options(**choices)
+
+
+def test_only_a_client_session_can_be_enforced() -> None:
+    """The message names what was given."""
+    with pytest.raises(TypeError, match="dict has no call_tool"):
+        enforce({})
 
 
 def test_the_policy_holds_here_too() -> None:

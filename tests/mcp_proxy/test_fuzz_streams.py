@@ -22,7 +22,9 @@ from typing import Any
 import anyio
 import pytest
 
+from skillruntime.adapters.mcp_proxy.exchanges import Exchange, RunningServer, new_exchange, route, with_own_ids
 from skillruntime.adapters.mcp_proxy.merged import CLIENT, Merged
+from skillruntime.adapters.mcp_proxy.messages import read_message
 from skillruntime.adapters.mcp_proxy.responses import Rewriter
 from skillruntime.adapters.mcp_proxy.session import Session
 from skillruntime.adapters.mcp_proxy.stdio import relay
@@ -31,6 +33,7 @@ from tests.mcp_proxy.test_fuzz import Fuzz, is_json, read
 
 ENDS = [b"\n", b"\r\n", b"\r"]
 FIELDS = [b": ping", b"id: 7", b"id:", b"retry: 500", b"event: message", b"event: x", b"unknown: 1", b"data", b"data:"]
+TOKEN = {"progressToken": 1}
 DEEP = b'{"id":1,"method":"x","params":' + b"[" * 5000 + b"]" * 5000 + b"}"
 ODD = [
     b"",
@@ -153,6 +156,50 @@ def check_merged(seed: int) -> None:
     assert open_ids == []  # whatever the servers did, nothing stays unanswered when they are gone
 
 
+def check_route(seed: int) -> None:
+    """Whatever a server behind a port writes, nothing raises, and nothing is given twice."""
+    choice = random.Random(seed)
+    fuzz = Fuzz(seed)
+
+    async def main() -> None:
+        shared = choice.random() < 0.5
+        server = RunningServer(None, shared, 0.0)  # type: ignore[arg-type]  # its process is not asked anything
+        for number in range(choice.randrange(4)):
+            line = fuzz_line({"id": number, "method": "x", "params": {"_meta": choice.choice([None, 5, {}, TOKEN])}})
+            exchange = new_exchange({("number", number)}, b"%d" % number)
+            with_own_ids(read_message(line), exchange, f"http-{number}") if shared else None
+            server.exchanges.append(exchange)
+        if choice.random() < 0.5:
+            server.listener = new_exchange(set())
+        given = 0
+        for _ in range(30):
+            message = fuzz.server()
+            if "method" not in message and choice.random() < 0.5:
+                message["id"] = f"http-{choice.randrange(4)}"
+            elif choice.random() < 0.5:
+                message["params"] = {
+                    "progressToken": choice.choice(["http-1", 1]),
+                    "_meta": choice.choice([None, {}, 5]),
+                }
+            lines = [fuzz.written(message), choice.choice(ODD), fuzz_line(message).join([b"[", b"]"])]
+            await route(server, choice.choice(lines))
+            given += 1
+        lasts = [
+            [is_last for _, is_last in received(each)] for each in [*server.exchanges, *filter(None, [server.listener])]
+        ]
+        assert all(sum(each) <= 1 for each in lasts)
+        assert sum(len(each) for each in lasts) + len(server.backlog) <= given
+
+    anyio.run(main)
+
+
+def received(exchange: Exchange) -> list[tuple[bytes, bool]]:
+    """Return all that an exchange was given, and close it."""
+    found = [exchange.events.receive_nowait() for _ in range(exchange.events.statistics().current_buffer_used)]
+    exchange.close()
+    return found
+
+
 def fuzz_line(message: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
 
@@ -252,6 +299,12 @@ def test_several_servers_answer_each_request_once(seed: int) -> None:
     check_merged(seed)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_server_behind_a_port_may_write_anything(seed: int) -> None:
+    """In the process of one client, and in one that several share."""
+    check_route(seed)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_pipes_in_any_pieces_keep_their_bytes(seed: int) -> None:
     """Over real pipes, cut at every byte."""
@@ -271,6 +324,7 @@ if __name__ == "__main__":
         for _ in range(20):
             check_events(count)
             check_merged(count)
+            check_route(count)
             count += 1
         check_relay(count)
         if count % 200 == 0:

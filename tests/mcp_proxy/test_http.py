@@ -197,10 +197,9 @@ KNOWN = {"authorization": f"Bearer {TOKEN}"}
 @linux
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_ending_the_port_ends_every_server_behind_it(tmp_path: Path, end: signal.Signals) -> None:
-    """A server that is killed with no warning reads the end of its stdin; a stubborn one is killed on SIGTERM."""
+    """Also servers that ignore the end of their stdin and SIGTERM, and when the proxy is killed with no warning."""
     port = free_port()
-    stubborn = ["hang"] if end == signal.SIGTERM else []
-    server = [sys.executable, str(HERE / "raw_server.py"), str(tmp_path / "record"), *stubborn]
+    server = [sys.executable, str(HERE / "raw_server.py"), str(tmp_path / "record"), "hang"]
 
     with listening([*PROXY, "--http", f"127.0.0.1:{port}", "--", *server], port) as proxy:
         for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from typing import Any
@@ -98,7 +99,7 @@ def test_a_repaired_call_has_its_new_length() -> None:
 def test_a_repaired_stateless_call_has_its_new_headers() -> None:
     """The server compares `Mcp-Name` and `Mcp-Param-*` with the body; other headers stay."""
     server = Server(MARKED)
-    headers = [*MODERN, (b"mcp-param-topic", b"5"), (b"x-trace", b"1")]
+    headers = [*MODERN, (b"x-trace", b"1")]
     line = call('{"Topic": "\\u00e9", "n": "5"}', name="Digest", more=f', "_meta": {json.dumps(ENVELOPE)}').strip()
 
     ask(McpProxy(server), line, headers)
@@ -106,6 +107,20 @@ def test_a_repaired_stateless_call_has_its_new_headers() -> None:
     sent = server.seen[-1]
     assert (sent[b"mcp-name"], sent[b"mcp-param-topic"]) == (b"digest", b"=?base64?w6k=?=")
     assert (sent[b"mcp-method"], sent[b"x-trace"]) == (b"tools/call", b"1")
+
+
+@pytest.mark.parametrize("wrong", [(b"mcp-name", b"other"), (b"mcp-param-topic", b"other")])
+def test_a_header_that_is_not_of_the_body_stays(wrong: tuple[bytes, bytes]) -> None:
+    """The server rejects it, as it would without the proxy; a header that was right follows the repair."""
+    server = Server(MARKED)
+    right = {b"mcp-name": b"digest", b"mcp-param-topic": b"a", **dict(MODERN)}
+    line = call('{"topic": "a", "n": "5"}', more=f', "_meta": {json.dumps(ENVELOPE)}').strip()
+
+    ask(McpProxy(server), line, list({**right, b"mcp-name": b"digest", **dict([wrong])}.items()))
+
+    sent = server.seen[-1]
+    assert sent[wrong[0]] == b"other"
+    assert json.loads(server.bodies[-1])["params"]["arguments"]["n"] == 5
 
 
 def test_the_proxys_own_list_has_headers_of_its_own() -> None:
@@ -259,6 +274,43 @@ def test_refused_calls_of_a_batch_join_the_answer() -> None:
 
     assert [each["id"] for each in json.loads(body)] == [2, 7]
     assert headers[b"content-length"] == str(len(body)).encode()
+
+
+@pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
+def test_a_compressed_answer_is_read(kind: bytes) -> None:
+    """A server may compress although it was asked not to; a list in JSON passes with the same bytes."""
+    answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [DIGEST]}}).encode()
+    body = gzip.compress(answer if kind == b"application/json" else b"data: " + answer + b"\n\n")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", kind), (b"content-encoding", b"gzip"), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body[:20], "more_body": True})
+        await send({"type": "http.response.body", "body": body[20:]})
+
+    proxy = McpProxy(app)
+    _, headers, listed = ask(proxy, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', [(b"mcp-session-id", b"s")])
+    _, _, refused = ask(proxy, call('{"topic": "AI", "limit": 11}'), [(b"mcp-session-id", b"s")])
+
+    assert listed == (body if kind == b"application/json" else b"data: " + answer + b"\n\n")
+    assert (b"content-encoding" in headers) == (kind == b"application/json")
+    assert json.loads(refused)["result"]["isError"] is True
+
+
+def test_a_call_is_checked_by_whatever_method_it_is_sent() -> None:
+    """A server that takes PUT for POST would run it."""
+    server = Server()
+
+    status, _, body = ask(McpProxy(server), call('{"topic": "AI", "limit": 11}'), [], method="PUT")
+
+    assert (status, json.loads(body)["result"]["isError"]) == (200, True)
+    assert not any(b"tools/call" in each for each in server.bodies)
+
+
+def test_what_is_not_an_application_is_refused_at_once() -> None:
+    """The SDK's server object is not one; its method makes one."""
+    with pytest.raises(TypeError, match=r"streamable_http_app\(\)"):
+        McpProxy(object())  # type: ignore[arg-type]
 
 
 def test_the_token_is_not_passed_on() -> None:

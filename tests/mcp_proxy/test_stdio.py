@@ -135,13 +135,14 @@ def test_killing_the_client_ends_the_server(tmp_path: Path, mode: list[str]) -> 
 
 
 @linux
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("mode", [[], ["hang"]])
-def test_ending_the_proxy_ends_the_server(tmp_path: Path, mode: list[str]) -> None:
-    """SIGTERM to the proxy reaches the server at once, SIGKILL follows for one that ignores it."""
+def test_ending_the_proxy_ends_the_server(tmp_path: Path, mode: list[str], end: signal.Signals) -> None:
+    """The server gets SIGTERM, and SIGKILL if it ignores it, even where the proxy itself was killed."""
     with running(*raw(tmp_path / "record", *mode)) as process:
         ask(process, b'{"id":1,"method":"ping"}\n')
         [server] = children_of(process.pid)
-        process.terminate()
+        process.send_signal(end)
 
         wait_until_gone(server)
         process.wait(DEADLINE)

@@ -14,9 +14,9 @@ import anyio
 import pytest
 
 from skillruntime.adapters.mcp_proxy.middleware import McpProxy
-from skillruntime.adapters.mcp_proxy.session import SERVER
+from skillruntime.adapters.mcp_proxy.session import SERVER, Session
 from skillruntime.adapters.mcp_proxy.stdio_app import StdioApp
-from tests.mcp_proxy.messages import call, known, to_bytes, to_client, to_server
+from tests.mcp_proxy.messages import DIGEST, call, known, to_bytes, to_client, to_server
 from tests.mcp_proxy.test_middleware import Server, ask
 from tests.mcp_proxy.test_stdio import DEADLINE, HERE, INITIALIZED, raw, running
 
@@ -33,6 +33,32 @@ def test_a_call_is_found_in_every_encoding_that_parsers_detect(encoding: str) ->
 
     assert answer["result"]["isError"] is True
     assert known().from_client(valid) == [(SERVER, valid)]
+
+
+def test_a_call_in_utf_16_that_waits_for_its_schema_keeps_its_bytes() -> None:
+    """As one that does not wait."""
+    valid = VALID.decode().encode("utf-16")
+    session = Session(new_id=iter("ab").__next__, initialized=True)
+    [listing] = to_server(session.from_client(valid))
+
+    sends = session.from_server(to_bytes({"id": listing["id"], "result": {"tools": [DIGEST]}}))
+
+    assert sends == [(SERVER, valid)]
+
+
+def test_a_server_that_repeats_its_cursors_is_not_asked_forever() -> None:
+    """The call is judged by the pages that there are."""
+    session = Session(new_id=map(str, range(99)).__next__, initialized=True)
+    sends = session.from_client(REFUSED)
+    cursors = ["a", "b", "a", "b"]
+
+    while not to_client(sends):
+        [listing] = to_server(sends)
+        page = {"tools": [DIGEST], "nextCursor": cursors.pop(0)}
+        sends = session.from_server(to_bytes({"id": listing["id"], "result": page}))
+
+    assert to_client(sends)[0]["result"]["isError"] is True
+    assert cursors == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from skillruntime.catalog import Root, discover, lock_for_npx
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.errors import ErrorCode, InvalidSkillError
 from skillruntime.runtime import skill_copy
@@ -251,3 +252,26 @@ def test_the_script_of_an_untrusted_skill_runs_from_its_copy(write_skill: WriteS
     assert Path(command.argv[-1]).parts[-3:] == ("sample", "scripts", "run.py")
     assert command.skills == (Path(command.argv[-1]).parents[1],)
     assert not command.skills[0].exists()
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_of_a_frozen_skill_the_hashed_bytes_run(write_skill: WriteSkill, tmp_path: Path, trusted: bool) -> None:
+    """A script that is exchanged between hashing and copying does not run, and neither does one exchanged before."""
+    root, lockfile = tmp_path / "skills", tmp_path / "skills-lock.json"
+    lockfile.write_text(json.dumps(lock_for_npx(write_skill("honest"))))
+    script = root / "sample" / "scripts" / "run.py"
+    recording = Recording()
+    catalog = discover(Root(str(root), trusted), frozen=lockfile)
+    runtime = runtime_of(catalog, lambda _: True, sandbox=recording, sandbox_trusted=True)
+    assert runtime.call_blocking("sample", {}).data == "honest"
+    if trusted:
+        assert str(root) not in recording.commands[0].argv[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        real = skill_copy._files
+        patch.setattr(skill_copy, "_files", lambda *a: exchange(script, "forged") or real(*a))  # type: ignore[func-returns-value]
+        response = runtime.call_blocking("sample", {})
+
+    assert response.errors is not None
+    assert response.errors[0].code is ErrorCode.INVALID_SKILL
+    assert len(recording.commands) == 1

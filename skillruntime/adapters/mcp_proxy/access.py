@@ -28,11 +28,11 @@ def guarded(app: App, *, token: str | None, hosts: Collection[str] = LOCAL_HOSTS
             await app(scope, receive, send)
             return
         headers = scope["headers"]
-        host = urlsplit(f"//{header(headers, b'host') or ''}").hostname
+        host = _host_of(f"//{header(headers, b'host') or ''}")
         origin = header(headers, b"origin")
         if host not in hosts:
             await respond(send, 421, b'{"error":"this Host is not served here"}')
-        elif origin is not None and origin not in origins and urlsplit(origin).hostname not in hosts:
+        elif origin is not None and origin not in origins and _host_of(origin) not in hosts:
             await respond(send, 403, b'{"error":"this Origin is not allowed"}')
         elif token is not None and not _has_token(header(headers, b"authorization"), token):
             challenge = (b"www-authenticate", b"Bearer")
@@ -43,6 +43,13 @@ def guarded(app: App, *, token: str | None, hosts: Collection[str] = LOCAL_HOSTS
             await app(scope, receive, send)
 
     return checked
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # `[::1` is not an address
+        return None
 
 
 def _has_token(authorization: str | None, token: str) -> bool:

@@ -83,6 +83,7 @@ def converted_error(message: Message, *, modern: bool) -> bytes | None:
     if not isinstance(error, dict) or error.get("code") != INVALID_PARAMS or not isinstance(error.get("message"), str):
         return None
     text = error["message"]
+    # some servers say what is wrong in `data` alone
     if isinstance(error.get("data"), str) and error["data"] not in text:
         text = f"{text}: {error['data']}"
     if _OTHER.search(text) or not _ARGUMENTS.search(text):
@@ -113,6 +114,7 @@ def with_state(message: Message, digest: str) -> dict[Span, bytes]:
     start, _ = message.parts.get("result", (0, 0))
     if message.raw[start : start + 1] != b"{":
         return {}
+    # Behind the opening quote, so that the state itself keeps its bytes and its escapes.
     inside = dict(members(message.raw, start))
     span = inside.get("requestState")
     if span is None or text_of(message.raw, span) is None:

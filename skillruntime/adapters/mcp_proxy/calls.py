@@ -87,6 +87,7 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
         return Verdict(unchecked=tool.reason or ("policy is off" if policy == "off" else "no schema"))
     from skillruntime.errors import SkillInputError, UnsupportedVersionError
 
+    # Most calls fit: they are only read and validated, and nothing of them is copied.
     literals: dict[float, str] = {}
     try:
         value, unreadable = _read(text, literals), None
@@ -98,6 +99,7 @@ def judge(tool: Tool, text: bytes, policy: str = "safe") -> Verdict:
             return Verdict()
         except SkillInputError:
             pass
+    # RFC 8259, 4: what a parser makes of a key that comes twice is not defined.
     if isinstance(unreadable, _RepeatedKeyError):
         return Verdict(faults=(Fault("", "INVALID_INPUT", str(unreadable), "Send each argument once"),))
     if unreadable is not None:
@@ -121,6 +123,7 @@ def refusal_text(tool: str, faults: Iterable[Fault]) -> str:
     >>> refusal_text("digest", [Fault("/n", "PARAM_OUT_OF_RANGE", "/n: 11 is more than the maximum 10", "Send 10")])
     'Not run: /n: 11 is more than the maximum 10. Send 10.'
     """
+    # The first fault always gets a sentence; eight tokens are kept to say how many more there are.
     text = "Not run:"
     left = MOST_TOKENS - 4
     faults = list(faults)
@@ -170,6 +173,7 @@ def _read(text: bytes, literals: dict[float, str]) -> Any:
             ambiguous.add(value)
         return value
 
+    # `strict=False` takes control characters in strings, which models write and many servers read.
     value = json.loads(text, strict=False, parse_float=number, object_pairs_hook=_unique, parse_constant=_constant)
     for each in (*ambiguous, 0.0):  # 0.0 and -0.0 are one key
         literals.pop(each, None)

@@ -86,9 +86,11 @@ def servers_in(text: str, *, toml: bool = False) -> dict[str, dict[str, Any]]:
     """
     if toml:
         try:
-            table = tomllib.loads(text).get(TABLES[2], {})
+            table = tomllib.loads(text).get(TABLES[2])
         except tomllib.TOMLDecodeError as error:
             raise ClientFileError(f"not TOML: {error}") from None
+        if not isinstance(table, dict):
+            raise ClientFileError(f"it has no table {TABLES[2]}")
         return {name: entry for name, entry in table.items() if isinstance(entry, dict)}
     raw = _plain(text.encode())
     return {name: decode(raw[start:end]) for name, (start, end) in _entries(raw, nested=False)}

@@ -8,13 +8,15 @@ from skillruntime.adapters.mcp_proxy.answers import REPAIRS_KEY, note_fields
 from skillruntime.adapters.mcp_proxy.calls import Verdict, judge, refusal_text
 from skillruntime.adapters.mcp_proxy.json_text import decode, to_bytes
 from skillruntime.adapters.mcp_proxy.log import Write, call_entry, silent
+from skillruntime.adapters.mcp_proxy.messages import read_message
 from skillruntime.adapters.mcp_proxy.options import Options
+from skillruntime.adapters.mcp_proxy.results import checked_result
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
 __all__ = ["enforce"]
 
 SessionT = TypeVar("SessionT")
-MOST_PAGES = 100
+MOST_PAGES = 10_000
 
 
 def enforce(session: SessionT, *, options: Options | None = None, log: Write = silent) -> SessionT:
@@ -23,8 +25,13 @@ def enforce(session: SessionT, *, options: Options | None = None, log: Write = s
     Arguments that can be repaired are, and the result's ``meta`` says how. A call that cannot be is answered with a
     result that has ``isError``, and is not sent. The session itself is changed, and not wrapped: frameworks
     (LangChain's MCP adapters, ADK) look at its type. To enforce one twice does nothing more.
+
+    Raises:
+        TypeError: *session* is not a client session.
     """
     target: Any = session
+    if not (hasattr(target, "call_tool") and hasattr(target, "list_tools")):
+        raise TypeError(f"{type(session).__name__} has no call_tool and list_tools; pass an mcp.ClientSession")
     if not hasattr(target.call_tool, "enforced_by"):
         enforced = _Enforced(target, options or Options(), log)
 
@@ -50,6 +57,7 @@ class _Enforced:
             text = to_bytes(arguments) if arguments is not None else b""
         except (TypeError, ValueError, RecursionError):  # not JSON: the session says so
             return await self._call(name, arguments, *rest, **more)
+        # A retry gets the repair that its first round got, and is never refused: it may be right by another schema.
         tool, verdict = self._judge(name, text)
         is_retry = more.get("request_state") is not None
         if verdict.outcome != "passed" and not is_retry:
@@ -60,13 +68,22 @@ class _Enforced:
         if verdict.faults and not is_retry:
             return _refused(name, verdict)
         if not verdict.notes or tool is None:
-            return await self._call(name, arguments, *rest, **more)
+            return self._checked(tool, await self._call(name, arguments, *rest, **more))
         new = decode(verdict.arguments) if verdict.arguments is not None else arguments
-        result = await self._call(tool.name, new, *rest, **more)
+        result = self._checked(tool, await self._call(tool.name, new, *rest, **more))
         if hasattr(result, "meta"):
             repairs = [note_fields(note) for note in verdict.notes]
             result.meta = {**(result.meta or {}), REPAIRS_KEY: repairs}
         return result
+
+    def _checked(self, tool: Tool | None, result: Any) -> Any:
+        """Return *result*, or what replaces it where it is not what *tool* promises."""
+        mode = "off" if tool is None else self._options.of(tool.name).check_output
+        if mode == "off" or not hasattr(result, "model_dump"):
+            return result
+        message = {"id": 0, "result": result.model_dump(by_alias=True, mode="json", exclude_none=True)}
+        refused = checked_result(read_message(to_bytes(message)), tool, mode, self._log, modern=False)
+        return result if refused is None else type(result).model_validate(decode(refused)["result"])
 
     def _judge(self, name: str, text: bytes) -> tuple[Tool | None, Verdict]:
         meant = name if self._tools.find(name) else self._tools.meant_by(name)

@@ -14,6 +14,7 @@ from skillruntime.adapters.mcp_proxy.client_files import COMMAND, ClientFileErro
 __all__ = ["Upstream", "upstreams_in", "upstreams_of"]
 
 # Claude Code writes ${VAR} and ${VAR:-default}, VS Code and Cursor ${env:VAR}.
+_KINDS = {list: "a list", dict: "an object", str: "a text"}
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 
 
@@ -74,6 +75,10 @@ def _upstream(name: str, entry: Mapping[str, Any], variables: Mapping[str, str])
     path = f"/{name}/mcp"
     if entry.get("disabled") is True or entry.get("enabled") is False:
         raise ValueError("the file disables it")
+    # A text for a list would become an argument a letter.
+    for key, kind in (("args", list), ("env", dict), ("headers", dict), ("cwd", str)):
+        if not isinstance(entry.get(key) or kind(), kind):
+            raise ValueError(f"`{key}` is not {_KINDS[kind]}")
     arguments = [str(each) for each in entry.get("args") or ()]
     if isinstance(entry.get("command"), str):
         if COMMAND in arguments and "--config" in arguments:

@@ -59,7 +59,7 @@ def decide_call(message: Message, known: Known) -> Decision:
     if message.repeated is not None and is_json(message.raw):
         fault = Fault("", "INVALID_INPUT", f'The key "{message.repeated}" comes twice in the request')
         return _refuse(message, name or "", Verdict(faults=(fault,)), modern)
-    if name is None:
+    if name is None:  # the server answers with -32602, which names what is missing
         return Decision(message.raw)
     if "requestState" in message.params:
         return _decide_retry(message, name, known)
@@ -68,7 +68,9 @@ def decide_call(message: Message, known: Known) -> Decision:
     # A call that fits passes by an old list too: at worst the server refuses it itself.
     if can_list and not known.tools.fresh and (verdict is None or verdict.outcome != "passed"):
         return Decision(waits=True)
+    # A tool may be hidden from lists and exist: the server says whether it does.
     verdict = verdict or Verdict(unchecked="the tool is not listed")
+    # The scan of the message sees brackets and quotes only: before anything is done, the whole of it must be JSON.
     if (verdict.faults or verdict.notes) and not is_json(message.raw):
         return Decision(message.raw)
     if verdict.faults:
@@ -105,6 +107,7 @@ def _decide_retry(message: Message, name: str, known: Known) -> Decision:
         return Decision(message.raw, pending=pending, verdict=Verdict(unchecked="a retry"), name=name)
     unmarked = {span: to_bytes(own)}
     tool, verdict = _judge(message, name, known)
+    # The digest shows that today's repair is the one of the first round; 2026-07-28 wants the same params then.
     if verdict is not None and tool is not None and not verdict.faults:
         arguments = verdict.arguments or message.param("arguments")
         if digest_of(tool.name, arguments) == digest:

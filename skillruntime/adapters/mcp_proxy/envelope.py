@@ -24,6 +24,7 @@ def envelope_of(message: Message) -> dict[str, Any] | None:
         return None
     if not isinstance(meta, dict) or _ENVELOPE[0] not in meta:
         return None
+    # nothing else of `_meta`: a progress token of the client must not go into the proxy's own request
     return {key: meta[key] for key in _ENVELOPE if key in meta}
 
 

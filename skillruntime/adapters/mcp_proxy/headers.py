@@ -15,6 +15,7 @@ __all__ = [
     "HOP_BY_HOP",
     "Headers",
     "caller_of",
+    "decode_value",
     "encode_value",
     "header",
     "marked",
@@ -34,6 +35,7 @@ HOP_BY_HOP = frozenset(
 )
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _SENTINEL = re.compile(r"=\?base64\?.*\?=")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2; any other could end the header's line
 _PLAIN = re.compile(r"[\x20-\x7E]*")
 # What differs between two requests of one caller
 _PER_REQUEST = re.compile(
@@ -63,9 +65,24 @@ def encode_value(value: str) -> str:
     >>> encode_value("read_file"), encode_value("é")
     ('read_file', '=?base64?w6k=?=')
     """
+    # a plain value that looks like an encoded one is encoded too ("Value Encoding")
     if _PLAIN.fullmatch(value) and value == value.strip() and not _SENTINEL.fullmatch(value):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+
+
+def decode_value(text: str) -> str:
+    """Return the value that a header carries; *text* itself where it is plain, or not readable base64.
+
+    >>> decode_value("read_file"), decode_value("=?base64?w6k=?=")
+    ('read_file', 'é')
+    """
+    if not _SENTINEL.fullmatch(text):
+        return text
+    try:
+        return base64.b64decode(text[9:-2], validate=True).decode()
+    except ValueError:
+        return text
 
 
 def param_headers(schema: Any, arguments: Any) -> dict[str, str]:
@@ -94,24 +111,27 @@ def routing_headers(method: str, params: Mapping[str, Any]) -> dict[str, str]:
     {'Mcp-Method': 'tools/call', 'Mcp-Name': 'add'}
     """
     name = params.get(NAMED_BY.get(method, ""))
-    return {"Mcp-Method": method, **({"Mcp-Name": encode_value(name)} if isinstance(name, str) else {})}
+    return {"Mcp-Method": encode_value(method), **({"Mcp-Name": encode_value(name)} if isinstance(name, str) else {})}
 
 
 def caller_of(headers: Iterable[tuple[bytes, bytes]], address: str) -> str:
     """Return what distinguishes HTTP callers: the address, and every header that is not of a single request."""
+    # By all headers and not only Authorization: cookies and API keys tell callers apart too.
     own = sorted((key.lower(), value) for key, value in headers if not _PER_REQUEST.match(key.lower()))
     return hashlib.sha256(repr((address, own)).encode()).hexdigest()
 
 
 def marked(schema: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the path of each property with ``x-mcp-header``, reached through ``properties`` alone, and its token."""
+    # "Schema Extension": an annotation that is reached in any other way makes the tool invalid for clients.
     pending: list[tuple[tuple[str, ...], Any]] = [((), schema)]
     while pending:
         path, part = pending.pop()
         if not isinstance(part, Mapping):
             continue
-        if path and isinstance(part.get("x-mcp-header"), str):
-            yield path, part["x-mcp-header"]
+        token = part.get("x-mcp-header")
+        if path and isinstance(token, str) and _TOKEN.fullmatch(token):
+            yield path, token
         properties = part.get("properties")
         if isinstance(properties, Mapping):
             pending += [((*path, name), each) for name, each in properties.items()]

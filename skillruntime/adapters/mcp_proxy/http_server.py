@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
@@ -43,6 +45,7 @@ def serve(upstreams: Sequence[Upstream], port: Port, *, options: Options, log: W
     """Serve until a signal ends it.
 
     Raises:
+        OSError: the port cannot be used.
         ToolNotAvailableError: the packages of the ``serve`` extra are missing.
     """
     anyio.run(_serve, upstreams, port, options, log)
@@ -96,6 +99,13 @@ def _routed(apps: Mapping[str, App]) -> App:
     return routed
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether uvicorn says something that the person can use: not about WebSockets, nor what `reverse_proxy` says."""
+    return not record.getMessage().startswith(
+        ("Unsupported upgrade request", "No supported WebSocket", "ASGI callable returned without completing")
+    )
+
+
 async def _listen(app: App, port: Port, paths: Sequence[str], token: str | None) -> None:
     try:
         import uvicorn
@@ -104,6 +114,9 @@ async def _listen(app: App, port: Port, paths: Sequence[str], token: str | None)
             "uvicorn is not installed", suggested_action="pip install 'skillruntime[serve]'"
         ) from None
 
+    # Before anything is printed; uvicorn ends the process where it cannot listen.
+    family = socket.AF_INET6 if ":" in port.host else socket.AF_INET
+    listener = socket.create_server((port.host, port.number), family=family)
     hosts = LOCAL_HOSTS if port.host in LOCAL_HOSTS else {*LOCAL_HOSTS, port.host}
     config = uvicorn.Config(
         guarded(app, token=token, hosts=hosts, origins=port.origins),
@@ -115,6 +128,7 @@ async def _listen(app: App, port: Port, paths: Sequence[str], token: str | None)
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = uvicorn.Server(config)
     shown = f"[{port.host}]" if ":" in port.host else port.host
     for path in paths:
@@ -125,7 +139,7 @@ async def _listen(app: App, port: Port, paths: Sequence[str], token: str | None)
     server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_exit_on_signal, server)
-        await server.serve()
+        await server.serve([listener])
         tasks.cancel_scope.cancel()
 
 

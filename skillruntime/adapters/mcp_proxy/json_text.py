@@ -48,6 +48,7 @@ def skip(text: bytes, start: int) -> int:
         if match is None:
             raise Malformed(f"no JSON value at byte {start}")
         return match.end()
+    # Only the depth is counted and not which bracket closes which: a reader of the value itself sees the difference.
     depth = 0
     position: int | None = start
     while position is not None:
@@ -129,6 +130,7 @@ def replaced(text: bytes, changes: Mapping[Span, bytes]) -> bytes:
     b'aXcd--ef'
     """
     parts, position = [], 0
+    # Insertions sort before a replacement that begins at the same place.
     for (start, end), new in sorted(changes.items()):
         parts += [text[position:start], new]
         position = end
@@ -188,6 +190,7 @@ def in_utf_8(text: bytes) -> bytes | None:
     if 0 not in start and not start.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         return None
     try:
+        # by the zeros among the first four bytes (RFC 4627, 3)
         plain = text.decode(json.detect_encoding(text)).removeprefix("\ufeff").encode()
     except UnicodeError:
         return None

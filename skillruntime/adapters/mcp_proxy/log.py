@@ -33,6 +33,7 @@ class CallLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(self, entry: Mapping[str, Any]) -> None:
+        # one write in append mode, so that the lines of several proxies do not mix (POSIX, write)
         stamped = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **entry}
         line = json.dumps(stamped, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
         try:

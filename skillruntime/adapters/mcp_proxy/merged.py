@@ -122,6 +122,7 @@ class Merged:
                 return self._routed(message, self._uris.get(uri or ""), "resources")
             case method if method in LISTS:
                 return self._listed(message, LISTS[method])
+            # A task belongs to the server that began it; its id came in that server's result.
             case method if method.startswith("tasks/"):
                 return self._routed(message, self._tasks.get(id_of(message.param("taskId")) or ("", None)), "tasks")
         # An unknown method says nothing about its server. To ask all could run it more than once.

@@ -93,6 +93,7 @@ def id_of(text: bytes) -> Id | None:
         return None
     if isinstance(value, str):
         return "string", value
+    # JSON-RPC 2.0, 4: an id is a string or a number, and null only in the answer to what could not be read
     return None if value is None or isinstance(value, bool | dict | list) else ("number", value)
 
 
@@ -112,6 +113,7 @@ def quick_response(raw: bytes) -> tuple[Id, str] | None:
     >>> quick_response(b'{"result":{},"jsonrpc":"2.0","id":"a"}')
     (('string', 'a'), 'result')
     """
+    # As the Python SDK and most others write it; what is written otherwise is read in full.
     match = _HEAD.match(raw)
     if match is not None:
         key = id_of(match[1])

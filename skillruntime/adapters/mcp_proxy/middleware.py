@@ -12,16 +12,18 @@ from typing import Any
 
 import anyio
 
+from skillruntime.adapters.mcp_proxy.content_coding import decompressed
 from skillruntime.adapters.mcp_proxy.headers import (
     Headers,
     caller_of,
+    decode_value,
     encode_value,
     header,
     marked,
     param_headers,
     without,
 )
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8
 from skillruntime.adapters.mcp_proxy.log import Write, silent
 from skillruntime.adapters.mcp_proxy.messages import Id, read_message
 from skillruntime.adapters.mcp_proxy.options import Options
@@ -29,7 +31,7 @@ from skillruntime.adapters.mcp_proxy.responses import Rewriter
 from skillruntime.adapters.mcp_proxy.session import CLIENT, MOST_REMEMBERED, SERVER, Pending, Send, Session
 from skillruntime.adapters.mcp_proxy.tools import Tool, Tools
 
-__all__ = ["App", "McpProxy", "decompressed", "read_body", "respond"]
+__all__ = ["App", "McpProxy", "read_body", "respond"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,8 +41,6 @@ App = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 
 MOST_CALLERS = 1024
 LISTING_TIMEOUT = 30.0
-MOST_DECOMPRESSED = 1 << 28
-"""No more bytes are made of a compressed request: a few kilobytes can become a gigabyte."""
 SESSION = b"mcp-session-id"
 
 
@@ -63,6 +63,8 @@ class McpProxy:
     """
 
     def __init__(self, app: App, *, options: Options | None = None, log: Write = silent) -> None:
+        if not callable(app):
+            raise TypeError(f"{type(app).__name__} is not an ASGI application; pass server.streamable_http_app()")
         self._app = app
         self._options = options or Options()
         self._log = log
@@ -70,10 +72,12 @@ class McpProxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["method"] not in ("POST", "GET", "DELETE"):
+        # A body of any other method is read as that of a POST: a call in it would be a call to a server that takes it,
+        # and one that does not answers 405 itself.
+        if scope["type"] != "http" or scope["method"] in ("OPTIONS", "HEAD"):
             await self._app(scope, receive, send)
             return
-        # A compressed answer could not be read on its way.
+        # An answer in `br` or `zstd` could not be read on its way.
         scope = {
             **scope,
             "headers": [*without(scope["headers"], b"accept-encoding"), (b"accept-encoding", b"identity")],
@@ -120,6 +124,7 @@ class McpProxy:
         known.initialized, known.client = session.initialized, session.client
         forwarded = [raw for to, raw in sends if to == SERVER]
         answers = [raw for to, raw in sends if to == CLIENT]
+        # 202 for a notification that is not forwarded: the client must not send it again.
         if not forwarded:
             await respond(send, 200 if answers else 202, b"".join(answers))
             return
@@ -133,7 +138,7 @@ class McpProxy:
 
         if forwarded[0] != body:
             sent = forwarded[0]
-            scope = {**scope, "headers": _headers_for(scope["headers"], forwarded[0], session)}
+            scope = {**scope, "headers": _headers_for(scope["headers"], body, forwarded[0], session)}
         rewriter = Rewriter(session.from_server, send, on_start=opened)
         await self._app(scope, _receiving(sent, receive), rewriter)
 
@@ -193,6 +198,7 @@ class McpProxy:
             messages.append(message)
             return []
 
+        # A server may stop serving when its client goes away: to the end of the answer this one stays.
         async def disconnected() -> Message:
             await done.wait()
             return {"type": "http.disconnect"}
@@ -225,27 +231,6 @@ async def read_body(receive: Receive) -> bytes | None:
             return b"".join(parts)
 
 
-def decompressed(body: bytes, coding: str) -> bytes | None:
-    """Return *body* without its content coding; ``None`` where the coding is another than gzip or deflate.
-
-    >>> import gzip
-    >>> decompressed(gzip.compress(b"{}"), "gzip"), decompressed(b"", "br")
-    (b'{}', None)
-    """
-    import zlib
-
-    if coding.strip().lower() == "identity":
-        return body
-    if coding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
-        return None
-    reader = zlib.decompressobj(47)  # a gzip or a zlib header, whichever is there (zlib manual, inflateInit2)
-    try:
-        plain = reader.decompress(body, MOST_DECOMPRESSED)
-    except zlib.error:
-        return None
-    return plain if reader.eof and not reader.unused_data else None
-
-
 def _receiving(body: bytes, receive: Receive) -> Receive:
     """Return an ASGI ``receive`` that gives *body* first, and then what *receive* gives."""
     pending = [body]
@@ -258,21 +243,35 @@ def _receiving(body: bytes, receive: Receive) -> Receive:
     return receive_next
 
 
-def _headers_for(headers: Headers, raw: bytes, session: Session) -> Headers:
-    """Return *headers* for the changed body *raw*: its length, and what 2026-07-28 repeats of a call in headers."""
+def _headers_for(headers: Headers, old: bytes, new: bytes, session: Session) -> Headers:
+    """Return *headers* for the body *new* in place of *old*: its length, and what 2026-07-28 repeats of a call in them.
+
+    A header that does not repeat the old body stays as it is, so that the server rejects it as it would have.
+    """
     kept = without(headers, b"content-length", b"content-encoding")
-    headers = [*kept, (b"content-length", str(len(raw)).encode())]
+    headers = [*kept, (b"content-length", str(len(new)).encode())]
     if header(headers, b"mcp-method") is None:
         return headers
     try:
-        params = decode(read_message(raw).part("params"))
+        before, after = (decode(read_message(in_utf_8(raw) or raw).part("params")) for raw in (old, new))
     except Malformed:
         return headers
-    tool = session.tools.find(str(params.get("name")))
+    tool = session.tools.find(str(after.get("name")))
     if tool is None:
         return headers
     schema = tool.definition.get("inputSchema")
-    names = [f"mcp-param-{token}".lower().encode() for _, token in marked(schema)]
-    new = {"Mcp-Name": encode_value(tool.name), **param_headers(schema, params.get("arguments"))}
-    kept = without(headers, b"mcp-name", *names)
-    return [*kept, *((key.lower().encode(), value.encode("latin-1")) for key, value in new.items())]
+    wrote, writes = (
+        {"Mcp-Name": encode_value(str(each.get("name"))), **param_headers(schema, each.get("arguments"))}
+        for each in (before, after)
+    )
+    for name in ("Mcp-Name", *(f"Mcp-Param-{token}" for _, token in marked(schema))):
+        key = name.lower().encode()
+        given = header(headers, key)
+        if (decode_value(given) if given is not None else None) != (
+            decode_value(wrote[name]) if name in wrote else None
+        ):
+            continue
+        headers = without(headers, key)
+        if name in writes:
+            headers.append((key, writes[name].encode("latin-1")))
+    return headers

@@ -10,8 +10,7 @@ from typing import Any
 
 __all__ = ["Options", "read_tool_options"]
 
-POLICIES = ("strict", "safe", "lenient")
-OUTPUT_CHECKS = ("off", "report", "refuse")
+_ALLOWED = {"policy": ("strict", "safe", "lenient", "off"), "check_output": ("off", "report", "refuse")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,17 @@ class Options:
     log_values: bool = False
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _check({"policy": self.policy, "check_output": self.check_output}, "")
+        _check_tools(self.tools)
+
     def of(self, tool: str) -> Options:
         """Return the choices for *tool*.
 
         >>> Options(tools={"write": {"policy": "strict"}}).of("write").policy
         'strict'
         """
-        return replace(self, **self.tools[tool]) if tool in self.tools else self
+        return replace(self, **self.tools[tool], tools={}) if tool in self.tools else self
 
 
 def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
@@ -46,19 +49,29 @@ def read_tool_options(path: Path) -> dict[str, dict[str, Any]]:
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        tools = document.get("tools") if isinstance(document, dict) else None
+        if not isinstance(tools, dict):
+            raise ValueError('expected {"tools": {NAME: {"policy": ...}}}')
+        # `"policy"` beside `"tools"` would look as if it held for all
+        if more := next((key for key in document if key not in ("tools", "$schema")), None):
+            raise ValueError(f"{more} is not read; options for all tools are options of the command")
+        _check_tools(tools)
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from None
-    tools = document.get("tools") if isinstance(document, dict) else None
-    if not isinstance(tools, dict):
-        raise ValueError(f'{path}: expected {{"tools": {{NAME: {{"policy": ...}}}}}}')
-    # What is not checked here would fail at the first call, in front of the model.
-    allowed = {"policy": (*POLICIES, "off"), "check_output": OUTPUT_CHECKS}
-    for name, choices in tools.items():
-        if not isinstance(choices, dict):
-            raise ValueError(f"{path}: tools.{name} is not an object")
-        for key, value in choices.items():
-            if key not in allowed:
-                raise ValueError(f"{path}: tools.{name}.{key} is not an option; options are {', '.join(allowed)}")
-            if value not in allowed[key]:
-                raise ValueError(f"{path}: tools.{name}.{key} is {value!r}; it can be {', '.join(allowed[key])}")
     return tools
+
+
+def _check_tools(tools: Mapping[str, Any]) -> None:
+    for name, choices in tools.items():
+        if not isinstance(choices, Mapping):
+            raise ValueError(f"tools.{name} is not an object")
+        _check(choices, f"tools.{name}.")
+
+
+def _check(choices: Mapping[str, Any], where: str) -> None:
+    # What is not checked here would fail at the first call, in front of the model.
+    for key, value in choices.items():
+        if key not in _ALLOWED:
+            raise ValueError(f"{where}{key} is not an option; options are {', '.join(_ALLOWED)}")
+        if value not in _ALLOWED[key]:
+            raise ValueError(f"{where}{key} is {value!r}; it can be {', '.join(_ALLOWED[key])}")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,10 +15,16 @@ TYPE_CHECKING = False  # importing `typing` takes 8 ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Process", "start_process"]
+__all__ = ["Process", "close_watch", "start_process", "watch"]
 
 EXIT_TIMEOUT = 1.5
 """Seconds that the server has to exit after its stdin was closed, and again after SIGTERM; the SDKs give two."""
+
+# It reads a line when the server has ended, and the end of its input when the proxy has. In the background, so that the
+# proxy has no child but the server. Seconds without a fraction: POSIX has no other for `sleep`.
+_WATCHER = """exec 3<&0  # the stdin of what runs in the background is /dev/null (POSIX, 2.9.3.1)
+{ read -r line <&3 && exit
+for name in TERM KILL; do sleep 2; kill -s 0 -- "-$1" || exit; kill -s $name -- "-$1"; done; } &"""
 
 
 class Process:
@@ -29,6 +36,7 @@ class Process:
         self.stdout = stdout
         self.exited = threading.Event()
         self._status = 1
+        self._watch = watch(pid)
 
         def reap() -> None:
             self._status = wait()
@@ -42,13 +50,17 @@ class Process:
         Who sent a signal to the proxy waits no longer: then the server gets SIGTERM at once, and SIGKILL before a
         client that counts two seconds (as the SDKs do) kills the proxy.
         """
-        for name in (None, "SIGTERM", "SIGKILL") if patient else ("SIGTERM", "SIGKILL"):
-            if name is not None:
-                self.signal(name)
-            if self.exited.wait(EXIT_TIMEOUT):
-                self.signal("SIGTERM")  # what the server left behind in its group
-                return self._status if self._status >= 0 else 128 - self._status
-        return 1
+        try:
+            for name in (None, "SIGTERM", "SIGKILL") if patient else ("SIGTERM", "SIGKILL"):
+                if name is not None:
+                    self.signal(name)
+                if self.exited.wait(EXIT_TIMEOUT):
+                    self.signal("SIGTERM")  # what the server left behind in its group
+                    return self._status if self._status >= 0 else 128 - self._status
+            return 1
+        finally:
+            close_watch(self._watch, self.pid)
+            self._watch = None
 
     def signal(self, name: str) -> None:
         """Send a signal to the process group; nothing where there is none left."""
@@ -59,6 +71,45 @@ class Process:
                 os.killpg(self.pid, getattr(signal, name))
         except OSError:
             return
+
+
+def watch(pid: int) -> int | None:
+    """Start a small shell that ends the process group *pid* if this process ends first.
+
+    The end of stdin is enough for a server that reads it. For one that does not, nothing that the proxy itself does
+    would help once it is killed with SIGKILL; Linux's ``PR_SET_PDEATHSIG`` would have to be set between fork and exec,
+    spares what the server started, and macOS has nothing like it. Returns what `close_watch` takes; ``None`` where
+    there are no process groups.
+    """
+    if not hasattr(os, "posix_spawn"):
+        return None
+    reads, writes = os.pipe()  # no other child inherits the descriptors (PEP 446)
+    null = os.open(os.devnull, os.O_RDWR)
+    actions = [(os.POSIX_SPAWN_DUP2, reads, 0), (os.POSIX_SPAWN_DUP2, null, 1), (os.POSIX_SPAWN_DUP2, null, 2)]
+    try:
+        # A session of its own: what kills the proxy may kill its process group.
+        words = ["sh", "-c", _WATCHER, "mcp-proxy-watch", str(pid)]
+        shell = os.posix_spawn("/bin/sh", words, os.environ, file_actions=actions, setsid=True)
+    except (OSError, NotImplementedError):
+        os.close(writes)
+        return None
+    finally:
+        os.close(reads)
+        os.close(null)
+    os.waitpid(shell, 0)  # it only starts the watcher, in the milliseconds that the server takes to start
+    return writes
+
+
+def close_watch(descriptor: int | None, pid: int) -> None:
+    """End the shell that `watch` started, or leave to it what the server *pid* has left in its group."""
+    if descriptor is None:
+        return
+    try:
+        os.killpg(pid, 0)
+    except OSError:  # the group is empty
+        with contextlib.suppress(OSError):  # the shell was killed
+            os.write(descriptor, b"\n")
+    os.close(descriptor)
 
 
 def start_process(

@@ -56,6 +56,7 @@ def _read(words: list[str]) -> tuple[dict[str, Any], str, list[str]] | None:
             is_url = command[:1] and command[0].startswith(("http://", "https://"))
             return None if not command or is_url else (choices, log_path, command)
         name, equals, value = word.partition("=")
+        # `--fold=x` is for click to refuse
         if name in _FLAGS and not equals:
             choices[_FLAGS[name]] = True
             continue

@@ -13,7 +13,7 @@ import anyio.to_thread
 import httpx2
 
 from skillruntime.adapters.mcp_proxy.envelope import envelope_of
-from skillruntime.adapters.mcp_proxy.headers import param_headers, routing_headers
+from skillruntime.adapters.mcp_proxy.headers import encode_value, param_headers, routing_headers
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, replaced, to_bytes
 from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
 from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client
@@ -26,6 +26,7 @@ __all__ = ["start_remote"]
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 RECONNECT_SECONDS = 1.0
 MOST_RECONNECTS = 5
+LONGEST_RETRY = 86_400.0
 DELETE_TIMEOUT = 1.0
 UNREACHABLE, INVALID_REQUEST = -32000, -32600
 
@@ -128,8 +129,11 @@ class _Remote:
         envelope = envelope_of(message)
         if envelope is None:
             return headers | ({"mcp-protocol-version": self.version} if self.version else {})
-        headers["mcp-protocol-version"] = str(envelope["io.modelcontextprotocol/protocolVersion"])
-        params = decode(message.part("params"))
+        try:
+            params = decode(message.part("params"))
+        except Malformed:  # the server says so
+            return headers
+        headers["mcp-protocol-version"] = encode_value(str(envelope["io.modelcontextprotocol/protocolVersion"]))
         headers |= routing_headers(message.method or "", params)
         tool = self.tools.find(str(params.get("name"))) if message.method == "tools/call" else None
         if tool is not None:
@@ -178,14 +182,14 @@ class _Remote:
 
     async def _events(self, client: httpx2.AsyncClient, message: Message, response: httpx2.Response) -> None:
         """Write the messages of a stream until the answer; a stream that ends before is resumed where it can be."""
-        last_id, wait = "", RECONNECT_SECONDS
+        last_id, wait = b"", RECONNECT_SECONDS
         failures = 0
         while failures < MOST_RECONNECTS:
             blocks, had_events = Blocks(), False
             with contextlib.suppress(httpx2.HTTPError):
                 async for chunk in response.aiter_bytes():
                     for block in blocks.feed(chunk):
-                        last_id = (field_of(block, b"id") or last_id.encode()).decode("utf-8", "replace")
+                        last_id = field_of(block, b"id") or last_id
                         wait = _seconds(field_of(block, b"retry"), wait)
                         had_events = True
                         data = data_of(block)
@@ -197,7 +201,7 @@ class _Remote:
             failures = 0 if had_events else failures + 1
             await response.aclose()
             await anyio.sleep(wait)
-            headers = self._headers_for(Message(b"", {})) | {"last-event-id": last_id}
+            headers = self._resuming(last_id)
             request = client.build_request("GET", self.url, headers=headers)
             response = await client.send(request, stream=True)
             if response.status_code != 200:
@@ -209,25 +213,29 @@ class _Remote:
     # The handshake era only: transports, "Listening for Messages from the Server". 405 says that there is none.
     async def _listen(self, client: httpx2.AsyncClient) -> None:
         """Write the messages that the server sends on its own, for as long as it offers a stream for that."""
-        last_id, wait = "", RECONNECT_SECONDS
+        last_id, wait = b"", RECONNECT_SECONDS
         failures = 0
         while failures < MOST_RECONNECTS:
-            headers = self._headers_for(Message(b"", {})) | ({"last-event-id": last_id} if last_id else {})
             try:
-                async with client.stream("GET", self.url, headers=headers) as response:
+                async with client.stream("GET", self.url, headers=self._resuming(last_id)) as response:
                     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
                     if response.status_code != 200 or kind != "text/event-stream":
                         return
                     failures, blocks = 0, Blocks()
                     async for chunk in response.aiter_bytes():
                         for block in blocks.feed(chunk):
-                            last_id = (field_of(block, b"id") or last_id.encode()).decode("utf-8", "replace")
+                            last_id = field_of(block, b"id") or last_id
                             wait = _seconds(field_of(block, b"retry"), wait)
                             if (data := data_of(block)).strip():
                                 await self._write(Message(b"", {}), data)
             except (httpx2.HTTPError, httpx2.StreamError):
                 failures += 1
             await anyio.sleep(wait)
+
+    def _resuming(self, last_id: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the headers of a GET that continues after the event *last_id*, whose bytes need not be ASCII."""
+        headers = [(name.encode(), value.encode()) for name, value in self._headers_for(Message(b"", {})).items()]
+        return [*headers, (b"last-event-id", last_id)] if last_id else headers
 
     async def _end_session(self, client: httpx2.AsyncClient) -> None:
         if self.session_id:
@@ -243,7 +251,7 @@ class _Remote:
             answer = Message(line, {})
         answers = answer.method is None and answer.id is not None and answer.id == request.id
         if answers and request.method == "initialize":
-            with contextlib.suppress(Malformed, AttributeError, KeyError):
+            with contextlib.suppress(Malformed, KeyError, TypeError):  # a result may be a list, or null
                 self.version = str(decode(answer.part("result"))["protocolVersion"])
         async with self.writing:
             await anyio.to_thread.run_sync(_write_all, self.writes, line)
@@ -277,7 +285,8 @@ class _Remote:
 
 
 def _seconds(retry: bytes | None, otherwise: float) -> float:
-    return int(retry) / 1000 if retry is not None and retry.isdigit() else otherwise
+    # Not `int`, which takes no more than 4,300 digits; and no longer than a day, for a timer has an end too.
+    return min(float(retry) / 1000, LONGEST_RETRY) if retry is not None and retry.isdigit() else otherwise
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -57,18 +57,23 @@ def read_report(lines: Iterable[str]) -> Report:
         try:
             entry = json.loads(line)
             event, tool = entry.get("event"), str(entry.get("tool", ""))
-        except (ValueError, AttributeError):
+            repairs, errors = entry.get("repairs", ()), entry.get("errors", ())
+            found = {(str(each.get("path", "")), str(each["rule"])) for each in repairs if "rule" in each}
+            if event == "call":  # those of an output are texts
+                found |= {(str(each.get("path", "")), str(each["code"])) for each in errors if "code" in each}
+        except (ValueError, AttributeError, TypeError, RecursionError):  # another file, or a torn line
             report.unreadable += 1
             continue
+        if event == "output":  # the call was counted when it was forwarded
+            report.places.update((tool, "(result)", str(each)) for each in errors)
         if event not in ("call", "converted"):
             continue
         outcome = str(entry.get("outcome", "converted"))
         report.tools.setdefault(tool, Counter())[outcome] += 1
         if event == "converted":  # the call itself was counted when it was forwarded
             report.tools[tool]["passed"] -= 1
+        # a client of the handshake era that sends no `clientInfo` has no name
         report.clients.setdefault(str(entry.get("client") or "unnamed"), Counter())[outcome] += 1
-        found = {(str(each.get("path", "")), str(each["rule"])) for each in entry.get("repairs", ()) if "rule" in each}
-        found |= {(str(each.get("path", "")), str(each["code"])) for each in entry.get("errors", ()) if "code" in each}
         report.places.update((tool, path, rule) for path, rule in found)
         if entry.get("reason"):
             report.reasons[str(entry["reason"])] += 1

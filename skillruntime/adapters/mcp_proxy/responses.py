@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from skillruntime.adapters.mcp_proxy.content_coding import CODINGS, Decompressor, decompressed
 from skillruntime.adapters.mcp_proxy.headers import Headers, header, without
 from skillruntime.adapters.mcp_proxy.session import CLIENT, Send
 from skillruntime.adapters.mcp_proxy.sse import Blocks, data_of, event, with_data
@@ -19,7 +20,8 @@ class Rewriter:
     """An ASGI ``send`` that gives each message of a response to *take*, and sends what it returns for the client.
 
     An event is sent as soon as its empty line is there. A JSON body is sent when it is whole. *on_start* sees the
-    headers of the response first.
+    headers of the response first. What a server compresses although it was asked not to is read too: a JSON body that
+    stays as it is passes compressed, and events pass uncompressed.
     """
 
     def __init__(self, take: Take, send: SendMessage, *, on_start: Callable[[Headers], None] | None = None) -> None:
@@ -28,6 +30,8 @@ class Rewriter:
         self._on_start = on_start
         self._start: MutableMapping[str, Any] = {}
         self._kind = ""
+        self._coding = "identity"
+        self._decompressor: Decompressor | None = None
         self._body: list[bytes] = []
         self._blocks = Blocks()
 
@@ -47,21 +51,27 @@ class Rewriter:
         if self._on_start is not None:
             self._on_start(headers)
         kind = (header(headers, b"content-type") or "").partition(";")[0].strip().lower()
-        readable = header(headers, b"content-encoding") in (None, "identity")
-        if readable and kind in ("text/event-stream", "application/json"):
+        self._coding = (header(headers, b"content-encoding") or "identity").strip().lower()
+        if self._coding in ("identity", *CODINGS) and kind in ("text/event-stream", "application/json"):
             self._kind = kind
         if self._kind == "application/json":
             # Held back until the body is read: a changed body has another length, and perhaps another status.
             self._start = {**message, "headers": headers}
         elif self._kind:
             # An event may grow by the report of a repair, so no length that was promised can be kept.
-            await self._send({**message, "headers": without(headers, b"content-length")})
+            dropped = [b"content-length"]
+            if self._coding != "identity":
+                self._decompressor = Decompressor()
+                dropped.append(b"content-encoding")
+            await self._send({**message, "headers": without(headers, *dropped)})
         else:
             await self._send(message)
 
     async def _stream(self, message: MutableMapping[str, Any]) -> None:
         more = message.get("more_body", False)
-        blocks = [rewritten_event(block, self._take) for block in self._blocks.feed(message.get("body", b""))]
+        chunk = message.get("body", b"")
+        chunks = [chunk] if self._decompressor is None else self._decompressor.feed(chunk)
+        blocks = [rewritten_event(block, self._take) for each in chunks for block in self._blocks.feed(each)]
         body = b"".join(blocks) if more else b"".join([*blocks, self._blocks.rest()])
         if body or not more:
             await self._send({**message, "body": body})
@@ -70,12 +80,16 @@ class Rewriter:
         self._body.append(message.get("body", b""))
         if message.get("more_body", False):
             return
-        body = b"".join(self._body)
+        sent = b"".join(self._body)
+        body = decompressed(sent, self._coding)
         new = joined([raw for to, raw in self._take(body) if to == CLIENT]) if body else body
         start = self._start
-        if new != body:
+        if new is None or new == body:
+            new = sent
+        else:
             length = (b"content-length", str(len(new)).encode())
-            start = {**start, "headers": [*without(start["headers"], b"content-length"), length]}
+            kept = without(start["headers"], b"content-length", b"content-encoding")
+            start = {**start, "headers": [*kept, length]}
             # An error that became a result has the status of a result: 2026-07-28 sends -32602 with 400.
             start["status"] = 200 if b'"result"' in new and start["status"] == 400 else start["status"]
         await self._send(start)
@@ -84,6 +98,7 @@ class Rewriter:
 
 def rewritten_event(block: bytes, take: Take) -> bytes:
     """Return the event in which its message reaches the client; an event without data passes as it is."""
+    # Comments, and the empty event that begins a stream with an id (2025-11-25, "Sending Messages").
     data = data_of(block)
     if not data.strip():
         return block

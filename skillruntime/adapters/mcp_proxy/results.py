@@ -34,7 +34,7 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
         return None
     if not isinstance(result, dict) or result.get("isError") is True:
         return None
-    if "taskId" in result:
+    if "taskId" in result:  # 2026-07-28: the state of a task that has not finished
         return None
     if "task" in result or result.get("resultType") in _UNFINISHED:
         return None
@@ -53,6 +53,7 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
     if mode != "refuse":
         return None
     text = f"{tool.name} ran, and its result is not what it promises: {'; '.join(places)}. Do not rely on it."
+    # the answer to `tasks/get` is in the form of its revision, also where the call was not seen
     modern = modern or "resultType" in result
     return replaced(message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))})
 

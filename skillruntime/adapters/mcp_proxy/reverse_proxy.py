@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -81,6 +82,9 @@ async def _exchange(client: httpx2.AsyncClient, request: httpx2.Request, send: S
                 await response.aclose()
     except httpx2.HTTPError as error:
         if started:
-            raise  # the server broke off its response: the client must not take it for whole
+            # The server broke off its response. Not to end it makes uvicorn close the connection, by which the client
+            # sees that it is not whole.
+            print(f"mcp-proxy: {request.url} broke off its response ({type(error).__name__})", file=sys.stderr)  # noqa: T201
+            return
         text = f'{{"error":"the MCP server cannot be reached ({type(error).__name__})"}}'
         await respond(send, 502, text.encode())

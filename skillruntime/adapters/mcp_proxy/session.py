@@ -51,6 +51,8 @@ class _Batch:
 @dataclass(slots=True)
 class _Held:
     raw: bytes
+    given: bytes
+    """As the client wrote it, which may not be UTF-8."""
     ids: set[Id] = field(default_factory=set)
     is_batch: bool = False
 
@@ -106,22 +108,17 @@ class Session:
 
     def from_client(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the client."""
-        if (plain := in_utf_8(raw)) is not None:
-            sends = self._from_client(plain)
-            return [(SERVER, raw)] if sends == [(SERVER, plain)] else sends
-        return self._from_client(raw)
-
-    def _from_client(self, raw: bytes) -> list[Send]:
-        if not concerns_the_proxy(raw):
+        plain = in_utf_8(raw) or raw
+        if not concerns_the_proxy(plain):
             return [(SERVER, raw)]
         try:
-            spans = split_batch(raw)
-            messages = [read_message(raw[a:b]) for a, b in spans] if spans is not None else [read_message(raw)]
+            spans = split_batch(plain)
+            messages = [read_message(plain[a:b]) for a, b in spans] if spans is not None else [read_message(plain)]
         except Malformed:
             return [(SERVER, raw)]  # the server answers what is not JSON, as it would without the proxy
-        if spans is not None and not is_json(raw):
+        if spans is not None and not is_json(plain):
             return [(SERVER, raw)]
-        return self._admit(raw, messages, is_batch=spans is not None)
+        return self._admit(plain, messages, raw, is_batch=spans is not None)
 
     def from_server(self, raw: bytes) -> list[Send]:
         """Return what becomes of *raw*, one message or batch from the server."""
@@ -141,6 +138,7 @@ class Session:
 
     def give_up_listing(self) -> list[Send]:
         """Forward the calls that wait, unchecked: the server does not answer ``tools/list``."""
+        # The answer may still come, and no client knows its id.
         self._late |= self._own.keys()
         self._own.clear()
         self.tools.unlistable = True
@@ -149,28 +147,32 @@ class Session:
 
     # from the client
 
-    def _admit(self, raw: bytes, messages: list[Message], *, is_batch: bool, final: bool = False) -> list[Send]:
+    def _admit(
+        self, raw: bytes, messages: list[Message], given: bytes, *, is_batch: bool, final: bool = False
+    ) -> list[Send]:
+        """Return what becomes of *messages*, which are read from *raw*; the client wrote it as *given*."""
         decisions = [self._decide(each, final=final) for each in messages]
         if any(each.waits for each in decisions):
             ids = {each.id for each in messages if each.id is not None}
             self.waits += not self._held
-            self._held.append(_Held(raw, ids, is_batch))
+            self._held.append(_Held(raw, given, ids, is_batch))
             return self._list_tools(messages)
         for message, decision in zip(messages, decisions, strict=True):
             self._commit(message, decision)
         if not is_batch:
             decision = decisions[0]
-            sends = [] if decision.raw is None else [(SERVER, decision.raw)]
+            forwarded = given if decision.raw == raw else decision.raw
+            sends = [] if forwarded is None else [(SERVER, forwarded)]
             return sends if decision.answer is None else [*sends, (CLIENT, decision.answer)]
-        return self._admit_batch(raw, messages, decisions)
+        return self._admit_batch(raw, messages, decisions, given)
 
-    def _admit_batch(self, raw: bytes, messages: list[Message], decisions: list[Decision]) -> list[Send]:
+    def _admit_batch(self, raw: bytes, messages: list[Message], decisions: list[Decision], given: bytes) -> list[Send]:
         answers = [each.answer.removeprefix(b"[").removesuffix(b"]") for each in decisions if each.answer is not None]
         kept = [(message, each.raw) for message, each in zip(messages, decisions, strict=True) if each.raw is not None]
         ids = {message.id for message, _ in kept if message.id is not None and message.method is not None}
         sends: list[Send] = []
         if len(kept) == len(messages) and all(message.raw == new for message, new in kept):
-            sends.append((SERVER, raw))
+            sends.append((SERVER, given))
         elif kept:
             ending = raw[len(raw.rstrip()) :]
             sends.append((SERVER, b"[" + b",".join(new for _, new in kept) + b"]" + ending))
@@ -206,7 +208,7 @@ class Session:
                 self._held.remove(held)
                 return Decision()
             if key in held.ids:  # forwarded with the batch, and cancelled right after it
-                self._held.insert(self._held.index(held) + 1, _Held(message.raw))
+                self._held.insert(self._held.index(held) + 1, _Held(message.raw, message.raw))
                 return Decision()
         self.pending.pop(key, None)
         return Decision(message.raw, answer=self._answer_of_cancelled(key))
@@ -232,6 +234,7 @@ class Session:
         if message.id is not None and message.method is not None:
             if message.id in self._refused:  # the id is used again
                 self._refused.remove(message.id)
+            # A client that gives up on a call may cancel it after the refusal has been sent.
             if decision.answer is not None:
                 self._refused.append(message.id)
             elif decision.pending is not None and decision.raw is not None:
@@ -246,6 +249,7 @@ class Session:
     def _list_tools(self, messages: Iterable[Message]) -> list[Send]:
         if self._own:
             return []
+        # 2026-07-28: every request says who sends it, and a server may list other tools for another client.
         self._own_meta = next((found for each in messages if (found := envelope_of(each)) is not None), None)
         self._listings = 0
         return [self._request_page(self.tools.start())]
@@ -278,10 +282,11 @@ class Session:
         """Judge the calls that waited, finally and in order."""
         held, self._held = self._held, []
         sends: list[Send] = []
+        # No call of these waits again: what the tools are not known for by now is called unchecked.
         for each in held:
             spans = split_batch(each.raw)
             messages = [read_message(each.raw[a:b]) for a, b in spans] if spans else [read_message(each.raw)]
-            sends += self._admit(each.raw, messages, is_batch=spans is not None, final=True)
+            sends += self._admit(each.raw, messages, each.given, is_batch=spans is not None, final=True)
         return sends
 
     def _listing_of(self, message: Message) -> Listing | None:

@@ -70,6 +70,7 @@ def data_of(block: bytes) -> bytes:
 
 def field_of(block: bytes, name: bytes) -> bytes | None:
     """Return the last value of a field of an event, ``id`` or ``retry`` say; ``None`` where it has none."""
+    # The HTML standard, 9.2.6: a later field of the same name replaces an earlier one.
     values = list(_values(block, name))
     return values[-1] if values else None
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Listing", "Tool", "Tools", "compile_tool", "without_formats"]
 
 MOST_OPEN = 64
+LONGEST_NAME = 1000
+"""A longer name is not a garbled one: tools, "Tool Names", has 128 characters at most."""
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
@@ -47,6 +49,7 @@ class Listing:
     definitions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     generation: int = 0
     cursor: str | None = None
+    seen: set[str] = field(default_factory=set)
 
 
 class Tools:
@@ -61,6 +64,8 @@ class Tools:
         self._lifetime = lifetime
         self._definitions: dict[str, Mapping[str, Any]] = {}
         self._compiled: dict[str, Tool] = {}
+        # Made where a name is garbled first: some servers have 10,000 tools.
+        self._by_plain_name: dict[str, list[str]] | None = None
         self._expires: float | None = None
         self._generation = 0
         self._known_generation = -1
@@ -101,11 +106,13 @@ class Tools:
             for each in (tools if isinstance(tools, list) else ())
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         }
+        # A page of a client's own listing counts as much as one of the proxy's: both are what the server has.
         listing.definitions.update(page)
         cursor = result.get("nextCursor")
-        # A server that gives its own cursor again would be asked forever.
-        is_last = not isinstance(cursor, str) or cursor == listing.cursor
+        # A server that gives a cursor again would be asked forever.
+        is_last = not isinstance(cursor, str) or cursor in listing.seen
         listing.cursor = None if is_last else cursor
+        listing.seen.add(str(cursor))
         if is_last:
             self._replace(listing.definitions, complete=True)
         elif len(self._open) < MOST_OPEN:
@@ -140,13 +147,18 @@ class Tools:
         >>> tools.meant_by("Read-File"), tools.meant_by("mcp__files__read_file"), tools.meant_by("remove")
         ('read_file', 'read_file', None)
         """
-        if not self.complete:
+        if not self.complete or len(name) > LONGEST_NAME:
             return None
+        if self._by_plain_name is None:
+            self._by_plain_name = {}
+            for each in self._definitions:
+                self._by_plain_name.setdefault(_plain(each), []).append(each)
         candidates = [name, *(name[match.end() :] for match in _PREFIX_ENDS.finditer(name))]
+        # The longest candidate first: `a__b` may be a name of its own, and `b` another tool.
         for candidate in candidates:
             if candidate in self._definitions:
                 return candidate
-            same = [each for each in self._definitions if _plain(each) == _plain(candidate)]
+            same = self._by_plain_name.get(_plain(candidate), [])
             if len(same) > 1:
                 return None
             if same:
@@ -158,10 +170,12 @@ class Tools:
         return self._definitions.values()
 
     def _replace(self, definitions: dict[str, Mapping[str, Any]], *, complete: bool) -> None:
+        # To compile a schema takes longer than to call the tool: it stays as long as its definition does.
         self._compiled = {
             name: tool for name, tool in self._compiled.items() if definitions.get(name) == tool.definition
         }
         self._definitions, self.complete = definitions, complete
+        self._by_plain_name = None
 
     def _expiry(self, milliseconds: Any) -> float | None:
         if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):

@@ -1,0 +1,167 @@
+"""The requests that wait for messages of one server on stdio, and which of them a message is for.
+
+Clients of the stateless revision share one process; there the ids of two clients may be the same, so each request gets
+an id of its own on its way in, and its answer gets the client's id back, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, members, replaced, to_bytes
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
+
+__all__ = ["Exchange", "RunningServer", "new_exchange", "route", "token_of", "with_own_ids"]
+
+MOST_QUEUED = 1024
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+@dataclass(eq=False, slots=True)
+class Exchange:
+    """One open response: the ids that it waits for, as the process knows them, and the events for it."""
+
+    waits: set[Id]
+    send: MemoryObjectSendStream[tuple[bytes, bool]]
+    events: MemoryObjectReceiveStream[tuple[bytes, bool]]
+    """Messages, each with whether it is the last one that the exchange waits for."""
+    token: Id | None = None
+    given: bytes = b""
+    """The id as the client wrote it, which the process may know by another."""
+    given_token: bytes = b""
+
+    def close(self) -> None:
+        """Take no more events."""
+        self.send.close()
+        self.events.close()
+
+
+@dataclass(eq=False, slots=True)
+class RunningServer:
+    """One running server, and the requests that wait for its messages."""
+
+    process: anyio.abc.Process
+    shared: bool
+    used: float
+    watch: int | None = None
+    """What ends the server should this process be killed; see `process.watch`."""
+    version: str = ""
+    """The revision that the handshake agreed on."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    listener: Exchange | None = None
+    backlog: list[bytes] = field(default_factory=list)
+    writing: anyio.Lock = field(default_factory=anyio.Lock)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+
+    async def write(self, raw: bytes) -> None:
+        """Write one whole message; other writers wait."""
+        # A body may be laid out on several lines; on stdio a line break would end the message (transports, "stdio").
+        line = b" ".join(raw.splitlines()) + b"\n"
+        assert self.process.stdin
+        async with self.writing:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await self.process.stdin.send(line)
+
+
+def new_exchange(waits: set[Id], given: bytes = b"") -> Exchange:
+    """Return an exchange that waits for the answers to *waits*."""
+    send, events = anyio.create_memory_object_stream[tuple[bytes, bool]](MOST_QUEUED)
+    return Exchange(waits, send, events, given=given)
+
+
+def with_own_ids(message: Message, exchange: Exchange, own: str) -> bytes:
+    """Return the request with the id, and the progress token, *own*, which only this exchange has."""
+    exchange.waits = {("string", own)}
+    changes: dict[Span, bytes] = {message.parts["id"]: to_bytes(own)}
+    if token_of(message) is not None:
+        token = dict(members(message.raw, message.params["_meta"][0]))["progressToken"]
+        exchange.token, exchange.given_token = ("string", own), message.raw[token[0] : token[1]]
+        changes[token] = to_bytes(own)
+    return replaced(message.raw, changes)
+
+
+async def route(server: RunningServer, line: bytes) -> None:
+    """Give a message of the server to the exchange that waits for it, else to the client's listening stream."""
+    # What is not JSON, such as a line that a server prints to its stdout, cannot be in any HTTP response.
+    with suppress(Malformed):
+        spans = split_batch(line)
+        messages = [read_message(line[a:b]) for a, b in spans] if spans is not None else [read_message(line)]
+        if server.shared:  # 2026-07-28 has no batches, and the messages of one may be for several clients
+            for message in messages:
+                await _give(server, message.raw, [message])
+        elif messages:
+            await _give(server, line, messages)
+
+
+def token_of(message: Message) -> Id | None:
+    """Return the progress token of a request."""
+    span = dict(_meta_of(message)).get("progressToken")
+    return id_of(message.raw[span[0] : span[1]]) if span else None
+
+
+async def _give(server: RunningServer, raw: bytes, messages: list[Message]) -> None:
+    answers = [each for each in messages if each.method is None]
+    ids = {each.id for each in answers if each.id is not None}
+    exchange = next((each for each in server.exchanges if each.waits & ids), None)
+    if exchange is None and ids:
+        return  # the answer to a request whose client has gone
+    is_last = False
+    if exchange is not None:
+        exchange.waits -= ids
+        is_last = not exchange.waits  # a batch may be answered in several arrays, and messages in between
+        if server.shared:
+            raw = replaced(raw, {messages[0].parts["id"]: exchange.given})
+    elif answers and "error" in answers[0].parts:
+        # JSON-RPC 2.0, 5: the id is null where the server could not read that of the request. Without a known id the
+        # error can only be given to a request that is open alone; it would wait forever for another answer.
+        if len(server.exchanges) == 1 and len(server.exchanges[0].waits) == 1:
+            exchange, is_last = server.exchanges[0], True
+            exchange.waits.clear()
+    else:
+        exchange, raw = _addressee(server, messages[0], raw)
+    if exchange is None:
+        # Kept for the stream that the client may open later: 2025-11-25, "Listening for Messages from the Server".
+        if not server.shared and not answers and len(server.backlog) < MOST_QUEUED:
+            server.backlog.append(raw)
+        return
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await exchange.send.send((raw, is_last))
+
+
+def _addressee(server: RunningServer, message: Message, raw: bytes) -> tuple[Exchange | None, bytes]:
+    """Return the exchange that a notification or a request of the server belongs to, and its bytes for that client."""
+    token = id_of(message.param("progressToken"))
+    if token is not None:
+        exchange = next((each for each in server.exchanges if each.token == token), None)
+        if exchange is not None and server.shared:
+            raw = replaced(raw, {message.params["progressToken"]: exchange.given_token})
+        return exchange, raw
+    if server.shared:
+        return _subscriber(server, message)
+    # What says that something changed belongs to no request; anything else may belong to the only one that is open.
+    if server.listener is not None and (len(server.exchanges) != 1 or b"changed" in message.part("method")):
+        return server.listener, raw
+    return (server.exchanges[-1] if server.exchanges else None), raw
+
+
+def _subscriber(server: RunningServer, message: Message) -> tuple[Exchange | None, bytes]:
+    """Return the exchange whose subscription a notification names; without a name it is given to an only one."""
+    span = dict(_meta_of(message)).get(SUBSCRIPTION)
+    if span is None:
+        return (server.exchanges[0] if len(server.exchanges) == 1 else None), message.raw
+    key = id_of(message.raw[span[0] : span[1]])
+    # The subscription's id is the id of the request that began it, which the client knows by its own.
+    exchange = next((each for each in server.exchanges if key in each.waits), None)
+    return exchange, replaced(message.raw, {span: exchange.given} if exchange else {})
+
+
+def _meta_of(message: Message) -> Iterator[tuple[str, Span]]:
+    """Return the members of the ``_meta`` of a message; none where it is not an object (some servers send null)."""
+    start, _ = message.params.get("_meta", (0, 0))
+    return members(message.raw, start) if start and message.raw[start : start + 1] == b"{" else iter(())
