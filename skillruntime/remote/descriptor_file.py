@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from skillruntime.catalog.skill import Skill
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.descriptor import SkillDescriptor
+from skillruntime.remote.protocol import MessageError, parse_json
 
 __all__ = ["read_descriptor_file"]
 
@@ -20,13 +20,15 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
     """
     path = Path(skill.directory) / "descriptor.json"
     try:
-        text = path.read_text("utf-8")
+        data = path.read_bytes()
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise InvalidSkillError(f"{path} cannot be read: {error}") from None
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InvalidSkillError(f"{path} is not JSON: {error}") from None
+        # As strict as with a message of the network: a third party wrote it, and its depth or a name that stands twice
+        # must neither end the process nor be read in two ways.
+        document = parse_json(data)
+    except MessageError as error:
+        raise InvalidSkillError(f"{path} is not JSON: {error.violations[0]['actual']}") from None
     return SkillDescriptor.from_dict(document)
