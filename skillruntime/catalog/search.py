@@ -88,7 +88,7 @@ class SearchIndex:
             return []
         try:
             found = self._found(query, wanted, among)
-        except (ValueError, IndexError):  # the file was damaged after it was opened
+        except (ValueError, IndexError, OSError):  # the file was damaged after it was opened
             self._parts = self._open(None, None, {})
             found = self._found(query, wanted, among)
         if rank is None or not found:
@@ -113,7 +113,7 @@ class SearchIndex:
             data = build_segment(self._texts(skill, stamps) for skill in rest)
             if save_to and not parts:
                 save_segment(save_to, data)
-            parts.append((Segment(data), rest))
+            parts.append((Segment(lambda start, size: data[start : start + size]), rest))
         return parts
 
     def _texts(self, skill: SkillMetadata, stamps: Mapping[str, bytes]) -> Texts:

@@ -179,15 +179,16 @@ class Segment:
         ValueError: when it is opened or asked: the data are damaged.
     """
 
-    def __init__(self, data: bytes | memoryview) -> None:
-        view = memoryview(data)
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        """Use the bytes that *read* returns, given their start and their number; fewer only where they end."""
         start = len(_MAGIC)
-        head, total = bytes(view[start : start + _COUNTS.size]), view[start + _COUNTS.size : start + _COUNTS.size + 4]
-        at = len(_padded(_MAGIC + head + total))
-        if len(view) < at or bytes(view[:start]) != _MAGIC:
+        at = len(_padded(bytes(start + _COUNTS.size + 4)))
+        first = read(0, at)
+        head, total = first[start : start + _COUNTS.size], first[start + _COUNTS.size : start + _COUNTS.size + 4]
+        if len(first) < at or first[:start] != _MAGIC:
             raise ValueError("not a search index of this version")
         skills, words, letters, keys = _COUNTS.unpack(head)
-        tables = view[at : at + 16 * words + -(-letters // 4) * 4 + -(-keys // 4) * 4]
+        tables = memoryview(read(at, 16 * words + -(-letters // 4) * 4 + -(-keys // 4) * 4))
         if zlib.adler32(tables, zlib.adler32(head)) != int.from_bytes(total, sys.byteorder):
             raise ValueError("the tables of the search index are damaged")
         self.skills: int = skills
@@ -196,7 +197,7 @@ class Segment:
         self._starts, self._sums = numbers[2 * words : 3 * words], numbers[3 * words :]
         self._letters = tables[16 * words : 16 * words + letters]
         self._keys = tables[16 * words + -(-letters // 4) * 4 :][:keys]
-        self._data = view[at + len(tables) :]
+        self._read, self._first = read, at + len(tables)
         self._halves = -(-skills // 4) * 2
         self._even = int.from_bytes(b"\xff\x00" * self._halves, "little")
         self._vectors: dict[int, tuple[int, int]] = {}
@@ -283,10 +284,10 @@ class Segment:
         halves = self._vectors[place] = (whole & self._even, whole >> 8 & self._even)
         return halves
 
-    def _block(self, place: int, size: int) -> memoryview:
-        start = 4 * self._starts[place]
-        block = self._data[start : start + size]
-        if zlib.adler32(block) != self._sums[place]:
+    def _block(self, place: int, size: int) -> bytes:
+        # Not mapped into memory: a cut file then gives too few bytes here, where it would end the process (SIGBUS).
+        block = self._read(self._first + 4 * self._starts[place], size)
+        if len(block) != size or zlib.adler32(block) != self._sums[place]:
             raise ValueError("the postings of the search index are damaged")
         return block
 
