@@ -44,7 +44,7 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
     if directory is None:
         return None
     try:
-        with open(open_own(f"{directory}/{name}", most_bytes), "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+        with open(open_own(f"{directory}/{name}", most_bytes), "rb", buffering=0) as file:
             data = file.readall()
     except OSError:
         return None

@@ -239,8 +239,8 @@ class Segment:
         """Return the scores and numbers of the *count* best skills, and of others, in no order.
 
         A score is the sum of the weights of *words*, which are places with factors; every skill that is returned
-        contains one of them. All sums fit into 16 bits, so those of each half of the skills are one long integer: adding
-        a frequent word to 30,000 skills takes 20 us, and no Python object for each of them.
+        contains one of them. All sums fit into 16 bits, so those of each half of the skills are one long integer:
+        adding a frequent word to 30,000 skills takes 20 us, and no Python object for each of them.
         """
         rare: list[tuple[int, float]] = []
         frequent: list[tuple[int, float]] = []

@@ -57,7 +57,7 @@ _LINE = (
 _BLOCK = r"\ +[|>][^\n]*+\n(?:(?:\ [^\n]*+)?\n)*+(?!-)"
 _CLOSED = rf"(?:(?:\ +(?:{_QUOTED}|{_FLOW}|{_PLAIN}[^\t\n]*+))?\ *+\n(?:{_LINE})*+|{_BLOCK})"
 _UNREAD_KEY = r"(?!(?:name|description|version|disable-model-invocation|user-invocable):)[A-Za-z_][\w-]*+:"
-# All the fields, comments and empty lines from here on that no catalog needs. `metadata` is needed for its version only.
+# All the fields, comments and empty lines from here on that no catalog needs; `metadata` has only a version to read.
 _UNREAD = re.compile(rf"(?:{_UNREAD_KEY}{_CLOSED}|(?:\#[^\n]*+)?\n)*+", re.ASCII)
 _ONE_QUOTED = re.compile(r'(?:"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\']*(?:\'\'[^\']*)*\')\Z')
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
