@@ -228,7 +228,7 @@ def test_a_caller_who_sees_few_skills_finds_them_behind_the_others(tmp_path: Pat
 
 
 def test_a_name_comes_first_whatever_its_skill_says() -> None:
-    """Where sixty others contain its one word in their text, and it does not; a misspelt name is the one it must mean."""
+    """Where the text of sixty others has its one word; a misspelt name is the one that it must mean."""
     others = [SkillMetadata(f"deploy-{n}", "preset preset preset", "/") for n in range(60)]
     named = [SkillMetadata(name, "Chooses a region.", "/") for name in ("preset", "gke-workload-scaling")]
     security = SkillMetadata("gke-platform-security", "gke workload gke workload gke workload scaling", "/")
