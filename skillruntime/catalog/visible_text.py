@@ -83,8 +83,8 @@ _ZWNJ, _ZWJ, _SELECTORS = "\u200c", "\u200d", "\ufe0e\ufe0f"
 
 def visible_line(text: str) -> str:
     """Return *text* on one line, without hidden characters; for metadata."""
-    # The usual case; both checks run in C.
-    if not (text.isascii() and text.isprintable()):
+    # The usual case; the checks run in C. The only white space that is printable is the plain one.
+    if not text.isprintable() or (not text.isascii() and _PRINTABLE_HIDDEN.search(text)):
         text = " ".join(_without_hidden(_BREAKS.sub(" ", text), " ").split())
     elif "  " in text or text[:1] == " " or text[-1:] == " ":
         text = " ".join(text.split())
