@@ -19,6 +19,7 @@ __all__ = [
     "MAX_RESOURCE_BYTES",
     "SCRIPT_SUFFIXES",
     "Resource",
+    "decode_text",
     "list_files",
     "list_resources",
     "may_have_callables",
@@ -145,11 +146,19 @@ def read_text(directory: str, path: str, *, identity: tuple[int, int] | None = N
     Raises:
         ResourceNotFoundError: there is no such file in the skill, or it is not UTF-8 text.
     """
-    data = read_bytes(directory, path, identity=identity)
+    return visible_text(decode_text(read_bytes(directory, path, identity=identity), path))
+
+
+def decode_text(data: bytes, path: str) -> str:
+    """Return the text of a file as it is written, hidden characters included.
+
+    Raises:
+        ResourceNotFoundError: *data* is not UTF-8 text.
+    """
     try:
         # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:
-            return visible_text(data.decode("utf-8-sig"))
+            return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
     raise ResourceNotFoundError(
