@@ -43,7 +43,8 @@ def test_hidden_characters_of_a_file_have_a_finding(
 
 def test_a_comment_that_no_page_shows_has_advice() -> None:
     """A sentence in an HTML comment; a directive of a linter and an example in a fence are none."""
-    text = f"# Title\n{SENTENCE}\n<!-- prettier-ignore -->\n```html\n{SENTENCE}\n```\n`{SENTENCE}`\n<!-- it never ends a b c"
+    examples = f"<!-- prettier-ignore -->\n```html\n{SENTENCE}\n```\n`{SENTENCE}`\n"
+    text = f"# Title\n{SENTENCE}\n{examples}<!-- it never ends a b c"
 
     assert [(each.rule, each.line) for each in hidden_text(text, "a.md")] == [
         ("hidden-comment", 2),
