@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,8 +200,8 @@ def _judge_skill(case: Case, adapter: ModuleType, loaded: Any) -> tuple[str, str
     for what, text in shown:
         if CANARY in text or "root:x:0" in text:
             return "leaked", f"{what} holds a secret of the host"
-    if hidden := sorted({f"U+{ord(c):04X}" for c in listing if _is_hidden(c)}):
-        return "leaked", f"the listing holds {', '.join(hidden[:5])}"
+        if hidden := _hidden_in(text):
+            return "leaked", f"{what} holds {hidden}"
     if re.search(rf"(?m)^[\W_]*(<name>)?{FORGED}|<name>{FORGED}", listing):
         return "leaked", "the listing holds an entry that does not exist"
     if len(listing) > 100_000:
@@ -239,6 +239,13 @@ def _judge_script(
     for path in world.workspace.iterdir():
         if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o6000:
             return "leaked", f"{path.name} would run as its owner"
+    # Root may enter any directory, so the bits are looked at.
+    if world.workspace.stat().st_mode & 0o700 != 0o700:
+        return "leaked", "the workspace is closed"
+    if case.expected.startswith("shown") and (hidden := _hidden_in(text)):
+        return "leaked", f"the answer holds {hidden}"
+    if case.expected == "shortened" and len(text) > 50_000:
+        return "leaked", f"the answer has {len(text):,} characters"
     refused = case.expected.startswith("refused")
     if refused and getattr(adapter, "succeeded", lambda text: False)(text):
         return "leaked", f"it was accepted: {text[:100]}"
@@ -268,6 +275,11 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     ]
 
 
+def _hidden_in(text: str) -> str:
+    """Return the first hidden characters of *text*, by number."""
+    return ", ".join(sorted({f"U+{ord(each):04X}" for each in text if _is_hidden(each)})[:5])
+
+
 def _is_hidden(character: str) -> bool:
     if character in "\n\t":
         return False
@@ -278,8 +290,3 @@ def _is_hidden(character: str) -> bool:
 
 def _bound(function: Callable[..., str], *arguments: Any) -> Callable[[], str]:
     return lambda: function(*arguments)
-
-
-def run_all(cases: Iterable[Case], adapter: ModuleType) -> list[Verdict]:
-    """Return the verdict of each of *cases*."""
-    return [run_case(case, adapter) for case in cases]

@@ -139,6 +139,27 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("hijack-python", "leaves a module that the next start of Python imports",
      "import site; p = site.getusersitepackages(); os.makedirs(p, exist_ok=True); "
      "open(p + '/usercustomize.py', 'w').write('x'); return p.startswith(world['home'])"),
+    ("read-through-own-root", "reads through /proc/self/root", "return open('/proc/self/root' + world['outside'] + '/secret').read()"),
+    ("read-inherited-files", "uses a file that its parent left open",
+     "return [n for n in range(3, 256) if os.path.exists(f'/proc/self/fd/{n}') and os.readlink(f'/proc/self/fd/{n}')[:1] == '/']"),
+    ("take-descriptor", "takes a file out of its parent",
+     "p = libc.syscall(434, os.getppid(), 0); return libc.syscall(438, p, 0, 0) >= 0"),
+    ("stop-parent", "stops its parent", "os.kill(os.getppid(), 19)"),
+    ("kill-parent", "kills its parent", "os.kill(os.getppid(), 9); time.sleep(0.5)"),
+    ("make-namespace-by-clone", "makes a user namespace with clone3",
+     "import struct; p = libc.syscall(435, struct.pack('11Q', 0x10000000, *[0] * 10), 88); p == 0 and os._exit(0); return p > 0"),
+    ("enter-namespace", "enters the namespace of the first process", "return libc.setns(os.open('/proc/1/ns/mnt', 0), 0) == 0"),
+    ("answer-calls", "answers system calls in place of the kernel", "return libc.syscall(317, 1, 8, 0) >= 0"),
+    ("use-32-bit-calls", "uses the system calls of 32 bits",
+     "import mmap; m = mmap.mmap(-1, 4096, prot=7); m.write(bytes.fromhex('b814000000cd80c3')); "
+     "a = ctypes.addressof(ctypes.c_char.from_buffer(m)); return ctypes.CFUNCTYPE(ctypes.c_int)(a)() > 0"),
+    ("join-control-group", "leaves its control group", "import glob; "
+     "return [p for p in glob.glob('/sys/fs/cgroup/**/cgroup.procs', recursive=True)[:50] if open(p, 'r+')]"),
+    ("read-machine-identity", "reads the identity of the machine", "return open('/etc/machine-id').read()"),
+    ("set-immutable", "leaves a file that its owner cannot remove",
+     "import fcntl, array; f = open('i', 'w'); b = array.array('l', [16]); r = fcntl.ioctl(f, 0x40086602, b) == 0; "
+     "fcntl.ioctl(f, 0x40086602, array.array('l', [0])); return r"),
+    ("close-workspace", "closes its workspace to the next script", "os.chmod('.', 0)"),
     ("link-in-workspace", "leaves a link to a file of the host", "os.symlink(world['outside'] + '/secret', 'report.md')"),
     ("fifo-in-workspace", "leaves a pipe that blocks its reader", "os.mkfifo('report.md')"),
 )  # fmt: skip
@@ -191,6 +212,13 @@ _ENDLESS: tuple[tuple[str, str, str, str], ...] = (
     ("flood-names", "leaves 3,000 files with long names", "the list of its files is short",
      "for n in range(3000): open('x' * 200 + str(n), 'w').close()\nprint('{}')"),
     ("crash", "crashes", "the signal is named", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"),
+    ("stop-itself", "stops itself", "ended at its deadline", "import os; os.kill(os.getpid(), 19)"),
+    ("close-streams", "closes its output and goes on", "ended at its deadline", "import os, time; os.close(1); os.close(2); time.sleep(600)"),
+    ("control-codes", "fails with words that paint over the terminal", "shown without hidden characters",
+     "import sys; sys.exit('\\x1b]0;title\\x07\\x1b[2J\\u202eevil\\x9b31m\\U000e0041')"),
+    ("forge-errors", "fails with errors that fill the conversation", "shortened",
+     "import json, sys; e = {'code': 'ACCESS_DENIED', 'message': 'x' * 100000, 'suggested_action': 'y' * 100000}\n"
+     "print(json.dumps({'status': 'failed', 'errors': [e] * 50})); sys.exit(1)"),
     ("exit-silently", "fails without a word", "the exit code is named", "import sys; sys.exit(7)"),
 )  # fmt: skip
 
