@@ -53,6 +53,8 @@ def serve() -> NoReturn:
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
+    for network in (False, True):  # once, here: each supervisor is a copy of this process
+        seccomp_program(namespaces=True, network=network)
     gc.disable()
     gc.freeze()  # a collection in a child would copy every page that it shares with its parent
     _Launcher(requests).serve()

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from skillruntime.runtime.sandbox.launcher import remove_tree
 from skillruntime.runtime.sandbox.processes import descendants
 from skillruntime.testing.hostile.cases import CANARY, Case, World, open_world, skill_text
 from skillruntime.testing.hostile.schemas import schema_cases
@@ -75,13 +76,22 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
     ``read(loaded, skill, path)``, ``run(loaded, skill, workspace, seconds)`` and ``accept(schema, payload)``. Each
     returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*.
     """
+    # Made and removed here: a process that is killed at its deadline removes nothing.
+    root = Path(tempfile.mkdtemp(prefix="hostile-")).resolve()
+    try:
+        return _run_below(root, case, adapter, seconds, memory)
+    finally:
+        remove_tree(root)
+
+
+def _run_below(root: Path, case: Case, adapter: ModuleType, seconds: float, memory: int) -> Verdict:
     reading, writing = os.pipe()
     started = time.perf_counter()
     sys.stdout.flush()  # or the child would print the buffer a second time
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _in_child(case, adapter, writing, memory)
+        _in_child(root, case, adapter, writing, memory)
     os.close(writing)
     said = b""
     timed_out = False
@@ -111,7 +121,7 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
     return Verdict(case, outcome, detail, took, megabytes)
 
 
-def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
+def _in_child(root: Path, case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
     os.setsid()
     ctypes.CDLL(None).prctl(
         36, 1, 0, 0, 0
@@ -121,10 +131,7 @@ def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> Non
         # Beyond what is in use already, so that a loader with many libraries is not judged by its size at rest.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (used + memory, used + memory))
-        with (
-            tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as root,
-            open_world(Path(root).resolve()) as world,
-        ):
+        with open_world(root) as world:
             answer = _judged(case, adapter, world)
     except MemoryError:
         answer = ("failed", f"needs more than {memory // 1024**2} MiB")
