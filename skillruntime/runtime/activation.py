@@ -64,6 +64,7 @@ def render_activation(
     *to_tool_name* gives the name under which the model calls a tool. With *to_schema* the schema of each tool's
     arguments is in the text, for models that call all of them through one tool.
     """
+    # Instructions are words of the skill's author: only in this frame, and nothing after it can look like a second one.
     parts = [framed("skill", active.body.strip(), name=active.name)]
     if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")

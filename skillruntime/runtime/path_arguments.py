@@ -37,6 +37,7 @@ def with_resolved_paths(arguments: dict[str, Any], schema: Schema, workspace: Wo
         if path is None:
             outside.append(_refusal(location, value))
         elif not is_key:  # a key stays as it is: the script runs in the workspace, and looks it up by this name
+            # A copy: the caller's arguments, which a log may hold, stay as they were sent.
             resolved = _with(resolved, location, str(path))
     if outside:
         raise SkillInputError("A path is outside the workspace", skill_errors=outside)

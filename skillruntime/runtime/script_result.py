@@ -69,6 +69,7 @@ def without(finished: Finished, secrets: Iterable[str]) -> Finished:
     A script may print the variables that it was granted: in a traceback, or on purpose. What it encodes is not found.
     """
     stdout, stderr = finished.stdout, finished.stderr
+    # The longest first: one secret may contain another.
     for secret in sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True):
         # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}` show the repr.
         escaped = (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret), ascii(secret))

@@ -96,6 +96,7 @@ class SkillSession:
         counts_tokens: bool = True,
     ) -> None:
         self._runtime = runtime
+        # Not a counter: it is in logs and spans of several processes.
         self.id = os.urandom(16).hex()
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
         self.limits = limits

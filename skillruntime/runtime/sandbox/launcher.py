@@ -84,6 +84,7 @@ class LocalSandbox:
             except BaseException:
                 # A deadline or a cancellation must not pass before the command is gone: `stopped` is what was seen.
                 with anyio.move_on_after(_ENDING, shield=True):
+                    # Its report still comes: the supervisor says what it saw before it exits.
                     conversation.end()
                     await conversation.read_report()
                 if on_stopped is not None:
