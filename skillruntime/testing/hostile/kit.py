@@ -284,7 +284,7 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 def _hidden_in(text: str) -> str:
     """Return the first hidden characters of *text*, by number."""
-    return ", ".join(sorted({f"U+{ord(each):04X}" for each in text if _is_hidden(each)})[:5])
+    return ", ".join(sorted({f"U+{ord(each):04X}" for each in set(text) if _is_hidden(each)})[:5])
 
 
 def _is_hidden(character: str) -> bool:
