@@ -179,7 +179,7 @@ def test_at_the_deadline_nothing_is_claimed(
 ) -> None:
     """Whether a process of another machine is gone cannot be seen from here; it is killed there all the same."""
     monkeypatch.setenv("API_TOKEN", "abcd")
-    runtime = remote_runtime(tmp_path, machine, "import time; time.sleep(600)")
+    runtime = remote_runtime(tmp_path, machine, "import time; time.sleep(15)")
 
     response = runtime.call_sync("sample", {"file": "in.txt"}, timeout=1.0)
     machine.end()
