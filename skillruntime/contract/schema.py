@@ -21,6 +21,7 @@ from skillruntime.contract.engines import (
     RustEngine,
     UnusableSchemaError,
 )
+from skillruntime.contract.harmless_pattern import is_harmless, patterns_of
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.secret_names import names_a_secret
@@ -148,4 +149,9 @@ def _compile(document: Any, resources: dict[str, Any], assert_formats: bool, eng
     except ImportError:
         if engine == "rust":
             raise
+        # Python's `re` backtracks: a pattern of an untrusted contract must not hold the host for years.
+        if harmful := next((each for each in patterns_of(document) if not is_harmless(each)), None):
+            raise UnusableSchemaError(
+                f"the pattern {harmful[:60]!r} may take endless time without jsonschema-rs; install it"
+            ) from None
         return ReferenceEngine(document, **options)
