@@ -24,7 +24,7 @@ from skillruntime.contract.lenient_json import (
     unescaped,
     unique_members,
 )
-from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
+from skillruntime.contract.plain_json import find_fault, is_unicode
 from skillruntime.contract.text_beside import beside_fault
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
@@ -227,10 +227,10 @@ def cut_off(where: str) -> TruncatedInputError:
 
 
 def too_deep() -> SkillInputError:
-    """Return the error of arguments with more levels than are read."""
+    """Return the error of arguments with more levels than can be read: Python's json has a limit of its own."""
     return SkillInputError(
-        f"The arguments are nested more than {MAX_DEPTH} levels deep",
-        suggested_action=f"Send arguments with at most {MAX_DEPTH} levels of objects and arrays",
+        "The arguments are nested deeper than JSON can be read here",
+        suggested_action="Send arguments with fewer levels of objects and arrays",
     )
 
 

@@ -170,7 +170,10 @@ class Contract:
             arguments = parsed.value if parsed else raw
             if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
                 return self._accepted(arguments, (), None, fill_defaults)
-        return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
+        try:
+            return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
+        except RecursionError:  # a step that walks the value by recursion, close to the end of the host's own stack
+            raise too_deep() from None
 
     def check(self, output: Any) -> None:
         """Check that *output* fits the contract.
@@ -180,7 +183,7 @@ class Contract:
         """
         if self.output is None:
             return
-        fault = find_fault(output)
+        fault = find_fault(output, self.output.levels)
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if not self.output.is_valid(output):
@@ -238,7 +241,7 @@ class Contract:
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
-        if self.input.guarded and not is_plain_json(arguments):
+        if self.input.guarded and not is_plain_json(arguments, self.input.levels):
             return False
         try:
             return self.input.is_valid(arguments)
@@ -269,7 +272,7 @@ class Contract:
         self, raw: Any, version: str | None, fill_defaults: bool, policy: Policy, finish_reason: str | None
     ) -> Accepted:
         parsed = self._parse_anything(raw, finish_reason)
-        fault = find_fault(parsed.value)
+        fault = find_fault(parsed.value, self.input.levels)
         if fault and fault.startswith("nested"):
             raise too_deep()
         if fault:

@@ -306,6 +306,8 @@ def _fault(violation: Violation, is_secret: bool) -> str:
             return "has a key that is not allowed"
         case "not":
             return "is a value that the schema excludes"
+        case "nested":
+            return "has a part that does not fit, nested too deep to be explained"
         case _ if keyword in _RANGE:
             return f"{_RANGE[keyword]} {expected}{_UNIT.get(keyword, '')}"
         case _:

@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 from typing_extensions import TypedDict
 
+from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError, SkillOutputError
 
@@ -170,6 +171,9 @@ class TypedFunction:
                 return self.output.dump_python(result, mode="json", by_alias=True, warnings=False)
             return to_jsonable_python(result)
         except (PydanticSerializationError, ValueError, TypeError) as error:
+            # pydantic stops at 255 levels, whatever the value is.
+            if isinstance(result, dict | list) and is_plain_json(result):
+                return result
             raise SkillOutputError(f"The function's result cannot be written as JSON: {error}") from None
 
     def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:

@@ -12,11 +12,12 @@ from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.plain_json import MAX_DEPTH
+from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 
 __all__ = ["TOO_DEEP", "LenientParser", "UnreadableError", "integer", "literal", "quote", "unescaped", "unique_members"]
 
-TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
+# Of a text that is JSON; what has another syntax is read to `MAX_REPAIRED_LEVELS`.
+TOO_DEEP = "it is nested too deep"
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
 # Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
@@ -122,8 +123,8 @@ class LenientParser:
 
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
-        if depth > MAX_DEPTH:
-            raise UnreadableError(TOO_DEEP)
+        if depth > MAX_REPAIRED_LEVELS:
+            raise UnreadableError(f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep")
         match self.peek("where a value is expected"):
             case "{":
                 return self.object(depth)

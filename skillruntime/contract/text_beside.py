@@ -236,10 +236,12 @@ def _folded(name: str) -> str:
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:
     """Yield each member of *value* and of the objects in it."""
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield name, member
-            yield from _members(member)
+    pending = [value]
+    while pending:  # not by recursion, for the object may be nested deeply
+        part = pending.pop()
+        if isinstance(part, dict):
+            yield from part.items()
+            pending += part.values()
 
 
 def _says(said: str, member: Any) -> bool:

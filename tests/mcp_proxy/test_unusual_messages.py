@@ -42,7 +42,7 @@ def test_a_call_is_found_in_every_encoding_that_parsers_detect(encoding: str) ->
         b"\0\0\0\0tools/call",
         b"\xff\xfe",
         b"\0[1]",
-        b"[1\0,\"tools/call\"]",
+        b'[1\0,"tools/call"]',
         b'{"a\0": "tools/call"}',
     ],
 )
