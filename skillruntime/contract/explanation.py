@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from skillruntime.contract.coercion.keys import may_wrap
@@ -293,7 +294,9 @@ def _fault(violation: Violation, is_secret: bool) -> str:
         case "pattern":
             return f"does not match {_shortened(str(expected))}"
         case "anyOf" | "oneOf":
-            kinds = [_wanted(branch) for branch in expected or () if isinstance(branch, dict)]
+            # More than are shown need not be described: a union may have hundreds of branches.
+            some = islice((each for each in expected or () if isinstance(each, dict)), MAX_LISTED // 2)
+            kinds = [_wanted(branch) for branch in some]
             # No branch is violated, so several fit; that is the only other way to break `oneOf`.
             if keyword == "oneOf" and not violation.branches:
                 return "fits more than one of the alternatives, and must fit exactly one"

@@ -82,6 +82,7 @@ class Lister:
         self._references = references
         self._compile_alone = compile_alone
         self._schemas: dict[Location, Any] = {}
+        self._unions_at: dict[Location, list[Location]] = {}
         self._checks: dict[Location, list[tuple[str, Callable[[Any], bool]]]] = {}
         self._patterns: dict[str, Callable[[Any], bool]] = {}
 
@@ -148,7 +149,7 @@ class Lister:
             branches = schema.get(keyword)
             if not isinstance(branches, list):
                 continue
-            places: list[Location] = [(*location, keyword, index) for index in range(len(branches))]
+            places = self._branches(location, keyword, len(branches))
             # The part is known to be refused: a union that stands alone need not be asked, fifty branches each time.
             if not schema.keys() - _ANNOTATIONS <= {keyword}:
                 fitting = islice((place for place in places if fits(value, place)), 2)
@@ -163,6 +164,13 @@ class Lister:
             yield Violation(keyword, path, _in_document(location), schema, value, (), cache(branches_of))
         if "not" in schema and fits(value, (*location, "not")):
             yield Violation("not", path, _in_document(location), schema, value)
+
+    def _branches(self, location: Location, keyword: str, count: int) -> list[Location]:
+        """Return the locations of the *count* branches of a union, made once: each item of an array asks for them."""
+        key = (*location, keyword)
+        if key not in self._unions_at:
+            self._unions_at[key] = [(*key, index) for index in range(count)]
+        return self._unions_at[key]
 
     def _in_place(self, value: Any, schema: dict[str, Any], location: Location, fits: Fits) -> Iterator[Location]:
         """Yield the subschemas that surely apply to *value* itself and refuse it."""
