@@ -19,6 +19,7 @@ from skillruntime.contract.lenient_json import (
     TOO_DEEP,
     LenientParser,
     UnreadableError,
+    exact,
     integer,
     literal,
     unescaped,
@@ -141,7 +142,8 @@ def parse_container(text: str) -> Parsed | None:
         inside = inside.strip()
         if len(inside) >= 2 and inside[0] + inside[-1] in ("[]", "{}", "()"):
             parsed = _parse_container(inside)
-            if parsed is not None and not find_fault(parsed.value):
+            # Of `[+49123]` in a text, what the number is for is not known here.
+            if parsed is not None and "plus-sign" not in parsed.rules and not find_fault(parsed.value):
                 found.append(parsed)
     return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
 
@@ -279,9 +281,9 @@ def _exact(text: str) -> float:
     """Return the number *text* writes, if a float does not lose it: neither to zero, nor to an integer."""
     number = float(text)
     # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
-    if number == 0 or (number.is_integer() and abs(number) >= 2**53):
-        exact = Decimal(text)
-        if (number == 0) != (exact == 0) or exact != exact.to_integral_value():
+    if number == 0 or abs(number) >= 2**53:
+        written = exact(text)
+        if (number == 0) != (written == 0) or (number and written != written.to_integral_value()):
             raise UnreadableError("{} cannot be held by a float", text)
     return number
 

@@ -27,6 +27,7 @@ from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
+from skillruntime.contract.text_beside import called_name
 from skillruntime.contract.versions import Version
 from skillruntime.errors import (
     ErrorCode,
@@ -286,8 +287,15 @@ class Contract:
                 f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
+        if isinstance(raw, str) and not {"text-around", "markdown-fence"}.isdisjoint(parsed.rules):
+            self._check_tool(called_name(raw))
         value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
         attempt = self._attempt(value, version, policy)
+        if "plus-sign" in parsed.rules and any(each.rule in _TEXTS for each in attempt.coerced.repairs):
+            raise SkillInputError(
+                "The arguments are not one JSON object: a number with a plus sign stands for a text",
+                suggested_action="Send the text in quotes, and a number without a plus sign",
+            )
         arguments = without_decimals(attempt.coerced.value)
         syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
         repairs = syntax + unwrapped + attempt.coerced.repairs
@@ -316,13 +324,17 @@ class Contract:
                 f"The arguments are not one JSON object: there are {len(calls)} calls in one text",
                 suggested_action="Send one call at a time, each as exactly one JSON object",
             )
-        if self._tool and not is_name_of(calls[0].name, self._tool):
-            raise SkillInputError(
-                f"The arguments are those of a call of {calls[0].name!r}, and this is {self._tool!r}",
-                suggested_action=f"Call {calls[0].name!r}, or send the arguments of {self._tool!r}",
-            )
+        self._check_tool(calls[0].name)
         is_secret = self.input.may_hold_secrets
         return calls[0].arguments, (Repair("", "wrapper-object", calls[0].sent, None, is_secret),)
+
+    def _check_tool(self, name: str) -> None:
+        """Refuse arguments that were sent as those of the tool *name*, if that is another one."""
+        if name and self._tool and not is_name_of(name, self._tool):
+            raise SkillInputError(
+                f"The arguments are those of a call of {name!r}, and this is {self._tool!r}",
+                suggested_action=f"Call {name!r}, or send the arguments of {self._tool!r}",
+            )
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         match raw:
@@ -499,6 +511,10 @@ class _Attempt:
 
 # Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
 _UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
+
+
+# Rules of repair that make a text of a number.
+_TEXTS = frozenset({"number-for-text", "enum-value"})
 
 
 def _describes_text(references: References, path: tuple[str, ...]) -> bool:

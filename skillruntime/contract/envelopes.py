@@ -85,7 +85,7 @@ def split_calls(text: str) -> list[dict[str, Any]]:
         SkillInputError: there is no object, or there is other text between two of them.
     """
     calls: list[dict[str, Any]] = []
-    position = 0
+    position, failure = 0, None
     try:
         while (start := text.find("{", position)) >= 0:
             between = CALL_MARK.sub("", text[position:start]).strip(" \t\r\n,;[`")
@@ -98,7 +98,9 @@ def split_calls(text: str) -> list[dict[str, Any]]:
         if not calls:
             raise UnreadableError("it is {}", text[:200])
     except UnreadableError as error:
-        fail(error, True)
+        failure = error
+    if failure is not None:  # outside the handler: the error would carry the parser's own, which quotes the text
+        fail(failure, True)
     return calls
 
 

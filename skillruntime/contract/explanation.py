@@ -336,9 +336,13 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
             near = (
                 _nearest(value, filter(_is_text, schema["enum"])) if isinstance(value, str) and not is_secret else None
             )
-            return f"Did you mean {_quoted(near)}?" if near else "Send one of them"
+            # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
+            is_clear = near and _SIGNS.sub("", near) != _SIGNS.sub("", value)
+            return f"Did you mean {_quoted(near)}?" if is_clear else "Send one of them"
         case "anyOf" | "oneOf" if violation.branches:
             return "Send one of these"
+        case "uniqueItems":
+            return "Send each item once"
     if not isinstance(schema, dict):
         return "Leave it out"
     # The author's own example says more than any description of the type.
@@ -349,6 +353,9 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
         return "Send a string that matches it"
     wanted = _wanted(schema)
     return f"Send {wanted}" if wanted else None
+
+
+_SIGNS = re.compile(r"[\s+_\u2212-]+(?=\d)")
 
 
 def _distinct(options: list[Any]) -> list[str]:

@@ -7,14 +7,18 @@ last value closed itself, and that only where it is asked to.
 from __future__ import annotations
 
 import json
+import math
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 
-__all__ = ["TOO_DEEP", "LenientParser", "UnreadableError", "integer", "literal", "quote", "unescaped", "unique_members"]
+__all__ = [
+    *("TOO_DEEP", "LenientParser", "UnreadableError", "exact", "integer", "literal", "quote", "unescaped"),
+    "unique_members",
+]
 
 # Of a text that is JSON; what has another syntax is read to `MAX_REPAIRED_LEVELS`.
 TOO_DEEP = "it is nested too deep"
@@ -26,8 +30,9 @@ _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 # RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-# JSON5 and Python also write `.5`. Not `+5`: `{"phone": +491234}` would lose its plus sign as a string.
-_LOOSE_NUMBER = re.compile(r"-?\.\d+(?![\w.])", re.ASCII)
+# JSON5 and Python also write `.5` and `+5`. A string cannot be made of the latter: `{"phone": +491234}` would lose its
+# sign, so the contract refuses what was read under this rule and became one.
+_LOOSE_NUMBER = re.compile(r"[-+]?\.\d+(?![\w.])|\+(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
 # `7 // 2` is an expression of Python and not a comment; models write both.
 _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
@@ -54,9 +59,22 @@ _PLAIN_BACKSLASHES = re.compile(
     r"""(?:[^"\\\x00-\x1f]|\\[^"'\\/bfnrtu\x00-\x1f])*\\[^"'\\/bfnrtu\x00-\x1f][^"\\\x00-\x1f]*(?=")"""
 )
 _OTHER_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[0-7]|N\{)")
+# A member on the next line, with no comma before it: between two whole lines nothing else can be missing.
+_NEXT_MEMBER = re.compile(r"""[ \t\r]*\n\s*"[^"\\\n]*"[ \t]*:""")
+# Escapes that may be none, in a string in single quotes. Python's `repr` writes neither `\b` nor `\f`, so these are
+# of a pattern; the others may be those of a path: behind a drive letter, dots or `\\server`, or in the name of a file.
+_UNCLEAR_ESCAPE = re.compile(
+    r"""(?<!\\)(?:\\\\)*\\[bf]"""
+    r"""|(?:(?<![^\W\d_])[A-Za-z]:(?=[\\/])|(?<![^\s"'=(])(?:\.{1,2}(?=\\)|~(?=[\\/])|\\\\(?:\\\\)?\w))"""
+    r"""(?:\\\\|[\w .()~/-])*\\[nrt](?=\w)"""
+    r"""|^[\w.-]+(?:\\{1,2}[\w.-]+)*\\[nrt]\w[\w-]*(?:\\{1,2}[\w.-]+)*\.[A-Za-z]\w{0,4}$"""
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SOLID = frozenset("\"',:{}[]()0123456789-+.tfnTFN")
 _SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
+
+
+_DOUBLE = "Send the arguments as JSON, each backslash of a text written twice"
 
 
 class UnreadableError(Exception):
@@ -152,6 +170,7 @@ class LenientParser:
                 raise UnreadableError("expected a colon, got {}", self.rest())
             self.position += 1
             value = self.value(depth + 1)
+            end = self.position
             pairs.append((key, value))
             self.space()
             # Only the outermost brace: how many of several missing ones belong where is a guess.
@@ -161,6 +180,9 @@ class LenientParser:
             character = self.peek("inside an object")
             if character == "}":
                 break
+            if _NEXT_MEMBER.match(self.text, end):
+                self.note("missing-comma")
+                continue
             if character != "," and not self.is_wide(","):
                 raise UnreadableError("expected a comma, got {}", self.rest())
             self.left_object = self.left_object or isinstance(value, dict)
@@ -227,6 +249,7 @@ class LenientParser:
         if mark != '"':
             self.note("single-quotes" if mark == "'" else "typographic-quotes")
         self.position += 1
+        start = self.position
         parts: list[str] = []
         keeps_backslashes = mark == '"' and self.has_plain_backslashes()
         while True:
@@ -249,6 +272,9 @@ class LenientParser:
             else:
                 self.note("control-character")
                 parts.append(character)
+        inside = self.text[start : self.position - 1]
+        if mark == "'" and "\\" in inside and _UNCLEAR_ESCAPE.search(inside):
+            raise UnreadableError("the backslashes in {} may be escapes or not", inside, action=_DOUBLE)
         following = self.text[self.position : self.position + 1]
         # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends is unknown.
         if following and following not in _SEPARATORS:
@@ -325,8 +351,12 @@ class LenientParser:
             raise UnreadableError("end in a number, which may not be whole", cut=True)
         if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
             raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
-        self.note("loose-number")
-        return self.number(text.replace(".", "0."))
+        if text[0] == "+":
+            self.note("plus-sign")
+        if "." in text[:2]:
+            self.note("loose-number")
+            text = text.replace(".", "0.")
+        return self.number(text.removeprefix("+"))
 
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
@@ -376,7 +406,21 @@ def integer(text: str) -> int | Decimal:
 def literal(text: str) -> float | Decimal:
     """Return the number *text* writes; one that a float would not keep as it was written is a decimal."""
     number = float(text)
-    return number if repr(number) == text and not number.is_integer() else Decimal(text)
+    return number if repr(number) == text and not number.is_integer() else exact(text)
+
+
+def exact(text: str) -> Decimal:
+    """Return the number *text* writes, which a float can hold.
+
+    Raises:
+        UnreadableError: it is beyond 1.8e308, or its exponent is longer than even a decimal can have.
+    """
+    try:
+        if math.isfinite(float(text)):
+            return Decimal(text)
+    except InvalidOperation:
+        pass
+    raise UnreadableError("{} cannot be held by a float", text)
 
 
 def quote(text: str) -> str:

@@ -71,7 +71,7 @@ def test_a_call_of_hundreds_of_levels_is_migrated() -> None:
 
 
 def test_an_output_of_hundreds_of_levels_is_checked() -> None:
-    """What is wrong deep inside is found, and what fits is no error."""
+    """What is wrong deep inside is found; what fits passes."""
     contract = Contract.from_dict({"output": TREE})
 
     contract.check({"cfg": nested(LEVELS)})

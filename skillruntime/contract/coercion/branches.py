@@ -183,7 +183,7 @@ def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[P
     union = every[0][:-1]
     known = state.references.known
     if not isinstance(value, dict):
-        # `anyOf` of a type and null is how an optional parameter is written, and most values say that they are not null.
+        # `anyOf` of a type and null is how an optional parameter is written; most values are not null in any reading.
         if is_nothing(value.strip(_QUOTES) if isinstance(value, str) else value, more_words=True):
             return every
         if ("not null", union) not in known:

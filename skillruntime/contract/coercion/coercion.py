@@ -110,12 +110,22 @@ def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     if best is not None:
         sent = {violation.path: violation for violation in original}
         rest = schema.violations(best.value, most=MAX_REPORTED)
-        reported = [
-            sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest
-        ]
+        reported = [_as_sent(each, value, sent) for each in rest]
     return tuple(
         _unclear(each, value, state) for violation in reported or original for each in _nearly(violation, state)
     )
+
+
+def _as_sent(violation: Violation, value: Any, sent: dict[Path, Violation]) -> Violation:
+    """Return *violation* of the repaired value as one of *value*: of what was left out, or of equal items."""
+    if violation.keyword == "required":
+        return sent.get((*violation.path, violation.names[0]), violation)
+    if violation.keyword == "uniqueItems":  # `["5", 5]`, whose items are equal once they are numbers
+        try:
+            return replace(violation, value=value_at(value, violation.path))
+        except LookupError:  # under a key that was renamed
+            return violation
+    return violation
 
 
 def _nearly(violation: Violation, state: Coercion) -> list[Violation]:
