@@ -31,7 +31,7 @@ MAX_EVALUATIONS = 100_000
 # it the process would end.
 LEVEL_BYTES, STEP_BYTES, STACK_BYTES = 400, 80, 4_000_000
 
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 
 class SchemaTooCostlyError(ValueError):
@@ -98,7 +98,7 @@ def _check_size(document: Any) -> bool:
                     raise SchemaTooCostlyError(f"the key {key!r} is not a string")
                 size += len(key)
                 pending.append((child, depth + 1))
-            has_references = has_references or any(keyword in value for keyword in _REFERENCES)
+            has_references = has_references or not _REFERENCES.isdisjoint(value)
         elif kind is list:
             pending += [(child, depth + 1) for child in value]
         elif kind is str:
@@ -169,12 +169,14 @@ def _is_closed(references: References, location: Location, seen: tuple[Location,
         return schema["const"] is not None and not isinstance(schema["const"], dict | list)
     if isinstance(schema.get("enum"), list):
         return all(value is not None and not isinstance(value, dict | list) for value in schema["enum"])
-    if any(keyword in schema for keyword in _REFERENCES):
+    if not _REFERENCES.isdisjoint(schema):
         targets = references.targets(location)
         if len(targets) != 1 or targets[0] in seen:
             return False
         return _is_closed(references, targets[0], (*seen, targets[0]))
     types = schema.get("type")
+    if isinstance(types, str) and types not in ("object", "array"):
+        return types != "null"
     below = list(children(schema, location))
     if types is None:
         branches = [child for child in below if {"anyOf", "oneOf"} & set(child.location[-2:-1])]

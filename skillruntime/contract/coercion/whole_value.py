@@ -31,7 +31,7 @@ __all__ = ["whole"]
 
 # The formats whose texts never begin or end with white space, so that it says nothing.
 _WITHOUT_BLANKS = frozenset(
-    ["date", "time", "date-time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"]
+    {"date", "time", "date-time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"}
 )
 _UNQUOTED = ("type", "enum", "const", "format", "pattern")
 _QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
