@@ -11,21 +11,12 @@ import json
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, NoReturn
 
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.lenient_json import (
-    TOO_DEEP,
-    LenientParser,
-    UnreadableError,
-    exact,
-    integer,
-    literal,
-    unescaped,
-    unique_members,
-)
+from skillruntime.contract.lenient_json import LenientParser, unescaped
 from skillruntime.contract.plain_json import find_fault, is_unicode
+from skillruntime.contract.strict_json import LITERAL_DECODER, TOO_DEEP, UnreadableError, decode
 from skillruntime.contract.text_beside import beside_fault
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
@@ -169,7 +160,7 @@ _MARKED_LIST = re.compile(rf"(?:(?:{CALL_MARK.pattern})\s*)+(?=\[\s*\{{)")
 
 def _parse_container(text: str) -> Parsed | None:
     try:
-        value = _decode(text, literals=True)
+        value = decode(text, literals=True)
         return Parsed(value) if isinstance(value, dict | list) else None
     except (ValueError, RecursionError, UnreadableError):
         pass
@@ -259,7 +250,7 @@ def _parse(text: str, options: _Options) -> Parsed:
         return Parsed({}, ("empty-text",))
     rules: tuple[str, ...] = ()
     try:
-        value = _decode(text, literals=options.literals)
+        value = decode(text, literals=options.literals)
     except RecursionError:
         raise UnreadableError(TOO_DEEP) from None
     except ValueError as error:
@@ -275,36 +266,6 @@ def _parse(text: str, options: _Options) -> Parsed:
         kind = {str: "a string", bool: "a boolean"}.get(type(value), "a number")
         raise UnreadableError(f"it is {kind}")
     return Parsed(value, rules)
-
-
-def _exact(text: str) -> float:
-    """Return the number *text* writes, if a float does not lose it: neither to zero, nor to an integer."""
-    number = float(text)
-    # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
-    if number == 0 or abs(number) >= 2**53:
-        written = exact(text)
-        if (number == 0) != (written == 0) or (number and written != written.to_integral_value()):
-            raise UnreadableError("{} cannot be held by a float", text)
-    return number
-
-
-def _literal(text: str) -> float | Decimal:
-    _exact(text)
-    return literal(text)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise UnreadableError(f"{name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_exact)
-_LITERAL_DECODER = json.JSONDecoder(
-    object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_literal, parse_int=integer
-)
-
-
-def _decode(text: str, *, literals: bool) -> Any:
-    return (_LITERAL_DECODER if literals else _DECODER).decode(text)
 
 
 def _check_unicode(value: Any) -> None:
@@ -381,7 +342,7 @@ def _checked_quotes(inside: str, value: str) -> str:
     if "\\" not in inside:
         return value
     try:
-        strict = _decode(inside, literals=True)
+        strict = decode(inside, literals=True)
     except (ValueError, RecursionError):
         return value
     if not isinstance(strict, dict | list):
@@ -424,7 +385,7 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
     """Parse the object that begins at *start*; refuse what is around it if it may belong to the arguments."""
     parser = LenientParser(text, start, may_close=options.may_close)
     try:
-        value, parser.position = _LITERAL_DECODER.raw_decode(text, start)
+        value, parser.position = LITERAL_DECODER.raw_decode(text, start)
     except (ValueError, RecursionError, UnreadableError):
         value = parser.value(0)
     end = parser.position

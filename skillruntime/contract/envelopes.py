@@ -13,7 +13,8 @@ from typing import Any
 
 from skillruntime.contract.arguments import CALL_MARK, fail
 from skillruntime.contract.coercion.keys import wrapped
-from skillruntime.contract.lenient_json import LenientParser, UnreadableError
+from skillruntime.contract.lenient_json import LenientParser
+from skillruntime.contract.strict_json import UnreadableError
 
 __all__ = ["Call", "calls_in", "is_name_of", "split_calls"]
 

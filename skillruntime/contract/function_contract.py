@@ -171,9 +171,8 @@ class TypedFunction:
                 return self.output.dump_python(result, mode="json", by_alias=True, warnings=False)
             return to_jsonable_python(result)
         except (PydanticSerializationError, ValueError, TypeError) as error:
-            # pydantic stops at 255 levels, whatever the value is.
             if isinstance(result, dict | list) and is_plain_json(result):
-                return result
+                return result  # pydantic stops at 255 levels, whatever the value is
             raise SkillOutputError(f"The function's result cannot be written as JSON: {error}") from None
 
     def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
@@ -398,11 +397,10 @@ def _count(reference: str, part: Any) -> int:
 
 def _default_of(parameter: inspect.Parameter) -> Any:
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
-    if parameter.default is inspect.Parameter.empty:
-        return PydanticUndefined
-    if isinstance(parameter.default, FieldInfo):
-        return PydanticUndefined if parameter.default.is_required() else parameter.default.default
-    return parameter.default
+    default = parameter.default
+    if isinstance(default, FieldInfo):
+        return PydanticUndefined if default.is_required() else default.default
+    return PydanticUndefined if default is inspect.Parameter.empty else default
 
 
 def _plain_default(default: Any) -> Any:

@@ -6,22 +6,15 @@ last value closed itself, and that only where it is asked to.
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
-from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
+from skillruntime.contract.strict_json import UnreadableError, integer, literal, unique_members
 
-__all__ = [
-    *("TOO_DEEP", "LenientParser", "UnreadableError", "exact", "integer", "literal", "quote", "unescaped"),
-    "unique_members",
-]
+__all__ = ["LenientParser", "unescaped"]
 
-# Of a text that is JSON; what has another syntax is read to `MAX_REPAIRED_LEVELS`.
-TOO_DEEP = "it is nested too deep"
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
 # Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
@@ -75,18 +68,6 @@ _SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
 
 
 _DOUBLE = "Send the arguments as JSON, each backslash of a text written twice"
-
-
-class UnreadableError(Exception):
-    """The text cannot be parsed: why, what to do instead, and whether because it ends too early (*cut*).
-
-    ``{}`` in *message* is replaced by *found*, quoted; ``unquoted`` is the message without it.
-    """
-
-    def __init__(self, message: str, found: str | None = None, *, cut: bool = False, action: str | None = None) -> None:
-        super().__init__(message if found is None else message.replace("{}", quote(found)))
-        self.unquoted = message if found is None else message.replace("{}", "other text")
-        self.cut, self.action = cut, action
 
 
 class LenientParser:
@@ -381,49 +362,3 @@ def unescaped(text: str) -> str | None:
         return parser.string()
     except UnreadableError:
         return None
-
-
-def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object.
-
-    Raises:
-        UnreadableError: a key is there twice, with different values.
-    """
-    members = dict(pairs)
-    # RFC 8259, section 4: names SHOULD be unique; parsers differ in which one they take.
-    if len(members) != len(pairs):
-        for key, value in pairs:
-            if not is_same(members[key], value):
-                raise UnreadableError(f"the key {quote(key)} is there twice, with different values")
-    return members
-
-
-def integer(text: str) -> int | Decimal:
-    """Return the integer *text* writes; of ``-0`` a decimal, which keeps the sign for a string that wants it."""
-    return Decimal(text) if text == "-0" else int(text)
-
-
-def literal(text: str) -> float | Decimal:
-    """Return the number *text* writes; one that a float would not keep as it was written is a decimal."""
-    number = float(text)
-    return number if repr(number) == text and not number.is_integer() else exact(text)
-
-
-def exact(text: str) -> Decimal:
-    """Return the number *text* writes, which a float can hold.
-
-    Raises:
-        UnreadableError: it is beyond 1.8e308, or its exponent is longer than even a decimal can have.
-    """
-    try:
-        if math.isfinite(float(text)):
-            return Decimal(text)
-    except InvalidOperation:
-        pass
-    raise UnreadableError("{} cannot be held by a float", text)
-
-
-def quote(text: str) -> str:
-    """Return *text* in quotes and on one line, shortened to 40 characters."""
-    text = " ".join(text.split())
-    return json.dumps(text if len(text) <= 40 else text[:39] + "…", ensure_ascii=False)

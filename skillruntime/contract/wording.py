@@ -91,14 +91,14 @@ def type_names(types: Any) -> str:
 
 def listed(names: Iterable[Any]) -> str:
     """Return *names* as a model reads them, as many as fit."""
-    every, quoted, size = list(names), list[str](), 0
+    every, shown, size = list(names), list[str](), 0
     for name in every:
         written = quoted(name)
         size += len(written.encode()) + 2
-        if size > MAX_LISTED and quoted:
-            return ", ".join(quoted) + f" and {len(every) - len(quoted)} more"
-        quoted.append(written)
-    return ", ".join(quoted)
+        if size > MAX_LISTED and shown:
+            return ", ".join(shown) + f" and {len(every) - len(shown)} more"
+        shown.append(written)
+    return ", ".join(shown)
 
 
 def quoted(value: Any) -> str:
