@@ -33,6 +33,19 @@ class _Group(click.Group):
         return super().parse_args(ctx, args)
 
 
+class _Run(click.Command):
+    """A command that says where an option of the server's own command belongs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if "--" not in given:  # `mcp-proxy npx -y some-server`
+                error.message += " Write -- before the command that starts the server."
+            raise
+
+
 @click.group("mcp-proxy", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Stand between an MCP client and an MCP server, and let only arguments through that fit the tool's schema.
@@ -44,7 +57,7 @@ def command() -> None:
     """
 
 
-@command.command("run")
+@command.command("run", cls=_Run)
 @click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
 @click.option("--http", "port", metavar="HOST:PORT", help="Serve HTTP on this local port instead of stdio.")
 @click.option("--config", type=click.Path(path_type=Path), help="Serve the servers of this client's file as one.")
@@ -104,7 +117,7 @@ def run(
         tools = read_tool_options(tool_options) if tool_options else {}
         sent = [_header(each) for each in headers]
         if bearer_env is not None:
-            sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}')[1]}"))
+            sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}"))
         log = _with_notes(open_log(log_path), is_alone=config is None)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
@@ -112,7 +125,8 @@ def run(
     is_url = bool(server) and server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
         raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
-    if is_url and not _has_host(server[0]):
+    # No program's name has `://` in it: the scheme is misspelt.
+    if server and "://" in server[0] and not (is_url and _has_host(server[0])):
         raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
@@ -302,17 +316,20 @@ def _serve(
         raise click.ClickException(f"{error}: {error.suggested_action}") from None
 
 
-def _header(text: str) -> tuple[str, str]:
+def _header(text: str, option: str = "--header") -> tuple[str, str]:
     """Return the header that ``NAME=env:VAR`` describes; a value itself would be seen in the list of processes."""
     name, _, source = text.partition("=")
     if not name or not source.startswith("env:"):
-        raise ValueError(f"--header {name}: write it as NAME=env:VAR, the name of an environment variable")
-    value = os.environ.get(source.removeprefix("env:"))
+        # Only the name: what follows it in `Authorization: Bearer ...` must not reach the client's log.
+        name = name.partition(":")[0].partition(" ")[0]
+        raise ValueError(f"{option} {name}: write it as NAME=env:VAR, where VAR is an environment variable")
+    variable = source.removeprefix("env:")
+    value = os.environ.get(variable)
     if value is None:
-        raise ValueError(f"--header {name}: the environment has no {source.removeprefix('env:')}")
+        raise ValueError(f"{option}: the environment variable {variable} is not set")
     # RFC 9110, 5.1 and 5.5: any other character would be refused at the first request, in front of the model
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[\t -~]*", value):
-        raise ValueError(f"--header {name}: the name or the value has characters that a header cannot have")
+        raise ValueError(f"{option} {name}: the name or the value has characters that a header cannot have")
     return name, value
 
 
