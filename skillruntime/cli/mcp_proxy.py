@@ -41,9 +41,11 @@ class _Run(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if "--" not in given:  # `mcp-proxy npx -y some-server`
-                error.message += " Write -- before the command that starts the server."
-            raise
+            if "--" in given:
+                raise
+            # `mcp-proxy npx -y some-server`
+            text = f"{error.format_message()} Write -- before the command that starts the server."
+            raise click.UsageError(text, ctx) from None
 
 
 @click.group("mcp-proxy", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
