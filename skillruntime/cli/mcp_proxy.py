@@ -69,6 +69,7 @@ def command() -> None:
 @click.option(
     "--header", "headers", multiple=True, metavar="NAME=env:VAR", help="Send the value of VAR to the URL in a header."
 )
+@click.option("--url-type", hidden=True, expose_value=False, help="What a wrapped file had as its type.")
 @click.option("--bearer-env", metavar="VAR", help="Send the value of VAR to the URL as a bearer token.")
 @click.option(
     "--policy",

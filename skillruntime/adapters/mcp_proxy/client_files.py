@@ -220,7 +220,9 @@ def _wrap_url(
         return "not wrapped: it has a url, and env or args, which only a command has"
     # The values stay out of the arguments, which every user of the machine can list.
     sent = [part for key in headers for part in ("--header", f"{key}=env:{_variable(key)}")]
-    before = ", ".join(encode(each) for each in (COMMAND, *options, *sent)).encode()
+    # `unwrap` gives the client's own word for the transport back.
+    word = ("--url-type", entry["type"]) if entry.get("type", "http") != "http" else ()
+    before = ", ".join(encode(each) for each in (COMMAND, *options, *sent, *word)).encode()
     places = _members(raw, span[0])
     key, value = places["url"]
     changes = {
@@ -245,7 +247,8 @@ def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, byte
     *_, (url, url_end) = elements(raw, args)
     changes = {(start, end): b'"url": ' + raw[url:url_end]}
     if "type" in places:
-        changes[places["type"][1]] = b'"http"'
+        word = next((value for flag, value in pairwise(arguments) if flag == "--url-type" and value in _HTTP), "http")
+        changes[places["type"][1]] = to_bytes(word)
     names = {variable: name for flag, value in pairwise(arguments) if flag == "--header"
              for name, _, variable in [value.partition("=env:")]}  # fmt: skip
     inside = _members(raw, places["env"][1][0]) if "env" in places else {}
