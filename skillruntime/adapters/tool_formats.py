@@ -14,6 +14,7 @@ from skillruntime.adapters.conversation_tools import (
     own_tool_names,
     require_free_names,
     skills_prompt,
+    to_object,
     to_text,
     tool_list_of,
     unknown_tool,
@@ -112,7 +113,7 @@ def to_anthropic_result(response: SkillResponse, tool_use_id: str) -> dict[str, 
 def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None = None) -> dict[str, Any]:
     """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents."""
     # Through JSON, because the SDK takes plain values only, and a skill may return a model.
-    envelope = json.loads(response.to_json())
+    envelope = to_object(response)
     result: dict[str, Any] = {"name": name, "response": {"output" if response.ok else "error": envelope}}
     return {"function_response": result if call_id is None else {**result, "id": call_id}}
 
@@ -189,6 +190,9 @@ class SkillTools:
 
     async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
+        # A loop written by hand hands over what the model wrote: a name may be null, or not a string at all.
+        if not isinstance(tool_name, str):
+            return SkillResponse.failed(unknown_tool(tool_name))
         if (skill := self._skills.get(tool_name)) is not None:
             return await self._runtime.call(skill, arguments, session=self.session, **options)
         if tool_name in (*self._contracts, "run_skill_script"):
@@ -197,6 +201,8 @@ class SkillTools:
 
     def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool without an event loop, as `call` does."""
+        if not isinstance(tool_name, str):
+            return SkillResponse.failed(unknown_tool(tool_name))
         if (skill := self._skills.get(tool_name)) is not None:
             return self._runtime.call_sync(skill, arguments, session=self.session, **options)
         if tool_name in (*self._contracts, "run_skill_script"):

@@ -153,7 +153,8 @@ def _made(
     annotations: Mapping[str, bool] | None = None,
 ) -> FunctionSkill[..., Any]:
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
-        raise TypeError(f"@skill takes a function, not {function!r:.80}")
+        named = f"; write @skill(name={function!r:.80})" if isinstance(function, str) else ""
+        raise TypeError(f"@skill takes a function, not {function!r:.80}{named}")
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
         raise TypeError(f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead")
