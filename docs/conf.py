@@ -48,7 +48,9 @@ html_copy_source = False
 html_show_copyright = False
 
 
-def _readable_signature(app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, result: Any) -> Any:
+def _readable_signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, result: Any
+) -> Any:
     """Write defaults as Python: with ``<factory>`` in it Sphinx cannot parse a signature, and prints it as it is."""
     if signature is not None:
         signature = re.sub(r"<class '([\w.]+)'>", r"\1", signature).replace("<factory>", "...")

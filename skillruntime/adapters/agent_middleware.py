@@ -280,9 +280,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         loaded = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in names]
         return [*functions, *loaded]
 
-    def _settled(
-        self, request: ModelRequest[Any], response: Any
-    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         if isinstance(response, AIMessage):
             response = ModelResponse(result=[response])
         # An ExtendedModelResponse of another middleware wraps the ModelResponse.

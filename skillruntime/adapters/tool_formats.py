@@ -190,24 +190,26 @@ class SkillTools:
 
     async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
-        # A loop written by hand hands over what the model wrote: a name may be null, or not a string at all.
-        if not isinstance(tool_name, str):
+        if (target := self._target(tool_name)) is None:
             return SkillResponse.failed(unknown_tool(tool_name))
-        if (skill := self._skills.get(tool_name)) is not None:
-            return await self._runtime.call(skill, arguments, session=self.session, **options)
-        if tool_name in (*self._contracts, "run_skill_script"):
-            return await self._own.call(tool_name, arguments, **options)
-        return SkillResponse.failed(unknown_tool(tool_name))
+        runtime, name, session = target
+        return await runtime.call(name, arguments, session=session, **options)
 
     def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool without an event loop, as `call` does."""
-        if not isinstance(tool_name, str):
+        if (target := self._target(tool_name)) is None:
             return SkillResponse.failed(unknown_tool(tool_name))
+        runtime, name, session = target
+        return runtime.call_sync(name, arguments, session=session, **options)
+
+    def _target(self, tool_name: Any) -> tuple[SkillRuntime, str, SkillSession | None] | None:
+        """Return the runtime that answers a call of *tool_name*, the name there, and the session; None if unknown."""
+        # A loop written by hand passes on what the model wrote: a name may be null, or not a string at all.
+        if not isinstance(tool_name, str):
+            return None
         if (skill := self._skills.get(tool_name)) is not None:
-            return self._runtime.call_sync(skill, arguments, session=self.session, **options)
-        if tool_name in (*self._contracts, "run_skill_script"):
-            return self._own.call_sync(tool_name, arguments, **options)
-        return SkillResponse.failed(unknown_tool(tool_name))
+            return self._runtime, skill, self.session
+        return (self._own, tool_name, None) if tool_name in (*self._contracts, "run_skill_script") else None
 
     def call_blocking(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool without an event loop: the older name of `call_sync`."""

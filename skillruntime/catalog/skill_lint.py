@@ -208,11 +208,11 @@ class _Linting:
         # skills-ref compares names after NFKC, so full-width letters are accepted.
         name = unicodedata.normalize("NFKC", stated.strip())
         place = self.at("name")
-        hint = f"write {suggested_name(name)!r}" if suggested_name(name) else None
+        proposed = suggested_name(name)
+        hint = f"write {proposed!r}" if proposed else "write lowercase letters, digits and single hyphens"
         if len(name) > MAX_NAME:
-            yield self.finding(
-                "name-length", f"the name has {len(name)} characters; at most {MAX_NAME} are allowed", place
-            )
+            message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
+            yield self.finding("name-length", message, place, "shorten it, with the directory's name")
         if name != name.lower():
             yield self.finding("name-form", f"the name {name!r} is not lowercase", place, hint)
         if name.startswith("-") or name.endswith("-"):

@@ -152,9 +152,10 @@ def _made(
     contract: ContractLike | None = None,
     annotations: Mapping[str, bool] | None = None,
 ) -> FunctionSkill[..., Any]:
+    if isinstance(function, str):  # @skill("count-words")
+        raise TypeError(f"@skill takes a function; to give a name, write @skill(name={function!r:.80})")
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
-        named = f"; write @skill(name={function!r:.80})" if isinstance(function, str) else ""
-        raise TypeError(f"@skill takes a function, not {function!r:.80}{named}")
+        raise TypeError(f"@skill takes a function, not {function!r:.80}")
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
         raise TypeError(f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead")
