@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.file_opening import READ_FLAGS, read_regular
 from skillruntime.catalog.lock_formats import Locked, each_once, files_of, parse_lock
-from skillruntime.catalog.root_snapshot import STAMP, Snapshot
+from skillruntime.catalog.root_snapshot import STAMP, Snapshot, packed_stamp
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
@@ -260,7 +260,7 @@ class FrozenGuard:
                 is_changed = True
             relative = directory.removeprefix(f"{snapshot.root.path.rstrip('/')}/")
             beside += [relative + each[0] for each in stamps]
-            all_stamps += b"".join(STAMP.pack(*each[1:]) for each in stamps)
+            all_stamps += b"".join(packed_stamp(*each[1:]) for each in stamps)
         if is_complete:
             self._state.roots[snapshot.root.path] = [seen, beside, all_stamps.hex(), list(refused)]
         if self._keeps_state and (is_changed or is_complete):

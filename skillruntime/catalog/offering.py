@@ -7,11 +7,12 @@ import unicodedata
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError
+from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
@@ -91,15 +92,13 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
         InvalidSkillError: it was changed.
     """
     path = skill.metadata.path
-    root = next((each for each in recorded if path.startswith(f"{each.path}/")), None)
+    scope = skill.metadata.scope
+    # The scope too: distributions can share a namespace package.
+    root = next((each for each in recorded if path.startswith(f"{each.path}/") and each.scope == scope), None)
     if skill.metadata.installed and root is not None:
-        from skillruntime.catalog.installed import is_recorded
+        from skillruntime.catalog.installed import check_recorded
 
-        if not is_recorded(root, path, skill.data):
-            raise InvalidSkillError(
-                f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
-                suggested_action="Continue without this skill",
-            )
+        skill.with_check(partial(check_recorded, root))
     return skill if guard is None else skill.with_check(guard.check)
 
 

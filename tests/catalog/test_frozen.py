@@ -452,7 +452,7 @@ def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> No
     (skills / "pdf" / "more.md").write_text("More.")
 
     for name in ("scripts/run.py", "more.md"):
-        with pytest.raises(InvalidSkillError, match="changed since it was verified"):
+        with pytest.raises(InvalidSkillError, match="differs from the file that was locked"):
             skill.read_resource(name)
     assert list(skill.contracts) == []
-    assert "changed since it was verified" in str(skill.diagnostics)
+    assert "differs from the file that was locked" in str(skill.diagnostics)
