@@ -220,7 +220,7 @@ class FrozenGuard:
                 f"The skill {skill.name!r} is refused: {fault} ({self._path})",
                 suggested_action="Continue without this skill",
             )
-        # What may appear beside the locked files is not pinned by them: nobody reviewed it, so it is not read.
+        # What may appear beside the locked files is not pinned by them, and was not reviewed: it is not read.
         pinned = ((path, data) for path, data in files.items() if not is_left_behind(path))
         return {path: hashlib.sha256(data).hexdigest() for path, data in pinned}
 
