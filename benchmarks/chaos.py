@@ -178,6 +178,9 @@ async def disk(world: World) -> None:
         await anyio.sleep(5)
         print(f"  {len(world.history.accepted) - before} accepted while the disk was full")
         ballast.unlink()
+        # PostgreSQL ends itself when it cannot write its log; a service manager starts it again.
+        if world.postgres is not None and await anyio.to_thread.run_sync(world.postgres.start_again):
+            print("  PostgreSQL had ended, and was started again")
 
     await world.each(act)
 
@@ -234,22 +237,25 @@ async def opened(
         stack = []
         if name == "disk":
             (directory / "disk").mkdir()
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", directory / "disk"], check=True)
+            size = "size=24m" if sqlite else "size=160m"  # an empty PostgreSQL has 40 MB, and its log grows by 16 MB
+            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", directory / "disk"], check=True)
+        clocks = [_with_clock(directory / f"clock-{each}") for each in range(servers + 1)] if name == "clock" else []
         postgres = relay = None
         try:
             if sqlite:
                 database, servers = str(directory / ("disk/e.db" if name == "disk" else "e.db")), 1
             else:
-                context = running_postgres()
+                # The last clock is the database's own.
+                context = running_postgres(
+                    prefix=clocks[-1] if clocks else (), place=directory / "disk" if name == "disk" else None
+                )
                 postgres = context.__enter__()
                 stack.append(context)
                 database = postgres.create()
                 if name == "partition":
                     relay = Relay(postgres.port)
                     database = postgres.url(database.rpartition("/")[2], relay.port)
-            clocks = [directory / f"clock-{each}" for each in range(servers)] if name == "clock" else []
-            prefixes = [_with_clock(each) for each in clocks] or None
-            cluster = Cluster(servers, database, directory / "effects", seconds=seconds, prefixes=prefixes)
+            cluster = Cluster(servers, database, directory / "effects", seconds=seconds, prefixes=clocks or None)
             try:
                 async with httpx2.AsyncClient(timeout=30, trust_env=False) as http:
                     history = History(executions)

@@ -13,7 +13,7 @@ from typing import Any
 from skillruntime.derive import CommandLine, Derivation, to_argv
 from skillruntime.errors import SkillInputError
 
-__all__ = ["Call", "call_faults", "sample_calls"]
+__all__ = ["Call", "call_faults", "minimal_arguments", "sample_calls", "some_arguments"]
 
 MOST = 60
 """Calls of one script."""
@@ -36,7 +36,7 @@ def sample_calls(derivation: Derivation) -> list[Call]:
     line = CommandLine.from_dict(derivation.document["run"]["command_line"])
     contract = derivation.to_contract()
     calls: list[Call] = []
-    for arguments in _arguments(derivation.document["input"]):
+    for arguments in some_arguments(derivation.document["input"]):
         if len(calls) == MOST:
             break
         accepted = contract.accept(arguments, policy="strict").arguments
@@ -45,6 +45,11 @@ def sample_calls(derivation: Derivation) -> list[Call]:
         except SkillInputError:
             continue  # a positional argument without the one before it
     return calls
+
+
+def minimal_arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what *schema* requires and no more, once for each of its branches."""
+    return [next(some_arguments(branch)) for branch in schema.get("oneOf", [schema])]
 
 
 def call_faults(derivation: Derivation, calls: list[Call], parsed: list[dict[str, Any]]) -> list[str]:
@@ -77,7 +82,8 @@ def _is_noted(name: str, noted: set[str]) -> bool:
     return name in {each.replace("-", "_") for each in noted}
 
 
-def _arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def some_arguments(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what each branch of *schema* requires, and that with one more argument."""
     for branch in schema.get("oneOf", [schema]):
         properties = branch["properties"]
         needed = {name: _value(properties[name]) for name in branch.get("required", [])}

@@ -417,6 +417,8 @@ def search(root: str) -> dict[str, float]:
     """Measure building the search index, and the mean of some queries."""
     from skillruntime.catalog import discover
 
+    # Imports do not count, as in `memory`: they take 20 ms, whatever the number of skills.
+    discover(next(os.scandir(root)).path, use_index=False).search("nothing")
     catalog = discover(root)
     index = timed(lambda: catalog.search("nothing"))["seconds"]  # from here on it is kept
     rng = random.Random(8)

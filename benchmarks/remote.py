@@ -1,11 +1,12 @@
 """What an execution costs a server: CPU and time, beside a bare application that writes the same rows.
 
-    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres]
+    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres] [--memory 50000]
 
 The base is a Starlette application on the same uvicorn that reads JSON, inserts a row, updates it with its output and
 answers: two transactions, as an execution takes that is begun by the server that accepts it. Every server is a process
 of its own, whose CPU time is read from the system; what is compared is measured in one run. Also: the poll of an ended
-execution, an idle server, and two servers beside one (with --postgres) for a skill that waits 200 ms.
+execution, an idle server, two servers beside one (with --postgres) for a skill that waits 200 ms, and the memory of a
+server on SQLite after so many executions (with --memory, which is all that is then measured).
 """
 
 from __future__ import annotations
@@ -133,6 +134,11 @@ class Measured:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICK
 
+    def memory(self) -> float:
+        """Return its resident memory in MB."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
     def close(self) -> None:
         """End it."""
         self.process.kill()
@@ -239,6 +245,19 @@ async def two_servers(calls: int) -> None:
     )
 
 
+async def measure_memory(most: int) -> None:
+    """Print the memory of a server after a fifth of *most* executions, two fifths, and so on."""
+    with place("SQLite") as create, ExitStack() as stack:
+        server = Measured("skills", create())
+        stack.callback(server.close)
+        await drive([server.port], 100, 64)
+        print(f"\nmemory: {server.memory():.1f} MB after 100 executions", end="")
+        for done in range(most // 5, most + 1, most // 5):
+            await drive([server.port], most // 5, 64)
+            print(f", {server.memory():.1f} after {done:,}", end="", flush=True)
+    print()
+
+
 async def main(calls: int, clients: list[int], with_postgres: bool) -> None:
     """Measure and print."""
     print(f"load {os.getloadavg()[0]:.1f}")
@@ -261,5 +280,9 @@ if __name__ == "__main__":
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 128])
     parser.add_argument("--postgres", action="store_true", help="PostgreSQL too")
+    parser.add_argument("--memory", type=int, metavar="NUMBER", help="memory after so many executions, nothing else")
     options = parser.parse_args()
-    anyio.run(main, options.calls, options.clients, options.postgres)
+    if options.memory:
+        anyio.run(measure_memory, options.memory)
+    else:
+        anyio.run(main, options.calls, options.clients, options.postgres)

@@ -25,13 +25,10 @@ def scripted_model() -> ScriptedChatModel:
     """Return a model that forgets a parameter, reads what to do, and then calls rightly."""
     return ScriptedChatModel(
         replies=[
-            call_message(("load_skill", {"name": "unit-converter"}), turn=1),
-            call_message(
-                ("call_skill", {"name": "unit-converter", "arguments": {"value": "26.2", "from": "mi"}}), turn=2
-            ),
+            call_message(("load_skill", {"name": "unit-converter"})),
+            call_message(("call_skill", {"name": "unit-converter", "arguments": {"value": "26.2", "from": "mi"}})),
             call_message(
                 ("call_skill", {"name": "unit-converter", "arguments": {"value": "26.2", "from": "mi", "to": "KM"}}),
-                turn=3,
             ),
             AIMessage("A marathon is about 42.16 km."),
         ]

@@ -33,7 +33,7 @@ def main() -> None:
         model(
             call_message(("load_skill", {"name": "unit-converter"})),
             call_message(
-                ("call_skill", {"name": "unit-converter", "arguments": {"value": 3, "from": "ft", "to": "m"}}), turn=2
+                ("call_skill", {"name": "unit-converter", "arguments": {"value": 3, "from": "ft", "to": "m"}})
             ),
             AIMessage("3 ft are 0.9144 m."),
         ),
@@ -48,7 +48,7 @@ def main() -> None:
     lead = create_agent(
         model(
             call_message(("unit-converter", {"value": 3, "from": "ft", "to": "m"})),
-            call_message(("ask_the_converter", {"question": "How many metres are 3 feet?"}), turn=2),
+            call_message(("ask_the_converter", {"question": "How many metres are 3 feet?"})),
             AIMessage("My colleague says: 0.9144 m."),
         ),
         [ask_the_converter],

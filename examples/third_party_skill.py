@@ -33,11 +33,11 @@ def main() -> None:
         toolkit = SkillToolkit(runtime, session=runtime.session(workspace=workspace))
         model = ScriptedChatModel(
             replies=[
-                call_message(("load_skill", {"name": "text-tools"}), turn=1),
-                call_message(("text-tools__count", {"file": "poem.txt", "at_least": "5"}), turn=2),
-                call_message(("text-tools__find", {"word": "it", "file": "poem.txt", "ignore_case": "True"}), turn=3),
-                call_message(("text-tools__count", {"file": "poem.txt", "unit": "pages"}), turn=4),
-                call_message(("text-tools__number", {"file": "poem.txt"}), turn=5),
+                call_message(("load_skill", {"name": "text-tools"})),
+                call_message(("text-tools__count", {"file": "poem.txt", "at_least": "5"})),
+                call_message(("text-tools__find", {"word": "it", "file": "poem.txt", "ignore_case": "True"})),
+                call_message(("text-tools__count", {"file": "poem.txt", "unit": "pages"})),
+                call_message(("text-tools__number", {"file": "poem.txt"})),
                 AIMessage("Five of its words have five letters or more, and 'it' is in three of its lines."),
             ]
         )

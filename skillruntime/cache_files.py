@@ -1,16 +1,22 @@
 """Files in the user's cache directory: what can be computed again, so every failure reads as "not there".
 
-They are replaced as a whole, so any number of processes may read and write them at the same time.
+They are replaced as a whole, so any number of processes may read and write them at the same time, and a process that
+is killed while it writes leaves the old file. They are read, never mapped into memory: a mapped file that another
+program cuts ends the process (SIGBUS).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
 import zlib
+from collections.abc import Iterable
 
-__all__ = ["cache_directory", "prune_cached", "read_cached", "write_cached"]
+__all__ = ["cache_directory", "open_own", "prune_cached", "read_cached", "replace_file", "write_cached"]
+
+_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def cache_directory() -> str | None:
@@ -37,15 +43,8 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
     directory = cache_directory()
     if directory is None:
         return None
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
-        # O_NONBLOCK: opening a FIFO returns at once, even if it has no writer.
-        with open(os.open(f"{directory}/{name}", flags), "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            status = os.fstat(file.fileno())
-            # A file of another user could contain contracts of their choice: in a shared directory it is ignored.
-            is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-            if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes or not is_own:
-                return None
+        with open(open_own(f"{directory}/{name}", most_bytes), "rb", buffering=0) as file:
             data = file.readall()
     except OSError:
         return None
@@ -56,28 +55,54 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
 def write_cached(name: str, data: bytes) -> None:
     """Write *data* to the file *name*, ``directory/file`` perhaps; a failure is ignored."""
     directory = cache_directory()
-    if directory is None:
-        return
-    path = f"{directory}/{name}"
+    if directory is not None:
+        replace_file(f"{directory}/{name}", (zlib.crc32(data).to_bytes(4, "little"), data))
+
+
+def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
+    """Return a descriptor of the regular file *path* of this user; *flags* are added to those for reading.
+
+    Raises:
+        OSError: there is no such file, or it has more than *most_bytes*.
+    """
+    # O_NONBLOCK: opening a FIFO returns at once, even if it has no writer.
+    descriptor = os.open(path, _READ_FLAGS | flags)
+    try:
+        status = os.fstat(descriptor)
+        # A file of another user could contain descriptions of their choice: in a shared directory it is ignored.
+        is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+        if stat.S_ISREG(status.st_mode) and is_own and status.st_size <= most_bytes:
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file of this user within the limit", path)
+
+
+def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
+    """Write *parts* to *path*, which has either its old or its new content at any time; return whether it worked."""
     # Random, because two threads of one process may write at the same time. No fsync: a lost file is made again.
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    directory = os.path.dirname(path)  # noqa: PTH120
     try:
-        for each in (directory, os.path.dirname(path)):  # noqa: PTH120 - makedirs gives its mode to the last one only
+        for each in (os.path.dirname(directory), directory):  # noqa: PTH120 - makedirs gives its mode to the last one only
             os.makedirs(each, mode=0o700, exist_ok=True)  # noqa: PTH103
         # 0600: what is known of private skills is private too.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(temporary, flags, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except OSError:
-        return
+        return False
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-            file.write(zlib.crc32(data).to_bytes(4, "little") + data)
+            file.writelines(parts)
         os.replace(temporary, path)  # noqa: PTH105
     except OSError:
         try:
             os.unlink(temporary)  # noqa: PTH108
         except OSError:
             pass
+        return False
+    return True
 
 
 def prune_cached(name: str, most_files: int) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from skillruntime.cache_files import cache_directory, prune_cached, read_cached, write_cached
+from skillruntime.cache_files import cache_directory, prune_cached, read_cached, replace_file, write_cached
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +67,51 @@ def test_the_oldest_half_of_too_many_files_is_removed(cache: Path) -> None:
     assert len(list((cache / "many").iterdir())) == 6
     prune_cached("many", 5)
     assert sorted(path.name for path in (cache / "many").iterdir()) == ["3", "4", "5"]
+
+
+KILLED = """
+import builtins, os, sys
+from skillruntime import cache_files
+
+step, path = sys.argv[1:]
+replace = os.replace
+
+class Cut:
+    def __init__(self, file): self.file = file
+    def __enter__(self): return self
+    def __exit__(self, *error): self.file.close()
+    def writelines(self, parts):
+        self.file.write(next(iter(parts)))
+        self.file.flush()
+        os._exit(9)
+
+if step == "write":
+    cache_files.open = lambda *given, **named: Cut(builtins.open(*given, **named))
+else:
+    os.replace = lambda *given: (step == "after" and replace(*given), os._exit(9))
+cache_files.replace_file(path, (b"new ", b"content"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "content"), [("write", b"old content"), ("before", b"old content"), ("after", b"new content")]
+)
+def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: Path, step: str, content: bytes) -> None:
+    """In the middle of writing, and before and after the file takes its name; the next writer is not disturbed."""
+    path = tmp_path / "file"
+    assert replace_file(str(path), [b"old content"])
+
+    ended = subprocess.run([sys.executable, "-c", KILLED, step, str(path)], check=False, timeout=60)
+
+    assert ended.returncode == 9
+    assert path.read_bytes() == content
+    assert replace_file(str(path), [b"newest"])
+    assert path.read_bytes() == b"newest"
+
+
+def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None:
+    """The name is that of a directory with a file."""
+    (tmp_path / "taken" / "below").mkdir(parents=True)
+
+    assert not replace_file(str(tmp_path / "taken"), [b"data"])
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -37,6 +37,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
         ("multi_agent.py", ["TOOL_NOT_AVAILABLE", "My colleague says: 0.9144 m."], "langchain"),
         ("openai_sdk.py", ['"rule":"trailing-comma"', "A marathon is about 42.16 km."], "openai"),
         ("anthropic_sdk.py", ['"value":42.164813', "A marathon is about 42.16 km."], "anthropic"),
+        ("gemini_sdk.py", ['"value":42.164813', "A marathon is about 42.16 km."], "google.genai"),
         ("mcp_both_ways.py", ["tool: unit_converter", "'value': 8.04672", "verified, untrusted"], "mcp"),
         ("pydantic_ai_agent.py", ['"value":42.164813', "A marathon is about 42.16 km."], "pydantic_ai"),
         ("openai_agents.py", ['"value":42.164813', "A marathon is about 42.16 km."], "agents"),

@@ -23,8 +23,9 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error, "agents") from None
 
+from skillruntime.adapters.agent_answers import in_place_of_framework_text, make_storable, not_approved, refused
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_messages import is_loading, with_each_once, with_text
+from skillruntime.adapters.agent_messages import is_loading, with_each_once, with_one_answer_each, with_text
 from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -33,14 +34,14 @@ from skillruntime.adapters.conversation_tools import (
     TYPED,
     ToolListName,
     is_hidden,
-    require_runtime,
+    require_free_names,
     unknown_tool,
 )
 from skillruntime.adapters.langchain import DEFAULT_CATALOG_TOKENS, SkillTool
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
 from skillruntime.adapters.tool_call import is_control_flow
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.errors import ErrorCode
 from skillruntime.runtime.activation import digest_of
 from skillruntime.runtime.error_responses import to_errors, unwrapped
 from skillruntime.runtime.runtime import SkillRuntime
@@ -92,7 +93,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         workspace: Callable[[str], str] | None = None,
     ) -> None:
         super().__init__()
-        require_runtime(runtime)
+        require_free_names(runtime)
         if isinstance(pins, str):
             raise TypeError(f"pins takes a list of names; got {pins!r}")
         if max_active < 1:
@@ -186,7 +187,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
                         answer.close()  # or Python warns that it was never awaited
                     raise TypeError("SkillMiddleware(ask=...) is a coroutine function: use ainvoke or astream")
                 if answer is not True:
-                    return _not_approved(routed)
+                    return not_approved(routed)
             result = handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -203,7 +204,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if self._must_ask(routed):
                 answer = self._asked(routed)
                 if (await answer if inspect.isawaitable(answer) else answer) is not True:
-                    return _not_approved(routed)
+                    return not_approved(routed)
             result = await handler(routed)
         except Exception as error:
             return self._caught(routed, error)
@@ -248,11 +249,12 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
-        messages, shown = with_each_once(request.messages, texts)
+        messages, shown = with_each_once(with_one_answer_each(request.messages), texts)
         # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
         skills_text = "\n\n".join([conversation.prompt(), *filter(None, restored)])
+        _require_distinct(request.tools, self._own)
         others = [tool for tool in request.tools if _name_of(tool) not in self._own]
         own = [conversation.own_tool(_name_of(tool)) for tool in request.tools if _name_of(tool) in self._own]
         # A fixed list stays the same to the byte, so search_skills is in it even if the whole catalog is shown.
@@ -305,7 +307,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
             if (found := conversation.typed_tool(name)) is not None and self._may_call(found[0], request.state):
                 return request.override(tool=found[1])
             if (skill_name := conversation.skill_of(name)) is not None:
-                return _refused(
+                return refused(
                     request,
                     ErrorCode.TOOL_NOT_AVAILABLE,
                     f"{name!r} belongs to the skill {skill_name!r}, which is not loaded",
@@ -317,7 +319,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         if self._restricts:
             is_declared, allowed = self._allowed(request.state)
             if is_declared and not permits(allowed, name, request.tool_call["args"], self._aliases):
-                return _refused(
+                return refused(
                     request,
                     ErrorCode.ACCESS_DENIED,
                     f"{name!r} was not run: the active skills allow {', '.join(allowed) or 'no other tool'}",
@@ -336,15 +338,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         return self._conversations.of(state).is_function(skill) or is_loading(skill, state)
 
     def _answered(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
-        """Return *result*, or the envelope in place of LangGraph's own text about an unknown tool.
-
-        That text lists every tool of the agent, also those that are not offered to the model at the moment.
-        """
-        is_unknown = request.tool is None and isinstance(result, ToolMessage) and result.status == "error"
-        if is_unknown and isinstance(result, ToolMessage) and _UNKNOWN in result.text:
-            return refused_call(
-                request.tool_call["name"], request.tool_call["id"], unknown_tool(request.tool_call["name"])
-            )
+        """Return *result*, or the envelope in place of LangGraph's own text about a call that it refused."""
+        if isinstance(result, ToolMessage):
+            if (own := in_place_of_framework_text(request, result, with_malformed=self._catches)) is not None:
+                return own
+            make_storable(result)
         return self._noted(request, result)
 
     def _allowed(self, state: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -417,22 +415,16 @@ def _name_of(tool: BaseTool | dict[str, Any]) -> str:
     return tool.name if isinstance(tool, BaseTool) else str(tool.get("name", ""))
 
 
+def _require_distinct(tools: Sequence[BaseTool | dict[str, Any]], own: Sequence[str]) -> None:
+    """Refuse a tool of the host that has the name of one of ours: a call could reach only one of the two.
+
+    `create_agent` keeps one of two tools of a name without a word, and a middleware sees the host's tools only here.
+    """
+    for tool in tools:
+        if (name := _name_of(tool)) in own and not isinstance(tool, SkillTool):
+            raise ValueError(
+                f"the agent has a tool named {name!r}, as SkillMiddleware has: rename the agent's own tool"
+            )
+
+
 _TOOL_LISTS = {"fixed": FIXED, "typed": TYPED}
-
-_UNKNOWN = "is not a valid tool, try one of"  # langgraph.prebuilt.tool_node.INVALID_TOOL_NAME_ERROR_TEMPLATE
-
-
-def _refused(
-    request: ToolCallRequest, code: ErrorCode, message: str, action: str, *, recoverable: bool = False
-) -> ToolMessage:
-    call = request.tool_call
-    return refused_call(call["name"], call["id"], SkillError(code, message, recoverable, None, action))
-
-
-def _not_approved(request: ToolCallRequest) -> ToolMessage:
-    return _refused(
-        request,
-        ErrorCode.ACCESS_DENIED,
-        f"The host did not approve running {request.tool_call['name']!r}",
-        "Do not repeat the call; ask the user how to continue without it",
-    )

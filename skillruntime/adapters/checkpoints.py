@@ -14,7 +14,7 @@ from pydantic_core import SchemaSerializer, core_schema
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["CHECKPOINT_TYPES", "register_checkpoint_types"]
+__all__ = ["CHECKPOINT_TYPES", "register_checkpoint_types", "storable"]
 
 CHECKPOINT_TYPES: Final = (SkillResponse, SkillError, ErrorCode)
 """For a checkpointer's own list: ``JsonPlusSerializer(allowed_msgpack_modules=CHECKPOINT_TYPES)``."""
@@ -30,6 +30,31 @@ def register_checkpoint_types() -> None:
         names = {(kind.__module__, kind.__name__) for kind in CHECKPOINT_TYPES}
         if not names <= known:
             module.SAFE_MSGPACK_TYPES = known | names
+
+
+def storable(value: Any, depth: int = 0) -> Any:
+    """Return *value* as a checkpoint can store it; the same object where it can be stored as it is.
+
+    MessagePack has integers of 64 bits at most: a larger one becomes text, which a contract reads back as the number.
+
+    Raises:
+        ValueError: it is nested too deep, a text is not Unicode, or a number has thousands of digits.
+    """
+    if isinstance(value, str):
+        value.encode()  # half of a surrogate pair is a UnicodeEncodeError, which is a ValueError
+    elif isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    elif isinstance(value, dict | list):
+        # ormsgpack stops at a few hundred levels, and the message around the value takes some of them.
+        if depth > 100:
+            raise ValueError("nested too deep")
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        changed = {key: new for key, part in parts if (new := storable(part, depth + 1)) is not part}
+        if isinstance(value, dict):
+            storable("".join(map(str, value)))
+            return {**value, **changed} if changed else value
+        return [changed.get(number, part) for number, part in enumerate(value)] if changed else value
+    return value
 
 
 def _keep_in_python_dumps() -> None:

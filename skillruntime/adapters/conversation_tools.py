@@ -41,6 +41,7 @@ __all__ = [
     "fits",
     "is_hidden",
     "own_tool_names",
+    "require_free_names",
     "require_runtime",
     "script_call",
     "skills_prompt",
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 OWN_TOOLS = ("load_skill", "read_skill_resource", "call_skill", "search_skills", "read_on", "run_skill_script")
-"""Names that a skill's tool must not have."""
+"""Names that a skill's tool must not have; each adapter checks its runtime with `require_free_names`."""
 
 MAX_OFFERED_NAMES = 100
 """The most names that ``load_skill`` lists in its schema; each costs about seven tokens in every request."""
@@ -122,7 +123,9 @@ def is_hidden(runtime: SkillRuntime, name: str) -> bool:
 
 def visible_callables(runtime: SkillRuntime) -> list[str]:
     """Return what a model may call: scripts, functions, remote skills and tools of MCP servers alike."""
-    return [name for name in runtime.callable_names() if not is_hidden(runtime, name)]
+    require_free_names(runtime)
+    # A third-party skill that is called as one of our tools is left out: it must not end the host's program.
+    return [name for name in runtime.callable_names() if not is_hidden(runtime, name) and name not in OWN_TOOLS]
 
 
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:
@@ -158,6 +161,21 @@ def require_runtime(value: Any) -> None:
     """
     if not isinstance(value, SkillRuntime):
         raise TypeError(f"this takes a runtime: SkillRuntime(discover('skills', trusted=True)); got {value!r:.80}")
+
+
+def require_free_names(runtime: Any) -> None:
+    """Refuse a runtime with a function that has the name of one of `OWN_TOOLS`, which would replace it.
+
+    Raises:
+        TypeError: *runtime* is not a `SkillRuntime`.
+        ValueError: a function has such a name.
+    """
+    require_runtime(runtime)
+    if taken := [name for name in runtime.function_skills() if name in OWN_TOOLS]:
+        raise ValueError(
+            f"the function {taken[0]!r} has the name of a tool that every agent with skills has; give it another: "
+            "@skill(name=...)"
+        )
 
 
 def tool_list_of(style: ToolStyle) -> ToolList:

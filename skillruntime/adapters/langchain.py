@@ -27,6 +27,7 @@ from skillruntime.adapters.conversation_tools import (
     chosen_style,
     conversation_runtime,
     own_tool_names,
+    require_free_names,
     require_runtime,
     skills_prompt,
     to_text,
@@ -167,7 +168,7 @@ class SkillToolkit(BaseToolkit):
         catalog_tokens: int | None = DEFAULT_CATALOG_TOKENS,
     ) -> None:
         super().__init__()
-        require_runtime(runtime)
+        require_free_names(runtime)
         if style not in ("typed", "generic", None):
             raise ValueError(f"style must be 'typed' or 'generic'; got {style!r}")
         self._runtime = runtime

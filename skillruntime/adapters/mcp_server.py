@@ -51,6 +51,10 @@ def to_server(
     author hides from models are not served. A failed call is answered with ``isError`` and the envelope. Of a catalog
     the runtime is made when a client first asks for more than the handshake.
     """
+    if not isinstance(source, SkillCatalog):
+        from skillruntime.adapters.conversation_tools import require_free_names  # of a catalog, only at its first use
+
+        require_free_names(source)
     served: list[Served] = []
 
     def handler(method: str) -> Callable[[Any, Any], Awaitable[Any]]:

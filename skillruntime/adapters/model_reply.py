@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from skillruntime.adapters.checkpoints import storable
 from skillruntime.contract.arguments import CUT_OFF_REASONS, parse_arguments
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, TruncatedInputError
@@ -20,17 +21,23 @@ def with_calls_settled(message: AIMessage, is_ours: Callable[[str], bool] = lamb
 
     A call that cannot be repaired becomes one without arguments that is answered already, so the model reads what was
     wrong and the agent continues. A missing id, or one that several calls share, is replaced: each call is answered by
-    its id, so none may be ambiguous. A model that was cut off may have lost the end of its last call: a call of a tool
-    that *is_ours* is then refused, even if its arguments look complete.
+    its id, so none may be ambiguous. Arguments that no checkpoint could store are changed or refused. A model that was
+    cut off may have lost the end of its last call: a call of a tool that *is_ours* is then refused, even if its
+    arguments look complete.
     """
     reason = finish_reason(message)
     is_cut = reason is not None and reason.lower() in CUT_OFF_REASONS
     answers: list[BaseMessage] = []
     calls: list[Any] = _with_own_ids(message.tool_calls)
+    is_last_refused = False
+    for number, call in enumerate(calls):
+        calls[number], refused = _storable_call(call)
+        answers += refused
+        is_last_refused = bool(refused)
     used = {call["id"] for call in calls}
     repaired: dict[str, list[str]] = {}
     # Only the last call can be truncated: a model writes its calls one after the other.
-    if is_cut and calls and not message.invalid_tool_calls and is_ours(calls[-1]["name"]):
+    if is_cut and calls and not message.invalid_tool_calls and is_ours(calls[-1]["name"]) and not is_last_refused:
         cut = TruncatedInputError(
             f"The model was cut off (finish_reason {reason}), so this call may not be whole",
             suggested_action="Call again with all arguments, in fewer words",
@@ -45,9 +52,10 @@ def with_calls_settled(message: AIMessage, is_ours: Callable[[str], bool] = lamb
         # A cut hits the end of the message, so only its last call can be truncated.
         is_last = number == len(message.invalid_tool_calls) - 1
         arguments, rules, errors = _read(broken.get("args"), reason if is_last or not is_cut else None)
-        calls.append({"name": name, "args": arguments, "id": call_id, "type": "tool_call"})
-        if errors:
-            answers.append(refused_call(name, call_id, *errors))
+        call, refused = _storable_call({"name": name, "args": arguments, "id": call_id, "type": "tool_call"})
+        calls.append(call)
+        if errors or refused:
+            answers += refused or [refused_call(call["name"], call_id, *errors)]
         elif rules:
             repaired[call_id] = rules
     if calls != message.tool_calls or answers:
@@ -68,6 +76,24 @@ def _with_own_ids(calls: list[Any]) -> list[Any]:
         used.add(call["id"])
         found.append(call)
     return found
+
+
+def _storable_call(call: Any) -> tuple[Any, list[BaseMessage]]:
+    """Return *call* as a checkpoint can store it, and the answer to one that cannot be stored."""
+    # A checkpointer that cannot write one message of a thread ends the run, and every later run of that thread.
+    try:
+        arguments = storable(call["args"])
+        storable(call["name"])
+    except ValueError:
+        name = str(call["name"]).encode(errors="replace").decode()
+        wrong = SkillError(
+            ErrorCode.INVALID_INPUT,
+            "The arguments cannot be stored: they are nested too deep, or hold text that is not valid Unicode",
+            recoverable=True,
+            suggested_action="Send plain text and at most 100 levels of nesting",
+        )
+        return {**call, "name": name, "args": {}}, [refused_call(name, call["id"], wrong)]
+    return (call if arguments is call["args"] else {**call, "args": arguments}), []
 
 
 def _new_id() -> str:

@@ -12,7 +12,7 @@ from skillruntime.adapters.conversation_tools import (
     chosen_style,
     conversation_runtime,
     own_tool_names,
-    require_runtime,
+    require_free_names,
     skills_prompt,
     to_text,
     tool_list_of,
@@ -82,8 +82,9 @@ def to_mcp(contract: Contract, *, name: str | None = None, with_notes: bool = Fa
     output = None if contract.output is None else contract.output.document
     if isinstance(output, Mapping) and _is_object(output):
         document["outputSchema"] = {"type": "object", **{k: v for k, v in output.items() if k != "$schema"}}
-        if with_notes and "properties" in output and _admits_notes(contract):
-            document["outputSchema"]["properties"] = {**output["properties"], NOTES: {"type": "object"}}
+        if with_notes and _admits_notes(contract):
+            # Without `properties` too: `additionalProperties` may be the schema of the skill's own values.
+            document["outputSchema"]["properties"] = {**output.get("properties", {}), NOTES: {"type": "object"}}
     hints = {
         "readOnlyHint": contract.annotations.get("read_only"),
         "idempotentHint": contract.annotations.get("idempotent"),
@@ -151,7 +152,7 @@ class SkillTools:
         style: ToolStyle | None = None,
         catalog_tokens: int | None = 4_000,
     ) -> None:
-        require_runtime(runtime)
+        require_free_names(runtime)
         self.session = session or runtime.session()
         style = chosen_style(runtime, style)
         rendered = self.session.render_catalog(catalog_tokens)
@@ -215,7 +216,7 @@ def _named(contract: Contract, name: str | None) -> dict[str, Any]:
 def _admits_notes(contract: Contract) -> bool:
     """Whether one more key in the data cannot break the output schema, or can be added to it."""
     output = {} if contract.output is None else contract.output.document
-    if not isinstance(output, Mapping):
+    if not isinstance(output, Mapping) or NOTES in output.get("properties", {}):
         return False
     # Next to these keywords a property that is added to the root does not count, or a closed branch refuses it.
     return {"$ref", "allOf", "anyOf", "oneOf", "patternProperties", "propertyNames", "maxProperties"}.isdisjoint(output)

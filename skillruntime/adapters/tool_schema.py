@@ -7,6 +7,7 @@ from typing import Any
 
 from skillruntime.adapters.schema_folding import fold_root
 from skillruntime.contract.contract import Contract
+from skillruntime.contract.references import children, referenced
 from skillruntime.tokens.schema_views import for_model
 
 __all__ = ["to_tool_schema"]
@@ -48,11 +49,8 @@ def to_tool_schema(contract: Contract) -> dict[str, Any]:
 
 
 def _find(document: Mapping[str, Any], reference: str) -> Mapping[str, Any] | None:
-    for prefix, keyword in _PREFIXES.items():
-        if reference.startswith(prefix):
-            found = document.get(keyword, {}).get(reference.removeprefix(prefix).replace("~1", "/").replace("~0", "~"))
-            return found if isinstance(found, Mapping) else None
-    return None
+    found = referenced(document, reference)
+    return found if isinstance(found, Mapping) else None
 
 
 def _used_definitions(schema: Any, document: Mapping[str, Any]) -> set[tuple[str, str]]:
@@ -77,12 +75,7 @@ def _used_definitions(schema: Any, document: Mapping[str, Any]) -> set[tuple[str
 
 
 def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, Mapping):
-        for key, value in schema.items():
-            if key == "$ref" and isinstance(value, str):
-                yield value
-            else:
-                yield from _references(value)
-    elif isinstance(schema, list):
-        for item in schema:
-            yield from _references(item)
+    if isinstance(schema, Mapping) and isinstance(reference := schema.get("$ref"), str):
+        yield reference
+    for child in children(schema):
+        yield from _references(child.schema)

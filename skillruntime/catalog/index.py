@@ -9,17 +9,14 @@ checksum.
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
-from skillruntime.cache_files import cache_directory
-from skillruntime.catalog.file_opening import READ_FLAGS
+from skillruntime.cache_files import cache_directory, open_own, replace_file
 from skillruntime.catalog.root_snapshot import STAMP, Entry, Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -34,12 +31,14 @@ MAX_BYTES = 256 * 1024 * 1024
 # The number is the version of the format; raise it with every change of `_encode`.
 _MAGIC = b"skillruntime index 6\n"
 _BLOCK = 256
+# With the table of a few roots; a longer one is read again, whole.
+_USUAL_HEAD = 4096
 # Changes are appended up to this many bytes; after that the whole index is written again.
 _MAX_APPENDED = 256 * 1024
 # ASCII unit and record separators; `_without_marks` removes them from messages.
 _FIELD, _RECORD = "\x1f", "\x1e"
-_Section = tuple[str, int, memoryview]
-"""The root's path, the checksum, and the encoded snapshot."""
+_Section = tuple[str, int, int, int]
+"""A root's path, the checksum of its encoded snapshot, where that begins in the file, and its size in bytes."""
 
 
 def index_path() -> str | None:
@@ -53,15 +52,25 @@ def index_path() -> str | None:
 
 def load_index(path: str, roots: Iterable[Root]) -> dict[Root, Snapshot]:
     """Return the snapshots of *roots* that the index at *path* contains."""
-    found, appended = _read_sections(path)
-    sections = {name: (total, data) for name, total, data in found}
     known: dict[Root, Snapshot] = {}
-    for root in roots:
-        if root.path in sections:
-            total, data = sections[root.path]
-            snapshot = _decode(root, total, data)
-            if snapshot is not None:
-                known[root] = _with_changes(snapshot, appended) if appended else snapshot
+    try:
+        descriptor = open_own(path, MAX_BYTES)
+    except OSError:
+        return known
+    try:
+        sections, end = _sections_of(descriptor)
+        appended = _read_at(descriptor, end, _MAX_APPENDED)
+        places = {name: (total, start, size) for name, total, start, size in sections}
+        for root in roots:
+            if root.path in places:
+                total, start, size = places[root.path]
+                snapshot = _decode(root, total, memoryview(_read_at(descriptor, start, size)))
+                if snapshot is not None:
+                    known[root] = _with_changes(snapshot, memoryview(appended)) if appended else snapshot
+    except (OSError, ValueError):
+        pass  # damaged: those that were found so far have the right checksums
+    finally:
+        os.close(descriptor)
     return known
 
 
@@ -79,13 +88,13 @@ def add_changes(path: str, snapshot: Snapshot) -> bool:
     record = b"%d %d %d\n" % (len(head), len(body), zlib.adler32(head + body)) + head + body
     try:
         # One descriptor for reading and appending: if the index is replaced in between, the old file is appended to.
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | READ_FLAGS)
+        descriptor = open_own(path, MAX_BYTES, os.O_RDWR | os.O_APPEND)
     except OSError:
         return False
     try:
-        sections, appended = _sections_of(descriptor)
-        is_current = any(name == snapshot.root.path and total == snapshot.stored for name, total, _ in sections)
-        if not is_current or len(appended) + len(record) > _MAX_APPENDED:
+        sections, end = _sections_of(descriptor)
+        is_current = any(name == snapshot.root.path and total == snapshot.stored for name, total, _, _ in sections)
+        if not is_current or os.fstat(descriptor).st_size - end + len(record) > _MAX_APPENDED:
             return False
         return os.write(descriptor, record) == len(record)  # one write, so that two processes do not mix theirs
     except (OSError, ValueError):
@@ -97,75 +106,61 @@ def add_changes(path: str, snapshot: Snapshot) -> bool:
 def save_index(path: str, snapshots: Sequence[Snapshot]) -> None:
     """Write *snapshots* to the index at *path* and keep those of other roots; a failure is ignored."""
     own = {snapshot.root.path: _encode(snapshot) for snapshot in snapshots}
-    kept = [section for section in _read_sections(path)[0] if section[0] not in own]
-    sections: list[tuple[str, int, bytes | memoryview]] = [
-        *kept,
-        *((name, zlib.adler32(b), b) for name, b in own.items()),
-    ]
+    sections = [section for section in _kept_sections(path) if section[0] not in own]
+    sections += [(name, zlib.adler32(data), data) for name, data in own.items()]
     table = "\0".join(f"{len(data)}{_FIELD}{total}{_FIELD}{name}" for name, total, data in sections[-MAX_ROOTS:])
     head = table.encode("utf-8", "surrogatepass")
-    # No fsync: after a power failure a lost index is simply built again.
-    # Random, because two threads of one process may write at the same time.
-    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
-        # 0600: descriptions of private skills are private too.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    except OSError:
-        return
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.write(_MAGIC + b"%d %d\n" % (len(head), zlib.crc32(head)) + head)
-            file.writelines(data for _, _, data in sections[-MAX_ROOTS:])
-        os.replace(temporary, path)  # noqa: PTH105
-    except OSError:
-        try:
-            os.unlink(temporary)  # noqa: PTH108
-        except OSError:
-            pass
+    start = _MAGIC + b"%d %d\n" % (len(head), zlib.crc32(head)) + head
+    replace_file(path, (start, *(data for _, _, data in sections[-MAX_ROOTS:])))
 
 
-def _read_sections(path: str) -> tuple[list[_Section], memoryview]:
-    """Return the sections of the index at *path*, and what was appended; none if it is absent or not usable."""
+def _kept_sections(path: str) -> list[tuple[str, int, bytes]]:
+    """Return the paths, the checksums and the encoded snapshots in the index at *path*; none if it is not usable."""
     try:
-        descriptor = os.open(path, READ_FLAGS)  # not `open(path)`: that would wait for the writer of a FIFO
+        descriptor = open_own(path, MAX_BYTES)
     except OSError:
-        return [], memoryview(b"")
+        return []
     try:
-        return _sections_of(descriptor)
+        sections, _ = _sections_of(descriptor)
+        return [(name, total, _read_at(descriptor, start, size)) for name, total, start, size in sections]
     except (OSError, ValueError):
-        return [], memoryview(b"")
+        return []
     finally:
         os.close(descriptor)
 
 
-def _sections_of(descriptor: int) -> tuple[list[_Section], memoryview]:
-    """Return the sections of an open index, and what was appended.
+def _sections_of(descriptor: int) -> tuple[list[_Section], int]:
+    """Return the sections of an open index, and where its appended changes begin.
 
     Raises:
-        ValueError: it is damaged, or belongs to another user.
+        ValueError: it is damaged.
     """
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= MAX_BYTES:
-        raise ValueError("not an index")
-    # An index of another user could inject descriptions: in a shared directory it is ignored.
-    if hasattr(os, "getuid") and status.st_uid != os.getuid():
-        raise ValueError("the index of another user")
-    data = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    data = _read_at(descriptor, 0, _USUAL_HEAD)
     if data[: len(_MAGIC)] != _MAGIC:
         raise ValueError("another version")
-    end = data.find(b"\n", len(_MAGIC))
+    end = data.find(b"\n", len(_MAGIC)) + 1
     length, total = map(int, data[len(_MAGIC) : end].split())
-    head = data[end + 1 : end + 1 + length]
-    if zlib.crc32(head) != total or not head:
+    if not 0 < length <= MAX_BYTES:
         raise ValueError("damaged")
-    rest = memoryview(data)[end + 1 + length :]
+    head = _read_at(descriptor, end, length) if end + length > len(data) else data[end : end + length]
+    if zlib.crc32(head) != total:
+        raise ValueError("damaged")
     sections: list[_Section] = []
+    start = end + length
     for line in head.decode("utf-8", "surrogatepass").split("\0"):
         size, own_total, name = line.split(_FIELD, 2)
-        sections.append((name, int(own_total), rest[: int(size)]))
-        rest = rest[int(size) :]
-    return sections, rest
+        sections.append((name, int(own_total), start, int(size)))
+        start += int(size)
+    return sections, start
+
+
+def _read_at(descriptor: int, start: int, size: int) -> bytes:
+    """Return *size* bytes from *start*, fewer where the file ends: then their checksum is wrong."""
+    os.lseek(descriptor, start, os.SEEK_SET)
+    data = os.read(descriptor, size)
+    while len(data) < size and (more := os.read(descriptor, size - len(data))):  # one call reads at most 2 GiB
+        data += more
+    return data
 
 
 def _with_changes(snapshot: Snapshot, appended: memoryview) -> Snapshot:

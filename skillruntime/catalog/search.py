@@ -8,12 +8,14 @@ searches, of other processes too, read again only the skills that changed.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from operator import attrgetter
 
+from skillruntime.catalog.closest_names import likeness
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.root_snapshot import Snapshot
 from skillruntime.catalog.search_file import load_segment, save_segment, search_file
@@ -30,6 +32,9 @@ _TAG_FIELD = re.compile(r"^ *(?:tags|keywords): *(.*(?:\n *- .*)*)", re.MULTILIN
 _BYTES_READ = 8 * 1024
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
+_MAX_NAME = 200
+_SAME_NAME = 0.75
+"""Two letters exchanged in a name of twenty leave 0.8 of its pairs, a wrong ending 0.9; other names share 0.6."""
 _FEW = 20
 """If more than one in twenty skills changed, the index is made again, and written for the next process."""
 
@@ -47,6 +52,7 @@ Rank = Callable[[str, Sequence[Hit]], Iterable[Hit]]
 """Takes a query and the best hits of the index, and returns them, or some of them, in its own order."""
 
 
+_Scored = tuple[float, SkillMetadata]
 _Part = tuple[Segment, Sequence[SkillMetadata | None]]
 """An index, and the skill of each of its numbers; ``None`` where that skill is not to be found."""
 
@@ -82,18 +88,23 @@ class SearchIndex:
         *rank* is given the best 50 (or *limit*, if that is more), and decides their order and which of them remain.
         """
         query = query[:_MAX_QUERY]
-        wanted = max(limit, _CANDIDATES)
         if limit <= 0:
             return []
+        wanted = max(limit, _CANDIDATES)
         try:
             found = self._found(query, wanted, among)
-        except (ValueError, IndexError):  # the file was damaged after it was opened
+        except (ValueError, IndexError, OSError):  # the file was damaged after it was opened
             self._parts = self._open(None, None, {})
             found = self._found(query, wanted, among)
-        if rank is None or not found:
-            return found[:limit]
-        known = {hit.name for hit in found}
-        return [hit for hit in rank(query, tuple(found)) if hit.name in known][:limit]
+        # Four digits, not four decimals: a word that most skills contain adds very little.
+        hits = [
+            Hit(skill.name, skill.description, float(f"{score:.4g}"))
+            for score, skill in found[: limit if rank is None else wanted]
+        ]
+        if rank is None or not hits:
+            return hits
+        known = {hit.name for hit in hits}
+        return [hit for hit in rank(query, tuple(hits)) if hit.name in known][:limit]
 
     def _open(self, kept: Segment | None, save_to: str | None, stamps: Mapping[str, bytes]) -> list[_Part]:
         """Use what *kept* has of the skills, and index the others; if those are many, index everything again."""
@@ -112,14 +123,15 @@ class SearchIndex:
             data = build_segment(self._texts(skill, stamps) for skill in rest)
             if save_to and not parts:
                 save_segment(save_to, data)
-            parts.append((Segment(data), rest))
+            parts.append((Segment(lambda start, size: data[start : start + size]), rest))
         return parts
 
     def _texts(self, skill: SkillMetadata, stamps: Mapping[str, bytes]) -> Texts:
         head, body = _beginning(skill.path) if self._bodies else ("", "")
         return Texts(_key(skill, stamps), skill.name, f"{skill.description} {_tags(head)}", body)
 
-    def _found(self, query: str, wanted: int, among: Container[str] | None) -> list[Hit]:
+    def _found(self, query: str, wanted: int, among: Container[str] | None) -> list[_Scored]:
+        """Return the best *wanted* skills, the best first, and perhaps the one that *query* names."""
         words = _words(query)
         parts = [
             (segment, shown, {word: place for word in words if (place := segment.find(word)) is not None})
@@ -134,16 +146,31 @@ class SearchIndex:
                 factors[word] = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5))
         if not factors:
             return []
-        best: list[tuple[float, SkillMetadata]] = []
+        best: list[_Scored] = []
         for segment, shown, places in parts:
             weighed = [(place, factors[word]) for word, place in places.items()]
             best += _best_among(segment, shown, weighed, wanted, among) if weighed else ()
-        # Four digits, not four decimals: a word that most skills contain adds very little.
         best.sort(key=lambda each: (-each[0], each[1].name))
-        hits = [Hit(skill.name, skill.description, float(f"{score:.4g}")) for score, skill in best[:wanted]]
-        exact = "-".join(words_of(query[:200]))
-        hits.sort(key=lambda hit: "-".join(words_of(hit.name)) != exact)
-        return hits
+        return self._named_first(query.strip(), best[:wanted], among)
+
+    def _named_first(self, query: str, best: list[_Scored], among: Container[str] | None) -> list[_Scored]:
+        """Return *best* with the skill first that *query* names, or that a misspelt name without blanks must mean."""
+        if len(query) > _MAX_NAME or not best:
+            return best
+        words = words_of(query)
+        # A name says so little beside thousands of bodies that its skill may not be among the best.
+        for name in dict.fromkeys((query, "-".join(words))):
+            at = bisect_left(self._skills, name, key=attrgetter("name"))
+            skill = self._skills[at] if at < len(self._skills) else None
+            if skill and skill.name == name and (among is None or name in among) and (best[0][1] is not skill):
+                best = [(best[0][0], skill), *(each for each in best if each[1] is not skill)]
+        beginning = words[0] if words else ""
+        first = [each for each in best if beginning in each[1].name.lower() and words_of(each[1].name) == words]
+        # One word that is misspelt is not found at all.
+        if not first and not any(map(str.isspace, query)) and (len(words) > 1 or parts_of(query)):
+            near = max(best, key=lambda each: likeness(query, each[1].name))
+            first = [near] if likeness(query, near[1].name) >= _SAME_NAME else []
+        return [*first, *(each for each in best if each not in first)] if first else best
 
 
 def _best_among(
@@ -152,7 +179,7 @@ def _best_among(
     words: Sequence[tuple[int, float]],
     wanted: int,
     among: Container[str] | None,
-) -> list[tuple[float, SkillMetadata]]:
+) -> list[_Scored]:
     """Return the best *wanted* skills of *segment* whose names are in *among*, and others, in no order."""
     asked = wanted
     while True:

@@ -56,14 +56,15 @@ _LINE = (
 )
 _BLOCK = r"\ +[|>][^\n]*+\n(?:(?:\ [^\n]*+)?\n)*+(?!-)"
 _CLOSED = rf"(?:(?:\ +(?:{_QUOTED}|{_FLOW}|{_PLAIN}[^\t\n]*+))?\ *+\n(?:{_LINE})*+|{_BLOCK})"
-_UNREAD_KEY = r"(?!(?:name|description|version|metadata|disable-model-invocation|user-invocable):)[A-Za-z_][\w-]*+:"
-# All the fields, comments and empty lines from here on that no catalog needs.
+_UNREAD_KEY = r"(?!(?:name|description|version|disable-model-invocation|user-invocable):)[A-Za-z_][\w-]*+:"
+# All the fields, comments and empty lines from here on that no catalog needs; `metadata` has only a version to read.
 _UNREAD = re.compile(rf"(?:{_UNREAD_KEY}{_CLOSED}|(?:\#[^\n]*+)?\n)*+", re.ASCII)
 _ONE_QUOTED = re.compile(r'(?:"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\']*(?:\'\'[^\']*)*\')\Z')
 _VERSION = re.compile(r"""(?:"([\w.+-]+)"|'([\w.+-]+)'|([0-9A-Za-z][\w.+-]*)) *$""", re.ASCII)
 _PLAIN_VERSION = re.compile(r"[\w.+-]*", re.ASCII)
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _METADATA_VERSION = re.compile(r"\n( +)version:(?![^ \n]) *(.*)")
+_CONTINUED_VERSION = re.compile(r"\n( +)version:[^\n]*\n[ \n]*(?<=\n)\1 +\S")
 _INDENT = re.compile(r"\n( *)\S")
 _ESCAPE = re.compile(r"\\(.)")
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
@@ -84,18 +85,30 @@ def scan(block: str) -> Summary | None:
         return None
     if block[-1:] != "\n":
         block += "\n"
+    if block.startswith("metadata:"):  # rare, and all others begin after a line
+        return None
     found: dict[str, str] = {}
     position, end = 0, len(block)
     start = _START.match(block)
     if start is not None:
         _, name, plain, double, single = start.groups()
-        description = plain or double or single
-        position = _UNREAD.match(block, start.end()).end()  # type: ignore[union-attr]  # it matches nothing, too
-        if position == end:  # a third of real skills
-            return _new_summary(Summary, (name, description, None, 0))
-        found["name"], found["description"] = name, description
+        found["name"], found["description"] = name, plain or double or single
+        position = start.end()
     while True:
-        position = _UNREAD.match(block, position).end()  # type: ignore[union-attr]  # it matches nothing, too
+        after = _UNREAD.match(block, position).end()  # type: ignore[union-attr]  # it matches nothing, too
+        metadata = block.find("\nmetadata:", max(position - 1, 0), after) + 1
+        if metadata:
+            if "metadata" in found or block.find("\nmetadata:", metadata, after) >= 0:
+                return None
+            found["metadata"] = ""
+            # Most metadata states no version; a backslash could write the word in another way.
+            if block.find("version", metadata, after) >= 0 or block.find("\\", metadata, after) >= 0:
+                text, position = _metadata_text(block, metadata)
+                if text is None:
+                    return None
+                found["metadata"] = text
+                continue
+        position = after
         if position == end:
             break
         simple = _SIMPLE.match(block, position)
@@ -111,37 +124,41 @@ def scan(block: str) -> Summary | None:
         if field is None or key in found:
             return None
         found[key], position = field
-    if not found.get("name") or not found.get("description"):
+    if not found:  # perhaps no mapping at all
         return None
+    for key in ("name", "description"):
+        # In another case it counts too, with a diagnostic.
+        if key not in found and f"\n{key}" in f"\n{block.lower()}":
+            return None
     flags = 0
-    if len(found) > 2:
-        for key, (hides, flag) in FLAGS.items():
-            if key in found:
-                stated = BOOLEANS.get(found[key].lower())
-                if stated is None:
-                    return None
-                if stated is hides:
-                    flags |= flag
+    for key, (hides, flag) in FLAGS.items():
+        if key in found:
+            stated = BOOLEANS.get(found[key].lower())
+            if stated is None:
+                return None
+            if stated is hides:
+                flags |= flag
     version = found.get("metadata") or found.get("version") or None
-    if version and " " in version:  # it is put on one line, without spaces around it
+    if version and (" " in version or "\t" in version):  # it is put on one line, without spaces around it
         return None
-    return _new_summary(Summary, (found["name"], found["description"], version, flags))
+    return _new_summary(Summary, (found.get("name", ""), found.get("description", ""), version, flags))
 
 
 _new_summary = tuple.__new__
 """Without the function in Python that a named tuple has for it."""
 
 
+def _metadata_text(block: str, position: int) -> tuple[str | None, int]:
+    """Return the version in the metadata at *position*, ``None`` if YAML is required, and the end of the field."""
+    field = _FIELD.match(block, position)
+    if field is None:
+        return None, position
+    return _metadata_version(field.group(2), field.group(3)), field.end()
+
+
 def _read_field(block: str, position: int) -> tuple[str, tuple[str, int] | None]:
     """Return the key, text and end of the field at *position*; ``None`` for the latter if YAML is required."""
-    if block.startswith("metadata:", position):
-        # As if it were a field that nothing reads. The fields of that kind that follow are taken, too.
-        after = position + len("metadata")
-        closed = _UNREAD.match(f"x{block[after:]}")
-        # Most metadata states no version; a backslash could write the word in another way.
-        if closed is not None and closed.end() and "version" not in closed.group() and "\\" not in closed.group():
-            return "metadata", ("", after + closed.end() - 1)
-    else:
+    if block.startswith("description:", position):
         long = _LONG.match(block, position)
         if long is not None and not _NO_TEXT.search(long.group(1)):
             first, *below = long.group(1).split("\n")
@@ -170,7 +187,8 @@ def _metadata_version(value: str | None, below: str) -> str | None:
         return ""
     indents = _INDENT.findall(below)
     # The first key decides the indentation; a line further left is not valid YAML, and a comment decides nothing.
-    if not indents or min(indents) != indents[0] or "#" in below:
+    # A line further right continues the version.
+    if not indents or min(indents) != indents[0] or "#" in below or _CONTINUED_VERSION.search(below):
         return None
     stated = [version for indent, version in _METADATA_VERSION.findall(below) if indent == indents[0]]
     versions = [_VERSION.match(each) for each in stated]

@@ -6,6 +6,7 @@ Imported only when a file must be read: neither an import nor a start from the i
 from __future__ import annotations
 
 import os
+import re
 
 from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, Cut, cut, parse_cut
 from skillruntime.catalog.simple_frontmatter import scan
@@ -16,6 +17,10 @@ __all__ = ["read_summary", "summary_of"]
 
 # One page: 99 % of real frontmatters are shorter.
 _HEAD = 4096
+# Text that no frontmatter can follow: a line that is neither its beginning nor what `frontmatter` skips above it
+# (empty lines, headings, comments, a code fence), no byte-order mark, and no line end of another system. A twenty-fifth
+# of real files is such text; reading on for a line of dashes takes longer than everything else.
+_NO_FRONTMATTER = re.compile(rb"(?:[ \t]*\n|#[^\r\n]*\n)*+[^\s#`<\xef\xfe\xff-][^\r\n]*\n")
 _CLOSINGS = (b"\n---\n", b"\n---\r", b"\r---\r", b"\n--- ", b"\n---#")
 
 
@@ -33,7 +38,10 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
                 parts = cut(data, path, is_whole=len(data) < _HEAD)
                 if parts.block is not None and not parts.diagnostics:
                     return _parsed(parts, directory, path, found)
-        data, is_whole = _read_on(descriptor, data)
+        if _NO_FRONTMATTER.match(data):
+            is_whole = len(data) < _HEAD
+        else:
+            data, is_whole = _read_on(descriptor, data)
     except OSError as error:
         found.append(Diagnostic("skill-unreadable", Severity.ERROR, path, f"it cannot be read: {error.strerror}"))
         return None

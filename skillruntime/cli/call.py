@@ -110,7 +110,7 @@ def command(
 
     # Without a terminal the question would read the answer from a pipe that holds something else.
     can_ask = yes or sys.stdin.isatty()
-    sent = read_arguments(arguments)
+    sent = read_arguments(arguments, as_json=as_json)
     # Arguments are read before the catalog: a typing error should not wait for discovery.
     catalog = open_catalog(directories, trust=trust)
     asking = approve if can_ask else None

@@ -55,7 +55,8 @@ class _LazyGroup(click.Group):
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches  # only for a wrong command: it takes 5 ms to import
 
-            close = get_close_matches(args[0], _COMMANDS, 1)
+            # At difflib's own 0.6 "nope" is close to "invoke".
+            close = get_close_matches(args[0], _COMMANDS, 1, 0.65)
             hint = f"Did you mean {close[0]!r}?" if close else f"The commands are: {', '.join(_COMMANDS)}."
             ctx.fail(f"There is no command {args[0]!r}. {hint}")
         return super().resolve_command(ctx, args)

@@ -48,7 +48,7 @@ def command(
     ARGUMENTS is one JSON object, "-" for stdin, "@FILE", or any number of key=value. The API key is taken from the
     variable named for the skill's host, such as SKILLRUNTIME_API_KEY_API_EXAMPLE_COM.
     """
-    sent = read_arguments(arguments)
+    sent = read_arguments(arguments, as_json=as_json)
     try:
         if api_key_env is not None and not os.environ.get(api_key_env):
             raise InvalidSkillError(f"The environment variable {api_key_env} is not set")

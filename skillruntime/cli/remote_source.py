@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
+import click
+
+from skillruntime.errors import InvalidSkillError, SkillNotFoundError, ToolNotAvailableError
 
 if TYPE_CHECKING:
     from skillruntime.remote import SkillDescriptor
 
 __all__ = ["address_of", "is_remote", "read_descriptor", "unreachable"]
+
+
+_EXAMPLE = "Give the address of a skill's descriptor, such as https://HOST/skills/NAME"
 
 
 def is_remote(name: str) -> bool:
@@ -32,11 +37,14 @@ def read_descriptor(source: str, *, api_key_env: str | None = None) -> SkillDesc
     Raises:
         ToolNotAvailableError: the server cannot be reached (recoverable).
         InvalidSkillError: there is something else than a descriptor.
+        SkillNotFoundError: the server has nothing there.
         RemoteError: the server refuses it.
+        click.UsageError: it begins as a URL does, but names no host.
     """
     from skillruntime.remote import SkillDescriptor
 
     if source.startswith(("http://", "https://")):
+        _require_host(source)
         return _fetched(source, api_key_env)
     try:
         document: Any = json.loads(Path(source).read_text("utf-8"))
@@ -58,6 +66,16 @@ def address_of(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
+def _require_host(url: str) -> None:
+    # "https://..." as an example shows it: trying again later would not help, so it must not exit with 3.
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""
+    if not all(host.removesuffix(".").split(".")):
+        raise click.UsageError(f"That URL names no host. {_EXAMPLE}.")
+
+
 def _fetched(url: str, api_key_env: str | None) -> SkillDescriptor:
     import anyio
 
@@ -73,10 +91,14 @@ def _fetched(url: str, api_key_env: str | None) -> SkillDescriptor:
 
     try:
         return anyio.run(fetch)
+    except InvalidSkillError as error:
+        raise InvalidSkillError(f"{address_of(url)}: {error}", suggested_action=_EXAMPLE) from None
     except RemoteError as error:
-        if error.document.code != WireCode.ENDPOINT_UNREACHABLE:
-            raise
-        raise unreachable(url, error) from None
+        if error.document.code == WireCode.ENDPOINT_UNREACHABLE:
+            raise unreachable(url, error) from None
+        if error.document.code in (WireCode.NOT_FOUND, WireCode.SKILL_NOT_FOUND):
+            raise SkillNotFoundError(f"{address_of(url)}: {error}", suggested_action=_EXAMPLE) from None
+        raise
 
 
 def unreachable(url: str, error: Exception) -> ToolNotAvailableError:

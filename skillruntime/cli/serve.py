@@ -293,7 +293,7 @@ def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None
         click.echo(f"  {each.id} {each.descriptor.version} ({each.descriptor.access})", err=True)
     if left:
         click.echo(f"continuing {left} executions of an earlier start", err=True)
-    click.echo(f"serving {len(served)} skills at {base_url}", err=True)
+    click.echo(f"serving {len(served)} skill{'s' * (len(served) != 1)} at {base_url}", err=True)
 
 
 def _log_to_stderr() -> None:

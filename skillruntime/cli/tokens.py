@@ -138,7 +138,9 @@ def _show_table(report: TokenReport, console: Console, skills: Sequence[SkillCos
     total = len(report.skills)
     # No borders: the columns can be copied and pasted.
     table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold", footer_style="bold")
-    table.add_column("skill", footer=f"{total:,} skills", no_wrap=True, overflow="ellipsis", min_width=18)
+    table.add_column(
+        "skill", footer=f"{total:,} skill{'s' * (total != 1)}", no_wrap=True, overflow="ellipsis", min_width=18
+    )
     for title, tier in (("entry", "metadata"), ("body", "body")):
         table.add_column(title, justify="right", footer=f"{report.total(tier):,}")
     table.add_column("largest section", overflow="ellipsis", max_width=32, no_wrap=True)

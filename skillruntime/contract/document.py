@@ -45,7 +45,7 @@ def document_faults(document: Mapping[str, Any]) -> list[str]:
         try:
             Version.parse(document["version"])
         except ValueError as error:
-            faults.append(f"version {document['version']!r} is not a semantic version: {error}")
+            faults.append(f"version: {error}")
     run = document.get("run")
     if isinstance(run, dict):
         seconds = run.get("timeout_seconds")

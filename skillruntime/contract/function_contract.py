@@ -13,7 +13,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, Union
 
@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 from typing_extensions import TypedDict
 
+from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError, SkillOutputError
 
@@ -36,8 +37,8 @@ def document_of_function(function: Callable[..., Any], *, name: str = "", versio
     """Return the contract document of calling *function* with keyword arguments, for `Contract.from_function`.
 
     Types come from the annotations, descriptions from the docstring (Google, NumPy and Sphinx forms), from
-    ``Annotated[..., "text"]`` or from pydantic's ``Field``, defaults from the signature. ``self``, ``cls``, the call's
-    context and ``*args`` are left out. If the only parameter is a model, its fields are the arguments.
+    ``Annotated[..., "text"]`` or from pydantic's ``Field``, defaults from the signature. ``self``, ``cls`` and the
+    call's context are left out. If the only parameter is a model, its fields are the arguments.
 
     >>> def search(query: str, limit: int = 5) -> list[str]:
     ...     '''Search the notes.
@@ -49,7 +50,7 @@ def document_of_function(function: Callable[..., Any], *, name: str = "", versio
     {'query': {'type': 'string', 'description': 'Words to look for.'}, 'limit': {'type': 'integer', 'default': 5}}
 
     Raises:
-        InvalidSkillError: an annotation has no JSON Schema.
+        InvalidSkillError: an annotation has no JSON Schema, or the function takes ``*args`` or is a generator.
     """
     return TypedFunction.of(function).document(name=name, version=version)
 
@@ -107,6 +108,7 @@ class TypedFunction:
             InvalidSkillError: an annotation cannot be resolved, or pydantic cannot convert to it.
         """
         signature, hints = _read_signature(function)
+        _require_callable_by_name(function, signature)
         context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
         parameters = {name: each for name, each in signature.parameters.items() if _takes_argument(each, context)}
         adapters = {
@@ -114,7 +116,14 @@ class TypedFunction:
             for name in parameters
         }
         only = next(iter(parameters), None) if len(parameters) == 1 else None
-        is_whole = only is not None and is_model(hints[only]) and parameters[only].default is inspect.Parameter.empty
+        # A root model has no fields: its value may be an array, and arguments are an object.
+        is_root = only is not None and getattr(hints[only], "__pydantic_root_model__", False)
+        is_whole = (
+            only is not None
+            and not is_root
+            and is_model(hints[only])
+            and parameters[only].default is inspect.Parameter.empty
+        )
         result = hints.get("return", inspect.Parameter.empty)
         # An annotation `-> SkillResponse` says nothing about the data inside.
         has_output = result not in _PLAIN and getattr(result, "__origin__", result) is not SkillResponse
@@ -123,7 +132,7 @@ class TypedFunction:
 
     def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
         """Return the contract document."""
-        summary, described = _documented(inspect.getdoc(self.function) or "")
+        summary, described = _documented(inspect.getdoc(_written(self.function)) or "")
         document: dict[str, Any] = {"name": name or _named(self.function), "description": summary}
         if version is not None:
             document["version"] = version
@@ -133,7 +142,7 @@ class TypedFunction:
         if self.output is not None or result in (str, int, bool, dict, list):
             adapter = self.output or TypeAdapter(result)
             schema = _schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
-            document["output"] = _with_naive_times(schema)
+            document["output"] = schema
         return document
 
     def bind(self, arguments: dict[str, Any], context: Any) -> inspect.BoundArguments:
@@ -165,12 +174,18 @@ class TypedFunction:
             SkillOutputError: it has no JSON form.
         """
         try:
+            if isinstance(result, Iterator):  # it can be read once, and the envelope is read more often
+                raise SkillOutputError(f"The function returned a {type(result).__name__}; return a list of its items")
             if self.output is not None:
                 # warnings=False: a result of another type is reported by the contract's check, with its place.
                 return self.output.dump_python(result, mode="json", by_alias=True, warnings=False)
             return to_jsonable_python(result)
         except (PydanticSerializationError, ValueError, TypeError) as error:
-            raise SkillOutputError(f"The function's result cannot be written as JSON: {error}") from None
+            if isinstance(result, dict | list) and is_plain_json(result):
+                return result  # pydantic stops at 255 levels, whatever the value is
+            is_binary = "utf-8" in str(error)  # pydantic writes bytes as the text that they encode
+            reason = "bytes that are not text; return base64 text, or write a file" if is_binary else error
+            raise SkillOutputError(f"The function's result cannot be written as JSON: {reason}") from None
 
     def _bound(self, values: Mapping[str, Any]) -> inspect.BoundArguments:
         """Bind by name; `Signature.bind` cannot, because it refuses positional-only parameters by name."""
@@ -218,13 +233,14 @@ class TypedFunction:
         document: dict[str, Any] = {"type": "object", "properties": properties}
         document |= {"required": required} if required else {}
         document["additionalProperties"] = takes_more
-        return _tidy({**document, "$defs": definitions}, closed=True)
+        whole: dict[str, Any] = _with_naive_times(_tidy({**document, "$defs": definitions}, closed=True))
+        return whole
 
 
 def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
     """Return the signature, and the resolved annotation of each parameter and of ``return``."""
     signature = inspect.signature(function)
-    owner = function if inspect.isroutine(function) else type(function).__call__  # an object that can be called
+    owner = _written(function)
     try:
         hints = typing.get_type_hints(owner, include_extras=True)
     except NameError:
@@ -240,6 +256,23 @@ def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, di
             ) from None
     empty = inspect.Parameter.empty
     return signature, {**dict.fromkeys(signature.parameters, empty), "return": empty, **hints}
+
+
+def _require_callable_by_name(function: Callable[..., Any], signature: inspect.Signature) -> None:
+    """Refuse a function that a call with named arguments cannot use, or whose result is not one value."""
+    starred = next((each for each in signature.parameters.values() if each.kind is each.VAR_POSITIONAL), None)
+    if starred is not None:
+        raise InvalidSkillError(
+            f"{_named(function)} takes *{starred.name}, and a call has named arguments only; write a parameter that is "
+            f"a list, such as {starred.name}: list[str]",
+            suggested_action="Write a parameter that is a list",
+        )
+    inner = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise InvalidSkillError(
+            f"{_named(function)} is a generator, and a call has one result; return a list",
+            suggested_action="Return a list",
+        )
 
 
 def _names_in_frames() -> dict[str, Any]:
@@ -321,12 +354,19 @@ def _raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[s
     adapter = annotation if isinstance(annotation, TypeAdapter) else _adapter(annotation, label)
     try:
         return adapter.json_schema(mode=mode)
-    except (PydanticInvalidForJsonSchema, PydanticUserError) as error:
-        raise InvalidSkillError(f"{label}: it has no JSON Schema: {str(error).partition('.')[0]}") from None
+    except (PydanticInvalidForJsonSchema, PydanticUserError):
+        # pydantic's own text names its internal schemas, which a reader has never seen.
+        shown = getattr(annotation, "__name__", annotation)
+        raise InvalidSkillError(
+            f"{label}: {str(shown)[:80]} has no JSON Schema; annotate it with a JSON type, a pydantic model, "
+            "a dataclass or a TypedDict",
+            suggested_action="Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
+        ) from None
 
 
 def _schema_of(adapter: TypeAdapter[Any], mode: str, label: str) -> dict[str, Any]:
-    return _tidy(_raw_schema(adapter, label, mode), closed=mode == "validation")
+    schema: dict[str, Any] = _with_naive_times(_tidy(_raw_schema(adapter, label, mode), closed=mode == "validation"))
+    return schema
 
 
 def _tidy(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
@@ -367,10 +407,10 @@ _VALUES = ("default", "const", "enum", "examples", "required")
 
 
 def _with_naive_times(schema: Any) -> Any:
-    """Return the output *schema* with patterns for date-times that may lack an offset.
+    """Return *schema* with patterns for date-times that may lack an offset.
 
     The format ``date-time`` requires one (RFC 3339, section 5.6); a Python ``datetime`` is often naive, and an offset
-    that is added here would be a guess.
+    that is added here would be a guess. pydantic checks the rest of an argument, and refuses what the type excludes.
     """
     if isinstance(schema, list):
         return [_with_naive_times(each) for each in schema]
@@ -378,11 +418,15 @@ def _with_naive_times(schema: Any) -> Any:
         return schema
     made = {key: each if key in _VALUES else _with_naive_times(each) for key, each in schema.items()}
     if made.get("type") == "string" and made.get("format") in _NAIVE and "pattern" not in made:
-        made["pattern"] = _NAIVE[made.pop("format")]
+        made["pattern"], example = _NAIVE[made.pop("format")]
+        made.setdefault("examples", [example])
     return made
 
 
-_NAIVE = {"date-time": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}", "time": r"^\d{2}:\d{2}"}
+_NAIVE = {
+    "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
+    "time": (r"^\d{2}:\d{2}", "09:30:00"),
+}
 
 
 def _count(reference: str, part: Any) -> int:
@@ -394,11 +438,10 @@ def _count(reference: str, part: Any) -> int:
 
 def _default_of(parameter: inspect.Parameter) -> Any:
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
-    if parameter.default is inspect.Parameter.empty:
-        return PydanticUndefined
-    if isinstance(parameter.default, FieldInfo):
-        return PydanticUndefined if parameter.default.is_required() else parameter.default.default
-    return parameter.default
+    default = parameter.default
+    if isinstance(default, FieldInfo):
+        return PydanticUndefined if default.is_required() else default.default
+    return PydanticUndefined if default is inspect.Parameter.empty else default
 
 
 def _plain_default(default: Any) -> Any:
@@ -422,7 +465,16 @@ def _is_dict(annotation: Any) -> bool:
     return issubclass(annotation, dict) and hasattr(annotation, "__required_keys__")
 
 
+def _written(function: Any) -> Any:
+    """Return what has the annotations and the docstring: behind a partial, or inside an object that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
 def _named(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
     return str(getattr(function, "__name__", type(function).__name__))
 
 

@@ -282,6 +282,9 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
 
 
 def _said(line: CommandLine, flag: str, text: str, attach: bool) -> list[str]:
+    # ``--env=``: a script that takes its words apart by hand takes flag and value as one word.
+    if flag.endswith("="):
+        return [flag + text]
     dashed = _looks_like_flag(text, line)
     if line.parser in ("getopts", "words", "places") or not (
         attach or dashed or (line.files and text[:1] in line.files)

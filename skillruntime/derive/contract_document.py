@@ -116,14 +116,14 @@ def _members(command: Command) -> _Members:
         if needs_one:
             rules.append({"anyOf": [_used(each) for each in members]})
     for names in command.one_of:
-        rules.append({"anyOf": [_used(each) for each in command.arguments if each.name in names]})
+        rules.append({"anyOf": [_used(each, is_true=True) for each in command.arguments if each.name in names]})
     return properties, required, rules
 
 
-def _used(argument: Argument) -> dict[str, Any]:
-    """The schema of arguments in which *argument* is given."""
+def _used(argument: Argument, *, is_true: bool = False) -> dict[str, Any]:
+    """The schema of arguments in which *argument* is given; a switch must be true where *is_true* says so."""
     # A switch that is false is not on the command line, so it excludes nothing.
-    is_switch = argument.takes == "nothing" and argument.off_flag is None
+    is_switch = argument.takes == "nothing" and (argument.off_flag is None or is_true)
     constraint = {"properties": {argument.name: {"const": True}}} if is_switch else {}
     return {**constraint, "required": [argument.name]}
 

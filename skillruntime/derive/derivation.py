@@ -27,7 +27,7 @@ from skillruntime.derive.readers.node_script import read_node
 from skillruntime.derive.readers.python_script import read_python
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.shell_script import read_shell
-from skillruntime.derive.usage_line import usage_text
+from skillruntime.derive.usage_line import least_in_usage, usage_text
 
 __all__ = ["Derivation", "derive"]
 
@@ -164,7 +164,7 @@ def _with_all_words(reading: Reading, source: str) -> Reading:
     usage = usage_text(source)
     text = "The words of the command line, one item each, without the script's name." + (f" {usage}" if usage else "")
     # Some scripts do something without a word; of those that do not, the smallest number is known at times.
-    least = command.least_words
+    least = max(command.least_words, least_in_usage(source))
     words = Argument("args", (), "values", required=least > 0, description=text, least=least)
     notes = [*command.notes, "its command line could not be read: the items of args are passed on as they are"]
     return Reading(
@@ -213,7 +213,7 @@ def _with_own_examples(derivation: Derivation, text: str) -> Derivation:
 
 def _flags_of(command: Command) -> Iterator[tuple[str, str]]:
     for argument in command.arguments:
-        yield from ((flag, argument.name) for flag in argument.flags)
+        yield from ((flag.removesuffix("="), argument.name) for flag in argument.flags)
         yield from ((flag, argument.name) for _, flag in argument.choices)
         if argument.off_flag:
             yield argument.off_flag, argument.name

@@ -6,7 +6,7 @@ import re
 
 from skillruntime.derive.command import Argument
 
-__all__ = ["find_usages", "read_usage", "usage_text"]
+__all__ = ["find_usages", "least_in_usage", "read_usage", "usage_text"]
 
 _WORD = re.compile(r"\[[^\[\]]*\]|<[^<>]*>(?:\.\.\.)?|\S+")
 _CALLED = re.compile(
@@ -51,6 +51,28 @@ def find_usages(text: str) -> list[str]:
             if called and re.search(r"\.(py|sh|js|mjs)\b|\$0|%s|\{", candidate):
                 found.append(re.split(r"\s+#|\s{3,}", called[1].strip())[0].strip().rstrip("\\'\""))
     return list(dict.fromkeys(found))
+
+
+def least_in_usage(source: str) -> int:
+    """Return how many words every usage line of *source* demands before its first bracket.
+
+    >>> least_in_usage('echo "Usage: $0 add <name> [days]"'), least_in_usage("# Usage: x.sh [name]"), least_in_usage("")
+    (2, 0, 0)
+    """
+    counts: list[int] = []
+    for usage in find_usages(source):
+        count = 0
+        for word in _WORD.findall(usage):
+            plain = re.match(r"(?:<[^<>]+>(?:\.\.\.)?|[A-Za-z-][\w=.|-]*|\{[^{}]*\})(?=([\"'`]?)[\"'`);]*$)", word)
+            count += plain is not None
+            # A quote ends the text, a bracket what every call needs; what follows ``up|logs`` may be for one of them.
+            if plain is None or plain[1] or "|" in word:
+                break
+        # ``Usage: x.sh name | --all``: fewer may do.
+        if re.search(r"\s\|\s", usage):
+            count = min(count, 1)
+        counts.append(count)
+    return min(counts, default=0)
 
 
 def usage_text(source: str, limit: int = 600) -> str:

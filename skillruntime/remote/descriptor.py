@@ -57,6 +57,7 @@ __all__ = [
 ]
 
 
+# A broken one is found when the descriptor is read, and not at the first call that would use it.
 _URLS = (
     *(("endpoint", name) for name in ("url", "status_url", "result_url")),
     *(("auth", "oauth2", name) for name in ("token_url", "authorization_url")),
@@ -126,6 +127,7 @@ class SkillDescriptor:
 
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of all inputs: the extension's where there is one, else made of ``inputs``."""
+        # `inputs` (4.4) has no place for rules between parameters; a contract that has some is announced whole.
         if self.extensions.input_schema is not None:
             return dict(self.extensions.input_schema)
         return schema_from_inputs(self.inputs)
@@ -145,6 +147,7 @@ class SkillDescriptor:
             document["output"] = self.output.schema
         if self.extensions.annotations:
             document["annotations"] = dict(self.extensions.annotations)
+        # A client that waited just as long as the skill may run would give up a moment before the answer.
         if self.endpoint.timeout_ms is not None:
             document["run"] = {"timeout_seconds": self.endpoint.timeout_ms / 1000 + _WAY}
         return Contract.from_dict(visible_document(document, one_line=False), name=name or self.id)
@@ -178,21 +181,25 @@ def inputs_from_schema(schema: Mapping[str, Any] | bool) -> tuple[tuple[Paramete
         _parameter(name, part if isinstance(part, Mapping) else {}, name in listed)
         for name, part in (properties if isinstance(properties, Mapping) else {}).items()
     )
+    # They say nothing about which values are valid (JSON Schema 2020-12, core 8 and validation 9).
     ignored = {"$schema", "title", "description", "$id", "$comment", "examples"}
     plain = {key: value for key, value in schema.items() if key not in ignored}
     again = schema_from_inputs(inputs)
+    # The order of `required` means nothing (validation, 6.5.3), and Python compares lists by it.
     again["required"] = sorted(again.get("required", []))
     return inputs, {"required": [], **plain, **({"required": sorted(listed)} if listed else {})} == again
 
 
 def find_faults(document: Any) -> list[str]:
     """Return everything that is wrong with a descriptor's document, in sentences; nothing if it is one."""
+    # NaN, keys that are not texts, a depth that would break the validator: first what no JSON text can hold.
     fault = find_fault(document)
     if fault:
         return [f"it is not JSON: {fault}"]
     found = [error.message for error in explain(_form().violations(document))]
     if not isinstance(document, Mapping):
         return found
+    # SemVer forbids what a readable pattern lets through (leading zeros, empty identifiers): its parser decides.
     protocol = document.get("protocol")
     stated = protocol.get("version") if isinstance(protocol, Mapping) else None
     for where, version in (("/version", document.get("version")), ("/protocol/version", stated)):
@@ -202,9 +209,11 @@ def find_faults(document: Any) -> list[str]:
             except ValueError as error:
                 found.append(f"{error} - at {where}")
     found += [f"it is not a URL - at /{'/'.join(place)}" for place in _URLS if _is_broken_url(_at(document, place))]
+    # uniqueItems compares whole items: two of one name and different types would pass.
     inputs = document.get("inputs")
     names = [item.get("name") for item in inputs if isinstance(item, Mapping)] if isinstance(inputs, list) else []
     found += [f"two inputs are named {name!r} - at /inputs" for name in sorted(_twice(names))]
+    # Only where the form is right are the schemas where the form says.
     return found or _schema_faults(document)
 
 
@@ -259,6 +268,7 @@ def _twice(names: list[Any]) -> set[str]:
 def _parameter(name: str, schema: Mapping[str, Any], required: bool) -> ParameterDefinition:
     kind = schema.get("type")
     rest = {key: value for key, value in schema.items() if key not in ("type", "description", "default")}
+    # The `type` of 4.4 is one name: a list of types, or none, is "any" with the rest in its schema.
     if not isinstance(kind, str):
         if kind is not None:
             rest["type"] = kind

@@ -23,6 +23,7 @@ from skillruntime.remote.descriptor_parts import (
 
 __all__ = ["read_fields", "read_input", "write_fields"]
 
+# Each list is both what is read and what is written: a field in one direction alone would be lost on the way.
 _ENDPOINT = ("url", "method", "content_type", "status_url", "result_url", "timeout_ms")
 _EXTENSIONS = (
     *("annotations", "input_schema", "idempotency_key", "cancel", "wait_seconds", "poll_interval_ms"),
@@ -36,6 +37,7 @@ _TOP = (
 
 def read_fields(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a `SkillDescriptor` that a faultless *document* writes."""
+    # By index, not by get: `find_faults` has seen that the required fields are there.
     endpoint = document["endpoint"]
     retry = endpoint.get("retry")
     output = document["output"]
@@ -91,6 +93,7 @@ def write_fields(descriptor: Any) -> dict[str, Any]:
         written["tags"] = list(descriptor.tags)
     written |= _present(descriptor, ("documentation_url", "created_at", "updated_at"))
     extensions = descriptor.extensions
+    # False, zero and empty say what a plain server is, and a peer reads their absence in the same way.
     said = {name: value for name in _EXTENSIONS if (value := getattr(extensions, name))}
     if said or extensions.more:
         written["extensions"] = {**said, **extensions.more}
@@ -108,7 +111,9 @@ def _write_input(parameter: ParameterDefinition) -> dict[str, Any]:
     written: dict[str, Any] = {"name": parameter.name, "type": parameter.type}
     if parameter.description:
         written["description"] = parameter.description
+    # Always written, as in the example of 4.4: readers differ in what they take its absence for.
     written["required"] = parameter.required
+    # null too: 4.4 shows it for a parameter without a default, and what was read is written again.
     if parameter.default is not ABSENT:
         written["default"] = parameter.default
     if parameter.schema is not None:
@@ -141,6 +146,7 @@ def _known(document: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _rest(document: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    # Kept, so that a descriptor of a newer MINOR (section 8) passes through this release whole.
     known = set(names)
     return {name: value for name, value in document.items() if name not in known}
 

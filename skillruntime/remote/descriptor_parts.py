@@ -59,6 +59,7 @@ class AuthType(StrEnum):
     NONE = "none"
 
 
+# An enum and not object(): a type checker narrows its only member.
 class Absent(Enum):
     """The value of a field that was not written, as opposed to one that was written as null."""
 
@@ -149,6 +150,7 @@ class ParameterDefinition:
         schema: dict[str, Any] = {} if self.type == "any" else {"type": self.type}
         if self.description:
             schema["description"] = self.description
+        # Last, as it refines what `type` and `description` say.
         schema |= self.schema or {}
         if self.default is not ABSENT and (self.default is not None or _admits_null(schema)):
             schema["default"] = self.default
@@ -211,6 +213,7 @@ class Extensions:
 
 def fill_url(template: str, execution_id: str) -> str:
     """Return *template* with the id in its place, or appended where it has none; the id cannot leave its segment."""
+    # A server may choose any id: one with slashes or dots must not name another address.
     safe = escape_segment(execution_id)
     if "{execution_id}" in template:
         return template.replace("{execution_id}", safe)
@@ -224,6 +227,7 @@ def is_address(url: str) -> bool:
     [True, True, False, False, False]
     """
     try:
+        # urlsplit takes any text as a port, and complains when it is read. Port 0 cannot be connected to.
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(ascii_host(url)) and parts.port != 0
     except ValueError:
@@ -231,6 +235,7 @@ def is_address(url: str) -> bool:
 
 
 def _admits_null(schema: Mapping[str, Any]) -> bool:
+    # Without a type every value is admitted (JSON Schema 2020-12, validation 6.1.1).
     kind = schema.get("type")
     return kind is None or kind == "null" or (isinstance(kind, list) and "null" in kind)
 

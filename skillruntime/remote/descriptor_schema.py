@@ -10,6 +10,7 @@ from typing import Any, Final
 __all__ = ["DESCRIPTOR_SCHEMA"]
 
 _TEXT: Final = {"type": "string", "minLength": 1}
+# http too: a service on the same machine or network often has no certificate. Longer ones are cut by proxies.
 _URL: Final = {"type": "string", "pattern": "^https?://[^\\s]+$", "maxLength": 2000}
 _VERSION: Final = {"type": "string"}
 _TYPES: Final = ["string", "number", "integer", "boolean", "array", "object", "null", "any"]
@@ -28,6 +29,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["version"],
             "properties": {"version": _VERSION, "changelog_url": _URL},
         },
+        # Any text, as 4.2 gives no form; NUL alone is refused, which PostgreSQL holds in no text.
         "id": {"type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[^\\u0000]+$"},
         "name": _TEXT,
         "version": _VERSION,
@@ -43,11 +45,15 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "required": ["url"],
             "properties": {
                 "url": _URL,
+                # 4.4 names no other; a GET could be repeated by any cache or proxy on the way.
                 "method": {"enum": ["POST"]},
+                # Without regard to case, and with parameters (RFC 9110, 8.3.1).
                 "content_type": {"type": "string", "pattern": "^[Aa]pplication/[Jj][Ss][Oo][Nn]\\s*(;.*)?$"},
                 "status_url": _URL,
                 "result_url": _URL,
+                # 2^53: above it, other readers of JSON round whole numbers (RFC 8259, section 6).
                 "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 2**53},
+                # Third parties write descriptors: none may keep a client trying for weeks.
                 "retry": {
                     "type": "object",
                     "properties": {
@@ -67,6 +73,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
                     "name": _TEXT,
                     "type": {"enum": _TYPES},
                     "description": {"type": "string"},
+                    # Each `default` is checked against its own parameter, which a schema of the form cannot say.
                     "required": {"type": "boolean"},
                     "schema": {"type": "object"},
                 },
@@ -86,6 +93,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             "properties": {
                 "type": {"enum": ["api_key", "oauth2", "custom", "none"]},
                 "description": {"type": "string"},
+                # A token (RFC 9110, 5.6.2): a line break in it would begin a header of the provider's choice.
                 "header": {"type": "string", "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"},
                 "oauth2": {
                     "type": "object",
@@ -118,6 +126,7 @@ DESCRIPTOR_SCHEMA: Final[dict[str, Any]] = {
             },
         },
     },
+    # 4.4: without a token_url there is no way to a token.
     "allOf": [
         {
             "if": {"properties": {"auth": {"properties": {"type": {"const": "oauth2"}}, "required": ["type"]}}},

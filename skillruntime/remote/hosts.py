@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 __all__ = ["ascii_host", "escape_segment", "origin_of"]
 
@@ -41,8 +41,4 @@ def escape_segment(text: str) -> str:
     """
     if text in (".", ".."):  # RFC 3986, 5.2.4: as they are, they would be removed from the path
         return text.replace(".", "%2E")
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.~") else _percent(c) for c in text)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+    return quote(text, safe="", errors="surrogatepass")  # half of a surrogate pair is a legal JSON string

@@ -19,8 +19,10 @@ class WireRequest:
 
     method: str
     url: str
+    # Neither headers nor body are shown in a log or traceback: they hold credentials.
     headers: Mapping[str, str] = field(default_factory=lambda: _NONE, repr=False)
     body: bytes = field(default=b"", repr=False)
+    # Of the socket, or of a proxy that the server is configured to trust; never of a header alone.
     peer: str = ""
 
     @property

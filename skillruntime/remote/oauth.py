@@ -27,6 +27,9 @@ from skillruntime.remote.wire_errors import ErrorDocument, RemoteError, WireCode
 
 __all__ = ["AuthorizationCode", "ClientCredentials", "Token"]
 
+# Of Authlib, the parts without a transport that do what the documents say. Its client authentication does not
+# form-encode the id and the secret (RFC 6749, 2.3.1), its tokens never expire where `expires_at` is not an int, and its
+# clients use other HTTP libraries, which connect to whatever address a descriptor names.
 _TOKEN = re.compile(r"[\x21-\x7e]+")  # RFC 6749, appendix A.12, without the space: it goes into a header
 _EARLY = 30.0  # seconds before its end that a token counts as expired
 
@@ -138,6 +141,7 @@ class AuthorizationCode:
         Raises:
             RemoteError: the person refused, or the answer is not to our question.
         """
+        # In constant time, and before anything else of the answer is believed (RFC 6749, 10.12).
         query = {name: values[-1] for name, values in parse_qs(urlsplit(visited).query).items()}
         if not secrets.compare_digest(query.get("state", ""), self.state):
             raise _refused("the browser returned a different state than it was sent")
@@ -173,7 +177,7 @@ async def ask_for_token(
         # RFC 6749, 2.3.1: each of the two is form-encoded before they are joined.
         pair = f"{quote_plus(client[0])}:{quote_plus(client[1])}"
         headers["authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
-    else:
+    else:  # a public client (2.1): a program on a person's machine can keep no secret
         fields["client_id"] = client[0]
     request = WireRequest("POST", url, headers, urlencode(fields).encode())
     try:
@@ -198,6 +202,7 @@ def _read_token(response: WireResponse, now: float) -> Token:
     if not isinstance(document, dict):
         raise _refused(f"the token endpoint answered {response.status} without JSON")
     access = document.get("access_token")
+    # 7.1: its case means nothing; a kind that we do not know must not be shown as a bearer token.
     kind = str(document.get("token_type", "bearer")).lower()
     if response.status != 200 or not isinstance(access, str) or not _TOKEN.fullmatch(access) or kind != "bearer":
         code = document.get("error")

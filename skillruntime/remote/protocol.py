@@ -365,6 +365,7 @@ class _FieldReader:
 
     def inner(self, name: str, *, required: bool = False) -> _FieldReader:
         value = self._document.get(name)
+        # null too: many serializers write it for a field without a value.
         if value is None and not required:
             inner = _FieldReader({}, f"{self._at}/{name}", self.violations)
             inner._is_absent = True
@@ -373,6 +374,7 @@ class _FieldReader:
 
     def text(self, name: str, *, required: bool = True, limit: int = MAX_ID) -> str:
         value = self._document.get(name)
+        # PostgreSQL holds NUL in no text, and other programs that read a log end the text there.
         if isinstance(value, str) and value and len(value) <= limit and "\0" not in value:
             return value
         if value is None and (not required or self._is_absent):
@@ -412,11 +414,13 @@ class _FieldReader:
         return value
 
     def number(self, name: str) -> float | None:
+        # Python takes True for 1; JSON does not.
         value = self._document.get(name)
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def positive(self, name: str) -> float | None:
         value = self._document.get(name)
+        # 1e15 ms are 30,000 years; dates end long before a float does.
         if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15):
             return value
         self._wrong(name, "a number of milliseconds above 0")

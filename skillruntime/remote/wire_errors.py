@@ -43,6 +43,7 @@ class WireCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     CONFLICT = "CONFLICT"
+    PRECONDITION_FAILED = "PRECONDITION_FAILED"
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -69,6 +70,7 @@ _TABLE: Mapping[str, tuple[int, ErrorCode, bool]] = {
     WireCode.NOT_FOUND: (404, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.METHOD_NOT_ALLOWED: (405, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.CONFLICT: (409, ErrorCode.TOOL_EXECUTION_FAILED, False),
+    WireCode.PRECONDITION_FAILED: (412, ErrorCode.TOOL_EXECUTION_FAILED, False),
     WireCode.INTERNAL_ERROR: (500, ErrorCode.INTERNAL_ERROR, False),
 }
 

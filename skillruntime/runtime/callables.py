@@ -81,7 +81,12 @@ class Callables:
     @catalog.setter
     def catalog(self, catalog: Any) -> None:
         if not isinstance(catalog, SkillCatalog):
-            raise TypeError(f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}")
+            # What newcomers pass first: the functions themselves, alone or in a list.
+            given = catalog if isinstance(catalog, list | tuple) else [catalog]
+            hint = "; give functions by name: SkillRuntime(functions=[...])" if any(map(callable, given)) else ""
+            raise TypeError(
+                f"SkillRuntime takes a catalog, as discover(directory) returns it; got {catalog!r:.80}{hint}"
+            )
         self._catalog = catalog
         self._found.clear()
         self._changed()
@@ -230,12 +235,23 @@ class Callables:
         if found is None:
             _, own_contract = self._functions.get(name, (None, None))
             # A function with its own contract replaces the catalog's skill of the same name.
-            found = (None, own_contract) if own_contract is not None else self.catalog.contract(name)
+            found = (None, own_contract) if own_contract is not None else self._in_catalog(name)
             if len(self._found) >= _MOST_KEPT:
                 self._found.clear()
                 self._targets.clear()
             self._found[name] = found
         return found
+
+    def _in_catalog(self, name: str) -> tuple[Skill, Contract]:
+        try:
+            return self.catalog.contract(name)
+        except SkillNotFoundError as error:
+            from difflib import get_close_matches  # only for a wrong name
+
+            # The catalog suggests its own skills and their versions; it does not know the functions.
+            if "@" not in name and (close := get_close_matches(name, self._functions, 1)):
+                raise SkillNotFoundError(str(error), suggested_action=f"Did you mean {close[0]!r}?") from None
+            raise
 
     def _runner(self, skill: Skill | None, contract: Contract) -> Runner:
         if skill is not None:

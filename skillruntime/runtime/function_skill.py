@@ -85,7 +85,8 @@ def skill(
     ('add', 'Add two numbers.', 3)
 
     Raises:
-        InvalidSkillError: an annotation cannot be made from JSON, or the function does not fit *contract*.
+        InvalidSkillError: an annotation cannot be made from JSON, the function does not fit *contract*, or it has no
+            description or no usable name.
         TypeError: it is not a function.
     """
     if function is None:
@@ -170,6 +171,12 @@ def _made(
     changed = {key: value for key, value in changes.items() if value}
     if changed:
         own = Contract.from_dict({**document, **changed}, name=name or own.name)
+    if not _SKILL_NAME.fullmatch(own.name):
+        raise InvalidSkillError(
+            f"{own.name!r} is not a name that a model can call: use letters, digits, '_', '-' and '.', such as "
+            "'count_words', and at most one '/', as in 'texts/count'",
+            suggested_action="Give another name: @skill(name='count_words')",
+        )
     if not own.description:
         raise InvalidSkillError(
             f"The function {_name(function)!r} has no description, which the model needs to choose it; give it a "
@@ -208,6 +215,9 @@ def _takes_mapping(function: Callable[..., Any], contract: Contract | None) -> b
     return annotation is first.empty or _MAPPING.match(text) is not None
 
 
+# Wider than the format's lowercase-and-hyphens, because a function's own name must pass. `@` starts a version range
+# in a call, and a callable has one `/`: that between skill and tool.
+_SKILL_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 _STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MAPPING = re.compile(r"(?:\w+\.)*(?:dict|Dict|Mapping|MutableMapping|Any)\b")
 

@@ -104,8 +104,10 @@ class SkillRuntime:
             policy_named(policy)  # refuses an unknown name here, not at the first call
         if callable(functions):
             raise TypeError(f"functions takes a list: functions=[{getattr(functions, '__name__', 'function')}]")
-        for function in functions:
-            self.add(function)
+        names = [self.add(function).name for function in functions]
+        # `add` replaces a function, as notebooks need it; in one list, two of a name are a mistake.
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two functions have the name {twice[0]!r}: rename one, or use @skill(name=...)")
 
     def add(self, function: Callable[..., Any]) -> FunctionSkill[..., Any]:
         """Add a typed function, or what `skill` made of one, as a callable skill; return that skill.

@@ -6,10 +6,8 @@ opened once, copied to a directory that only the host can write to, and the copy
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -88,6 +86,9 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         InvalidSkillError: its directory was replaced since it was activated, or it has too many files or bytes.
         ToolNotAvailableError: the copy cannot be written (the disk is full, say); nothing of it is left then.
     """
+    import hashlib  # OpenSSL: not needed for an import
+    import tempfile
+
     try:
         parent = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()  # only this user may enter it
     except OSError as error:
@@ -131,6 +132,8 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
             if status.st_size > left:  # before a sparse file of 10 GB is read
                 raise _too_large(skill.name)
             is_executable = bool(status.st_mode & 0o111)
+            import hashlib
+
             digest = hashlib.sha256()
             written = target / path
             written.parent.mkdir(parents=True, exist_ok=True)

@@ -49,6 +49,7 @@ class Call:
 
 def find_all(call: Call, skills: Mapping[str, PublishedSkill]) -> list[PublishedSkill]:
     """Return the skills that this caller may see."""
+    # Every caller with a key sees private skills; which of them it may call, its key says (4.3).
     known = call.principal is not None
     return [each for each in skills.values() if known or each.descriptor.access is not AccessPolicy.PRIVATE]
 

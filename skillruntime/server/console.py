@@ -200,6 +200,7 @@ class _Page:
         shown = _json(response)
         if response.status != 200:
             return self.draw("Execution", draw_problem(shown), status=response.status)
+        # Of a page that asked with the extension `cancelled`: the five statuses of 6.4 and that one.
         is_final = shown["status"] not in ("accepted", "running")
         parts = [f"<p>Status: {draw_status(shown['status'])}</p>"]
         if "progress" in shown and not is_final:
@@ -230,7 +231,7 @@ class _Page:
         text = filled.get("output", "")
         try:
             output = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the second for arrays in arrays in arrays
             problem = f'<p class="fault" role="alert">The output is not JSON: {escape(str(error))}</p>'
             return await self.execution(execution_id, problem, text, 400)
         path = f"/executions/{escape_segment(execution_id)}"
@@ -258,7 +259,7 @@ def _value(parameter: ParameterDefinition, text: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -272,6 +273,7 @@ def _is_own(request: WireRequest) -> bool:
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
+    # Older browsers send the origin of a POST; what sends neither is not a browser, and has no cookie to misuse.
     origin = request.headers.get("origin")
     return origin is None or origin.partition("://")[2] == request.headers.get("host")
 

@@ -13,13 +13,13 @@ from skillruntime.server.executions import Ticket
 __all__ = ["HEAD", "Row", "to_json", "to_row"]
 
 HEAD: Final = """id, ticket, state, began_at, updated_at, ended_at, server, fence, losses, is_cancelled, change,
-    progress, document, created_at"""
-"""The columns that `to_row` reads: all but the output, which may be long."""
+    progress, document, created_at, {now}"""
+"""The columns that `to_row` reads: all but the output, which may be long; and the database's time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One execution as the table stores it."""
+    """One execution as the table stores it; ``read_at`` is when, by the database's clock."""
 
     ticket: Ticket
     execution: Execution
@@ -27,6 +27,7 @@ class Row:
     fence: int
     change: int
     is_cancelled: bool
+    read_at: float = 0.0
 
 
 def to_row(fields: Sequence[Any]) -> Row:
@@ -37,8 +38,8 @@ def to_row(fields: Sequence[Any]) -> Row:
     ticket = Ticket.from_dict(json.loads(ticket_text))
     if state == "ended":
         shown = json.loads(document)
-        if len(fields) > 14 and fields[14] is not None:
-            shown["output"] = json.loads(fields[14])
+        if len(fields) > 15 and fields[15] is not None:
+            shown["output"] = json.loads(fields[15])
         execution = Execution.from_dict(shown)
     else:
         far = json.loads(progress) if progress is not None else None
@@ -51,7 +52,7 @@ def to_row(fields: Sequence[Any]) -> Row:
             progress=Progress(far["done"], far.get("total"), far.get("message")) if far is not None else None,
             metadata=ticket.metadata or None,
         )
-    return Row(ticket, execution, server, int(fence), int(change), bool(is_cancelled))
+    return Row(ticket, execution, server, int(fence), int(change), bool(is_cancelled), float(fields[14]))
 
 
 def to_json(value: Any) -> str:

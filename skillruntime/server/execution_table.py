@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from skillruntime.remote.protocol import Execution, Progress
-from skillruntime.server.database import Execute
+from skillruntime.server.database import Execute, OperationRefusedError
 from skillruntime.server.database_schema import prepare_tables
 from skillruntime.server.execution_rows import HEAD, Row, to_json, to_row
 from skillruntime.server.executions import (
@@ -75,45 +75,47 @@ class ExecutionTable:
             TooManyError: *quota* allows no further execution that has not ended.
             TooFastError: *quota* allows no further execution now.
         """
-        # First, so that a repeated request costs neither quota nor rate: it asks for nothing new.
-        known = self.find(execute, ticket.execution_id)
-        if known is not None:
-            return _checked(known, ticket), False
         if quota is not None:
-            self._check_quota(execute, ticket, quota)
-        # In the same transaction: a server that was frozen for longer than its lease must not begin what it accepts.
-        starts = starts and self.servers.have_lease(execute)
-        now = self.now(execute)
+            try:
+                self._check_quota(execute, ticket, quota)
+            except OperationRefusedError:
+                # A repeated request costs neither quota nor rate: it asks for nothing new.
+                known = self.find(execute, ticket.execution_id)
+                if known is None:
+                    raise
+                return _checked(known, ticket), False
         rows = execute(
+            # One statement for the time, the lease and the row, for each is a way to the database and back. A server
+            # that was frozen for longer than its lease must not begin what it accepts.
             self.sql(
-                """INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
+                f"""WITH moment (at, starts) AS MATERIALIZED (SELECT {{now}}, {self.servers.has_lease if starts else 0})
+                INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
                     turn, began_at, updated_at, server, fence, ticket, rated)
-                VALUES (:id, :caller, :skill_id, :is_task, :state, :now, :now, :turn, :began_at, :now, :server, :fence,
-                    :ticket, :rated) ON CONFLICT (id) DO NOTHING RETURNING id"""
+                SELECT :id, :caller, :skill_id, :is_task, CASE WHEN starts = 1 THEN 'running' ELSE 'waiting' END, at,
+                    at, at - :ahead, CASE WHEN starts = 1 THEN at END, at, CASE WHEN starts = 1 THEN :server END,
+                    starts, :ticket, :rated
+                FROM moment WHERE true ON CONFLICT (id) DO NOTHING RETURNING created_at, fence"""
             ),
             id=ticket.execution_id,
             caller=ticket.owner,
             skill_id=ticket.skill_id,
             is_task=int(ticket.is_task),
-            state="running" if starts else "waiting",
-            now=now,
-            turn=now - _AHEAD.get(ticket.priority, 0.0),
-            began_at=now if starts else None,
-            server=self.server if starts else None,
-            fence=1 if starts else 0,
+            ahead=_AHEAD.get(ticket.priority, 0.0),
+            server=self.server,
             ticket=to_json(ticket.to_dict()),
             rated=quota.rated if quota is not None else None,
         )
-        row = self.find(execute, ticket.execution_id) if not rows else None
-        if row is not None:  # another server took the same key in the same moment
-            return _checked(row, ticket), False
-        execution = ticket.accepted(now)
-        return Row(ticket, execution, self.server if starts else None, 1 if starts else 0, 0, False), True
+        if not rows:  # the same key, before or in this moment at another server
+            row = self.find(execute, ticket.execution_id)
+            # None: it was just deleted, as it ended long ago.
+            return (_checked(row, ticket), False) if row else self.insert(execute, ticket, starts=starts, quota=quota)
+        [(created_at, fence)] = rows
+        return Row(ticket, ticket.accepted(created_at), self.server if fence else None, int(fence), 0, False), True
 
     def claim(self, execute: Execute, number: int) -> list[Row]:
         """Begin at most *number* waiting executions on this server, in the order of their turns."""
         # A server without a lease may be declared dead at any moment, and what it begins would be interrupted at once.
-        if not self.servers.have_lease(execute):
+        if not execute(self.sql(f"SELECT {self.servers.has_lease}"), server=self.server)[0][0]:
             return []
         limits = self.terms.has_limits
         if limits and self.is_shared:
@@ -410,10 +412,9 @@ class ExecutionTable:
             raise TooFastError(max(0.1, float(found[0][0])))
 
     def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution:
-        now = self.now(execute)
         ended = outcome.of(
             row.ticket,
-            now=now,
+            now=row.read_at,
             kept_for=self.terms.kept_for,
             progress=progress or row.execution.progress,
             created_at=row.execution.timestamps.created_at,
@@ -430,7 +431,7 @@ class ExecutionTable:
             id=row.ticket.execution_id,
             document=to_json(document),
             output=to_json(output) if ended.has_output else None,
-            now=now,
+            now=row.read_at,
             webhook_server=self.server if row.ticket.webhook is not None else None,
         )
         return ended

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from skillruntime.remote.protocol import Execution, ExecutionStatus, Progress, Timestamps, from_timestamp, to_timestamp
@@ -63,7 +63,8 @@ class Ticket:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ticket as a JSON object."""
-        return asdict(self)
+        # Not `asdict`, which copies the arguments, as deep as they are, at each acceptance.
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Ticket:

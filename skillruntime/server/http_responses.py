@@ -13,7 +13,15 @@ from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.wire_errors import ErrorDocument, RetryHint, WireCode
 from skillruntime.server.database import DatabaseAwayError
 
-__all__ = ["RefusedError", "answer_json", "refuse_for_now", "refuse_login", "refuse_rate", "without_content"]
+__all__ = [
+    "RefusedError",
+    "answer_json",
+    "check_match",
+    "refuse_for_now",
+    "refuse_login",
+    "refuse_rate",
+    "without_content",
+]
 
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "x-content-type-options": "nosniff",
@@ -88,11 +96,16 @@ def refuse_for_database(error: DatabaseAwayError) -> RefusedError:
 def answer_json(
     request: WireRequest, document: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> WireResponse:
-    """Return *document* with its entity tag, or a 304 where the caller has it already (RFC 9110, 13.1.2)."""
+    """Return *document* with its entity tag, or a 304 where the caller has it already (RFC 9110, 13.1.2).
+
+    Raises:
+        RefusedError: the request is for another state of it.
+    """
     response = _response(status, document, {"content-type": "application/json", **(headers or {})})
     if request.method not in ("GET", "HEAD") or status != 200:
         return response
-    tag = '"' + hashlib.sha256(response.body).hexdigest()[:32] + '"'
+    check_match(request, document)
+    tag = _tag_of(response.body)
     # Private: what one caller is shown is kept in no cache that others share.
     tagged = {**response.headers, "etag": tag, "cache-control": "private, no-cache", "vary": _VARY}
     # RFC 9110, 13.1.2: weak comparison, so the mark of weakness does not count.
@@ -100,6 +113,19 @@ def answer_json(
     if tag in asked or "*" in asked:
         return WireResponse(304, {name: value for name, value in tagged.items() if name != "content-type"})
     return WireResponse(200, tagged, response.body)
+
+
+def check_match(request: WireRequest, document: Any) -> None:
+    """Refuse a request whose ``If-Match`` names another state of *document* than this one (RFC 9110, 13.1.1).
+
+    Raises:
+        RefusedError: it does.
+    """
+    stated = request.headers.get("if-match")
+    # Strong comparison: a tag that is marked as weak never matches.
+    if stated is None or {_tag_of(_to_bytes(document)), "*"} & {each.strip() for each in stated.split(",")}:
+        return
+    raise refuse(WireCode.PRECONDITION_FAILED, "The state that If-Match names is not the current one")
 
 
 def without_content(response: WireResponse) -> WireResponse:
@@ -119,5 +145,12 @@ def _accepts_problem(accept: str) -> bool:
 
 
 def _response(status: int, document: Any, headers: Mapping[str, str]) -> WireResponse:
-    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    return WireResponse(status, {**SECURITY_HEADERS, **headers}, body)
+    return WireResponse(status, {**SECURITY_HEADERS, **headers}, _to_bytes(document))
+
+
+def _to_bytes(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _tag_of(body: bytes) -> str:
+    return '"' + hashlib.sha256(body).hexdigest()[:32] + '"'

@@ -27,6 +27,8 @@ _log = logging.getLogger("skillruntime.remote")
 _REFRESH: Final = 60.0  # seconds, at least, between two looks at the issuer's keys
 _AGAIN: Final = 5.0  # seconds, at least, between two tries to get any
 _LONGEST: Final = 8192
+# TypeError: joserfc 1.8 iterates over the header's `crit`, of whatever type it is, before it verifies anything.
+_NOT_GOOD: Final = (JoseError, ValueError, TypeError)
 
 
 class JwtCallers:
@@ -80,9 +82,9 @@ class JwtCallers:
         except InvalidKeyIdError:  # as far as we know: it may be new
             try:
                 claims = self._read(token, await self._current(is_unknown=True))
-            except (JoseError, ValueError):
+            except _NOT_GOOD:
                 raise BadCredentialsError from None
-        except (JoseError, ValueError):
+        except _NOT_GOOD:
             raise BadCredentialsError from None
         scopes = frozenset(str(claims.get("scope", "")).split())
         if self._scope is not None and self._scope not in scopes:

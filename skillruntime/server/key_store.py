@@ -79,6 +79,7 @@ class DatabaseKeys:
                 # Keys that were valid stay so while the database is away: running work can still be polled.
                 except DatabaseAwayError:
                     continue
+                # Parsed only where it changed: a list of ten thousand keys is read every two seconds otherwise.
                 if text != self._text:
                     self._text, self._ring = text, KeyRing.from_text(text)
         finally:

@@ -57,6 +57,7 @@ def read_secret(path: Path) -> bytes:
     except FileNotFoundError:
         secret = secrets.token_bytes(32)
         path.parent.mkdir(parents=True, exist_ok=True)
+        # O_EXCL: of two processes that start at once, one writes; 0o600: who knows it can compute every execution id.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(secret)
@@ -66,5 +67,6 @@ def read_secret(path: Path) -> bytes:
 
 
 def _stored(work: Work, database: Database, options: dict[str, Any]) -> StoredExecutions:
+    # Hosts give both kinds of options in one call: which class has which is not their concern.
     terms = Terms(**{name: options.pop(name) for name in Terms.__slots__ if name in options})
     return StoredExecutions(work, database, terms=terms, **options)

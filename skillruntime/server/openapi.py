@@ -7,10 +7,13 @@ from typing import Any, Final
 
 from skillruntime.remote.descriptor import AccessPolicy, AuthType, Provider, SkillDescriptor
 from skillruntime.remote.descriptor_parts import PROTOCOL_VERSION
+from skillruntime.remote.hosts import escape_segment
 
 __all__ = ["build_openapi"]
 
 _TEXT: Final = {"type": "string"}
+# 6.3 and 4.2 name no form of an id: any text of this length but NUL.
+_NAME: Final = {"type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[^\\u0000]*$"}
 _ID: Final = {"name": "execution_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 _CURSOR: Final = {"type": "string", "pattern": "^[0-9]{16}\\.[0-9]{1,9}$"}
 _STATUSES: Final = ["accepted", "running", "completed", "failed", "timeout", "cancelled"]
@@ -55,9 +58,11 @@ def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) ->
         "/health": {"get": _operation("health", "Whether the process lives", {"type": "object"}, errors=())},
     }
     for each in skills:
-        paths[f"/skills/{each.id}"] = {"get": _operation(f"describe {each.id}", each.name, {"type": "object"})}
+        # Escaped, as a client must: braces in an id would be a template (OpenAPI 3.1, 4.8.8), a slash another path.
+        path = f"/skills/{escape_segment(each.id)}"
+        paths[path] = {"get": _operation(f"describe {each.id}", each.name, {"type": "object"})}
         # One path for each skill, for OpenAPI has no way to make a body's schema depend on a path's parameter.
-        paths[f"/skills/{each.id}/invoke"] = {"post": _invocation(each)}
+        paths[f"{path}/invoke"] = {"post": _invocation(each)}
     return {
         "openapi": "3.1.0",
         "info": {"title": provider.name, "version": PROTOCOL_VERSION},
@@ -101,7 +106,7 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
                 "type": "object",
                 "required": ["id", "type"],
                 "properties": {
-                    "id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,200}$"},
+                    "id": _NAME,
                     "type": {"enum": ["ifay", "service", "user"]},
                     "credentials": {"type": "object"},
                 },
@@ -111,9 +116,9 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
             "context": {
                 "type": "object",
                 "properties": {
-                    "trace_id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,200}$"},
+                    "trace_id": _NAME,
                     "priority": {"enum": ["low", "normal", "high"]},
-                    "timeout_ms": {"type": "number", "minimum": 1, "maximum": 1e9},
+                    "timeout_ms": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e15},
                 },
             },
         },

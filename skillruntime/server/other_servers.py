@@ -47,6 +47,7 @@ class OtherServers:
         while True:
             await anyio.sleep(self._poll)
             ids = [*{*self._watched.ids, *self._live}][:_FOLLOWED]
+            # An idle server asks nothing: this loop runs five times a second.
             if not ids:
                 continue
             try:
@@ -77,6 +78,8 @@ class OtherServers:
 
     async def _take_over(self, name: str) -> list[Row]:
         _log.warning("the server %s is silent; taking up its work", name)
+        # By the hundred, so that no transaction holds its locks for long. The lease is removed last: where this server
+        # dies in between, another one finds the dead one again.
         while ids := await self._batches.write(lambda execute: self._table.reclaim(execute, [name])):
             for execution_id in ids:
                 self._watched.signal(execution_id)

@@ -36,6 +36,7 @@ class ServerTable:
 
     def seen(self, execute: Execute) -> dict[str, tuple[int, bool]]:
         """Return the servers that hold leases or work: the number of each one's last beat, and whether it expired."""
+        # Also those without a lease that still hold rows: a lease may be deleted by a server that died a moment later.
         found = execute(
             self.sql(
                 """SELECT name, number, CASE WHEN expires_at < {now} THEN 1 ELSE 0 END FROM skillruntime_servers
@@ -51,9 +52,10 @@ class ServerTable:
         """Remove the lease of a server that has ended."""
         execute(self.sql("DELETE FROM skillruntime_servers WHERE name = :name"), name=name)
 
-    def have_lease(self, execute: Execute) -> bool:
-        """Whether this server may begin work."""
+    @property
+    def has_lease(self) -> str:
+        """The SQL expression of whether the server ``:server`` may begin work: 1 or 0."""
         if not self.is_shared:
-            return True  # the lock of the directory is the lease
-        found = "SELECT 1 FROM skillruntime_servers WHERE name = :name AND expires_at > {now}"
-        return bool(execute(self.sql(found), name=self.server))
+            return "1"  # the lock of the directory is the lease
+        found = "SELECT 1 FROM skillruntime_servers WHERE name = :server AND expires_at > {now}"
+        return f"CASE WHEN EXISTS ({found}) THEN 1 ELSE 0 END"

@@ -19,11 +19,7 @@ import anyio
 
 from skillruntime.remote.descriptor import AuthType, Provider
 from skillruntime.remote.http_message import WireRequest, WireResponse
-from skillruntime.remote.protocol import (
-    Execution,
-    ExecutionStatus,
-    MessageError,
-)
+from skillruntime.remote.protocol import Execution, ExecutionStatus, MessageError
 from skillruntime.remote.tracing import new_traceparent
 from skillruntime.remote.wire_errors import ErrorDocument, WireCode
 from skillruntime.server.access import ANONYMOUS, INVOKE, READ, Authenticator, BadCredentialsError
@@ -46,6 +42,7 @@ from skillruntime.server.http_responses import (
     SECURITY_HEADERS,
     RefusedError,
     answer_json,
+    check_match,
     refuse,
     refuse_for_database,
     refuse_for_now,
@@ -318,7 +315,8 @@ class SkillService:
         return answer_events(execution, call.request.headers.get("last-event-id"), plain=not call.knows_cancelled)
 
     async def _cancel(self, call: Call) -> WireResponse:
-        await self._find_execution(call)
+        _, current = await self._find_execution(call)
+        check_match(call.request, current.to_dict(plain=not call.knows_cancelled))
         execution = await self.executions.cancel(call.parts[0])
         if execution is None:
             raise refuse(WireCode.EXECUTION_NOT_FOUND, "The execution does not exist")

@@ -426,15 +426,13 @@ class StoredExecutions:
             self._send_webhook(row)
         self._look.set()
 
-    # Webhooks
-
     def _send_webhook(self, row: Row) -> None:
         if row.ticket.webhook is not None and self._notify is not None and self._tasks is not None:
             self._tasks.start_soon(send_webhook, row, self._notify, self._batches, self._table)
 
-    # What is seen
-
     async def _read(self, execution_id: str) -> Row | None:
+        if "\0" in execution_id:  # of a path, as %00; PostgreSQL refuses it in any text
+            return None
         row: Row | None = await self._batches.read(
             lambda execute: self._table.find(execute, execution_id), within=5.0 if self._database.is_shared else None
         )

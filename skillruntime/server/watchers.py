@@ -50,5 +50,6 @@ class Watchers:
             return
         if change is not None:
             watched.change = change
+        # A new event for each change: one that was set could not be waited for again.
         changed, watched.changed = watched.changed, anyio.Event()
         changed.set()

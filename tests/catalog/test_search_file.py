@@ -156,6 +156,19 @@ def test_a_file_that_is_damaged_while_it_is_in_use_is_not_used(skills: Path, own
     assert catalog.search("feeds the badger") == expected
 
 
+@pytest.mark.parametrize("kept", [0, 10, 4096, -2000, -1])
+def test_a_file_that_is_cut_while_it_is_in_use_is_not_used(skills: Path, own_cache: Path, kept: int) -> None:
+    """Were it mapped into memory, the process would end with SIGBUS."""
+    expected = discover(skills).search("feeds the badger")
+    catalog = discover(skills)
+    catalog.search("zebra")
+    file = index_of(own_cache)
+    os.truncate(file, kept if kept >= 0 else file.stat().st_size + kept)
+
+    assert catalog.search("feeds the badger") == expected
+    assert names(catalog, "otter") == ["about-otter"]
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
 def test_a_fifo_in_its_place_is_not_waited_for(skills: Path, own_cache: Path) -> None:
     """Nothing is read from it."""

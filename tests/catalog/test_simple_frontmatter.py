@@ -128,3 +128,35 @@ def test_composed_yaml_is_what_the_events_say() -> None:
 def test_composed_yaml_is_what_the_events_say_on_real_frontmatter() -> None:
     """The same on the shared data."""
     assert [text for text in real_blocks() if read(load_yaml, text) != read(read_yaml, text)] == []
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ("name: pdf\nversion: 1.0\n", Summary("pdf", "", "1.0", 0)),
+        ('name: pdf\ndescription: ""\n', Summary("pdf", "", None, 0)),
+        ("description: Reads.\nuser-invocable: false\n", Summary("", "Reads.", None, 2)),
+    ],
+)
+def test_a_missing_field_needs_no_yaml(block: str, expected: Summary) -> None:
+    """A hundredth of real skills has no name or no description."""
+    assert scan(block) == expected
+    assert disagreement(block) is None
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "",
+        "# only a comment\n",
+        "name: n\nDescription: In another case.\n",
+        'name: n\ndescription: Text.\nversion: "1\t2"\n',
+        "name: n\ndescription: Text.\nmetadata:\n  version: 1\n    - 2\n",
+        "name: n\ndescription: Text.\nmetadata:\n  version: 1\n\n    more\n",
+        "name: n\ndescription: Text.\nmetadata: {}\nmetadata: {}\n",
+        "metadata: {}\nname: n\ndescription: Text.\n",
+    ],
+)
+def test_unusual_fields_are_left_to_yaml(block: str) -> None:
+    """No mapping, another case, a tab in a version, a version of several lines, a key that is there twice."""
+    assert scan(block) is None

@@ -139,3 +139,26 @@ def test_a_version_is_asked_only_of_local_skills(closed_address: str) -> None:
 
     assert result.exit_code == 2
     assert "--version is for local skills" in result.stderr
+
+
+@pytest.mark.parametrize("url", ["https://...", "http://", "http://user:password@[::1"])
+def test_a_url_without_a_host_is_wrong_usage(url: str) -> None:
+    """Trying again later would not help, and a password in it is not repeated."""
+    result = run("show", url)
+
+    assert result.exit_code == 2
+    assert "That URL names no host. Give the address of a skill's descriptor" in result.stderr
+    assert "password" not in result.stderr
+
+
+@pytest.mark.parametrize(("path", "says"), [("", "does not hold a descriptor"), ("/skills/nope", "does not exist")])
+def test_another_address_of_the_server_names_the_one_to_give(address: str, path: str, says: str) -> None:
+    """The server's own address, and a skill that it does not have."""
+    server = address.removesuffix("/skills/echo")
+
+    result = run("show", server + path)
+
+    assert result.exit_code == 1
+    assert f"{server}{path}: " in result.stderr
+    assert says in result.stderr
+    assert "such as https://HOST/skills/NAME" in result.stderr

@@ -259,7 +259,7 @@ def test_a_usage_line_and_numbered_places_are_read_together() -> None:
     assert (derivation.framework, derivation.confidence) == ("sys.argv", "low")
 
 
-BY_HAND = ["s04_by_hand.py", "s27_loop_by_hand.py", "s30_key_and_value.py", "b04_by_hand.sh"]
+BY_HAND = ["s04_by_hand.py", "s30_key_and_value.py", "b04_by_hand.sh"]
 
 
 @pytest.mark.parametrize("script", BY_HAND)

@@ -71,6 +71,8 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("s24_required_flag.py", {"title": "--shelf", "shelf": "-d"}, "--shelf on -d"),
     ("s25_optional_choice.py", {}, "fast"),
     ("s25_optional_choice.py", {"mode": "slow"}, "slow"),
+    ("s27_loop_by_hand.py", {}, "None False"),
+    ("s27_loop_by_hand.py", {"name": "--loud", "loud": True}, "--loud True"),
     ("s33_copied_and_taken.py", {"greeting": "hi"}, "hi world False"),
     ("s33_copied_and_taken.py", {"greeting": "hi", "loud": True}, "hi world True"),
     ("s33_copied_and_taken.py", {"greeting": "hi", "name": "-you", "loud": True}, "hi -you True"),
@@ -79,6 +81,12 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("s36_help_and_places.py", {"basket": "b"}, "b 1.5"),
     ("s37_keyword_instead.py", {"number": "all"}, "everything"),
     ("s37_keyword_instead.py", {"number": "-7"}, "-7"),
+    ("s38_getopt.py", {"herb": ["mint"]}, "grey False mint"),
+    ("s38_getopt.py", {"herb": ["mint", "dill"], "colour": "-q", "quiet": True}, "-q True mint dill"),
+    ("s39_attached.py", {"tree": "a=b"}, "a=b spring"),
+    ("s39_attached.py", {"tree": "--oak", "season": "-"}, "--oak -"),
+    ("s40_taken_out.py", {"bird": "wren"}, "wren None False"),
+    ("s40_taken_out.py", {"bird": "wren", "nest": "-x", "loud": True}, "wren -x True"),
 ]
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -96,12 +104,15 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("s21_json.py", {"order": "text"}),
     ("s24_required_flag.py", {"title": "t"}),
     ("s36_help_and_places.py", {"basket": "--help"}),
+    ("s38_getopt.py", {"herb": []}),
+    ("s38_getopt.py", {"herb": ["--colour"]}),
+    ("s39_attached.py", {"season": "autumn"}),
+    ("s40_taken_out.py", {"nest": "n"}),
 ]
 
 UNREAD: list[tuple[str, str]] = [
     ("s04_by_hand.py", "options are taken apart by hand"),
     ("s26_last_word.py", "what a word means depends on how many there are"),
-    ("s27_loop_by_hand.py", "options are taken apart by hand"),
     ("s28_passed_on.py", "the words are passed on to subprocess.run"),
     ("s29_meaning_moves.py", "what a word means depends on how many there are"),
     ("s30_key_and_value.py", "options are taken apart by hand"),
@@ -149,7 +160,6 @@ DOUBTFUL = [
     "sys.argv += ['y']\nprint(sys.argv[1])",
     "import unittest\nprint(sys.argv[1])\nunittest.main()",
     "for word in sys.argv[1:]:\n    if word.startswith('--size='):\n        print(word[7:])\n    print(word)",
-    "words = iter(sys.argv[1:])\nfor word in words:\n    if word == '-n':\n        print(next(words))",
     "print(sys.argv[int(os.environ['N'])])",
     "n = int(os.environ['N'])\nprint(sys.argv[n:])",
     "print(sys.argv[1])\nif sys.argv[1] == '-v':\n    print(sys.argv[2])",

@@ -90,7 +90,7 @@ def test_a_module_beside_the_script_that_reads_no_words_adds_none() -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("x.py", "import sys\nargs = dict(a.lstrip('-').split('=') for a in sys.argv[1:])\nprint(args['name'])\n"),
+        ("x.py", "import sys\nargs = dict(a.lstrip('-').split('=') for a in sys.argv[1:])\nprint(args)\n"),
         ("x.js", "for (const a of process.argv.slice(2)) console.log(a.replace(/^--/, '').split('='));\n"),
     ],
 )

@@ -105,7 +105,6 @@ def test_a_script_that_takes_its_words_itself_gets_them_in_their_places(
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("b14_equals.sh", "its value is taken apart by hand"),
         ("b15_word_decides.sh", "a word decides what follows"),
         ("b16_optional_switch.sh", "options are taken apart by hand"),
     ],

@@ -95,7 +95,7 @@ def test_what_the_script_would_refuse_is_refused_before_it_runs(source: str, arg
 
 
 def test_a_function_of_its_own_named_parse_args_is_not_the_one_of_node() -> None:
-    """A loop over the words by hand stays unread, and ``util`` may be imported for something else."""
+    """It is followed like any other function, and ``util`` may be imported for something else."""
     source = (
         "const util = require('util');\nfunction parseArgs(argv) {\n  const found = {};\n"
         "  for (let i = 0; i < argv.length; i++) {\n    if (argv[i] === '--out') found.out = argv[++i];\n"
@@ -105,4 +105,4 @@ def test_a_function_of_its_own_named_parse_args_is_not_the_one_of_node() -> None
 
     assert derivation is not None
     assert derivation.framework == "process.argv"
-    assert list(derivation.document["input"]["properties"]) == ["args"]
+    assert list(derivation.document["input"]["properties"]) == ["out", "file"]

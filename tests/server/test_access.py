@@ -119,17 +119,19 @@ async def test_a_token_that_is_not_for_us_is_refused(claims: dict[str, Any]) -> 
 
 
 async def test_forged_tokens_are_refused() -> None:
-    """Signed by another key, not at all, with the public key as a secret, or too long."""
+    """Signed by another key, not at all, with the public key as a secret, with a header of wrong types, or too long."""
     issuer, forger = Issuer(), Issuer()
     callers = jwt_callers(issuer, [1000.0])
     head, body, _ = issuer.token().split(".")
     unsigned = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+    critical = base64.urlsafe_b64encode(b'{"alg":"ES256","kid":"k1","crit":1}').decode().rstrip("=")
     symmetric = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"k1"}').decode().rstrip("=")
 
     forged = [
         forger.token(),
         f"{unsigned}.{body}.",
         f"{symmetric}.{body}.AAAA",
+        f"{critical}.{body}.AAAA",
         f"{head}.{body}.AAAA",
         "a.b.c",
         "x" * 9000 + "..",

@@ -17,15 +17,20 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 _ALL = os.environ.get("SKILLRUNTIME_CHAOS") == "1"
-_SHORT = [("duplicates", True, 100, 1), ("deploys", False, 60, 2)]
+_SHORT = [
+    ("duplicates", True, 100, 1),
+    ("deploys", False, 60, 2),
+    ("kill", False, 200, 4),
+    ("stops", False, 100, 1),
+    ("lost", False, 100, 1),
+]
 _LONG = [
     ("kill", True, 300, 5),
-    ("kill", False, 300, 5),
+    ("duplicates", False, 300, 1),
     ("freeze", False, 150, 1),
-    ("stops", False, 200, 2),
-    ("lost", False, 150, 1),
     ("clock", False, 150, 2),
     ("disk", True, 200, 1),
+    ("disk", False, 200, 1),
     ("partition", False, 200, 1),
 ]
 

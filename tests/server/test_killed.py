@@ -17,6 +17,7 @@ import httpx2
 import pytest
 from anyio.abc import TaskStatus
 
+from tests.server.killable import GATED
 from tests.server.serving import invocation
 
 pytest.importorskip("starlette", reason="a server needs the extra 'serve'")
@@ -77,7 +78,8 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
                 for number in range(100):
                     tasks.start_soon(submit, "twice", f"twice-{number}")
                     tasks.start_soon(submit, "once", f"once-{number}")
-            while len(ran(tmp_path)) < 50 or await running(client) < 8:
+            # In whatever order they arrive, the eight that wait take every place at last: four of each kind.
+            while sum(text.partition("-")[2] in GATED for text in ran(tmp_path)) < 8:
                 await anyio.sleep(0.01)
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -104,7 +106,7 @@ async def test_two_hundred_executions_survive_a_kill(tmp_path: Path) -> None:
     assert again == ended["once-5"]["execution_id"]
     runs = Counter(ran(tmp_path))
     cut_off = {text for text, document in ended.items() if document["status"] == "failed"}
-    assert cut_off
+    assert {f"once-{number}" for number in GATED} <= cut_off
     # The beginning is committed before the skill starts: one may be cut off between the two, with no effect.
     assert all(text.startswith("once-") for text in cut_off)
     assert all(ended[text]["error"]["code"] == "EXECUTION_INTERRUPTED" for text in cut_off)
@@ -227,10 +229,3 @@ def ran(directory: Path) -> list[str]:
     """Return what has run, in order."""
     path = directory / "ran"
     return path.read_text().split() if path.exists() else []
-
-
-async def running(client: httpx2.AsyncClient) -> int:
-    """Return how many executions the server runs now."""
-    text = (await client.get("/metrics")).text
-    line = next(line for line in text.splitlines() if 'executions{status="running"}' in line)
-    return round(float(line.rpartition(" ")[2]))

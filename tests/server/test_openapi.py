@@ -89,3 +89,18 @@ def test_the_document_is_openapi_and_has_one_path_for_each_skill() -> None:
     assert Schema(inputs).is_valid({"text": "hi", "target_language": "de"})
     assert not Schema(inputs).is_valid({"text": "hi"})
     assert descriptor.access is AccessPolicy.RESTRICTED and post["security"] == [{"api_key": []}]
+
+
+def test_an_id_is_escaped_in_its_path_and_any_text_is_a_callers_id() -> None:
+    """4.2 and 6.3 name no form of an id; braces would be a template of OpenAPI."""
+    descriptor = SkillDescriptor.from_dict({**TRANSLATOR, "id": "urn:x/{技}"})
+
+    document = build_openapi([descriptor], descriptor.provider)
+
+    path = "/skills/urn%3Ax%2F%7B%E6%8A%80%7D"
+    assert [each for each in document["paths"] if each.startswith("/skills/")] == [path, f"{path}/invoke"]
+    request = document["paths"][f"{path}/invoke"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    caller = Schema(request["properties"]["caller"])
+    assert [caller.is_valid({"id": each, "type": "user"}) for each in ("技 能", "", "a\0", "x" * 501)] == [True] + [
+        False
+    ] * 3

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from tests.server.serving import KEY, OPERATOR_KEY, OTHER_KEY, Served, invocation, read, serve_over_socket_from_memory
@@ -58,6 +59,38 @@ async def test_every_address_refuses_every_other_method_and_names_its_own() -> N
                     wrong.append((method, path, answer))
 
     assert wrong == []
+
+
+async def test_a_request_for_another_state_is_refused() -> None:
+    """RFC 9110, 13.1.1: ``If-Match`` with an old tag is 412, and cancels nothing; a weak tag never matches."""
+    found = {}
+    async with (
+        serve_over_socket_from_memory() as served,
+        httpx2.AsyncClient(base_url=served.base, trust_env=False) as client,
+    ):
+        accepted = (await client.post("/skills/slow/invoke", json=invocation("slow"))).json()
+        path = f"/executions/{accepted['execution_id']}"
+        with anyio.fail_after(60):
+            while (shown := await client.get(path)).json()["status"] != "running":
+                await anyio.sleep(0.01)
+        tag = shown.headers["etag"]
+        for method, stated in (
+            ("GET", '"old"'),
+            ("GET", f"W/{tag}"),
+            ("DELETE", '"old", "older"'),
+            ("GET", f'"old", {tag}'),
+            ("DELETE", tag),
+        ):
+            answer = await client.request(method, path, headers={"if-match": stated})
+            found[method, stated.replace(tag, "TAG")] = answer.status_code, answer.json().get("status")
+
+    assert found == {
+        ("GET", '"old"'): (412, None),
+        ("GET", "W/TAG"): (412, None),
+        ("DELETE", '"old", "older"'): (412, None),
+        ("GET", '"old", TAG'): (200, "running"),
+        ("DELETE", "TAG"): (200, "failed"),
+    }
 
 
 async def test_head_is_get_without_its_content() -> None:

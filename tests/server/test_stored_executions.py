@@ -121,6 +121,12 @@ async def test_what_ended_is_there_after_a_restart(path: str) -> None:
     assert ran == []
 
 
+async def test_an_id_with_nul_does_not_exist(path: str) -> None:
+    """A path may hold ``%00``, which PostgreSQL takes in no text."""
+    async with opened(counting([]), path) as executions:
+        assert await executions.get("exec-\0") is None
+
+
 async def test_what_may_run_twice_is_run_again(path: str) -> None:
     """It is seen running from the first moment after the restart, never accepted again."""
     await left_running(path, ticket("a", repeatable=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import anyio
@@ -69,6 +70,21 @@ async def notified(receiver: Receiver, url: str = "https://hook.example/hook", k
         signed = sign(secret, headers["webhook-id"], int(headers["webhook-timestamp"]), message.body)
         assert headers["webhook-signature"] == signed
     return response
+
+
+def test_the_reference_library_accepts_a_signature() -> None:
+    """`standardwebhooks`, the library of the specification's authors, as a receiver would use it."""
+    reference = pytest.importorskip("standardwebhooks")
+    secret, body, now = Webhooks(b"secret").secret_of("ann"), '{"said":"技能"}'.encode(), int(time.time())
+    headers = {
+        "webhook-id": "msg_1",
+        "webhook-timestamp": str(now),
+        "webhook-signature": sign(secret, "msg_1", now, body),
+    }
+
+    assert reference.Webhook(secret).verify(body, headers) == {"said": "技能"}
+    with pytest.raises(reference.WebhookVerificationError):
+        reference.Webhook(secret).verify(body + b" ", headers)
 
 
 async def test_the_end_is_reported_and_signed() -> None:

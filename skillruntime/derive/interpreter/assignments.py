@@ -21,7 +21,7 @@ from skillruntime.derive.interpreter.values import (
     make_open,
 )
 from skillruntime.derive.interpreter.word_operations import BY_HAND
-from skillruntime.derive.interpreter.words import Words
+from skillruntime.derive.interpreter.words import Word, Words
 
 __all__ = ["bind", "bind_name", "remove", "unpacked"]
 
@@ -62,6 +62,11 @@ def _bind_attribute(state: State, owner: Any, name: str, value: Any) -> None:
     if isinstance(owner, InstanceValue | ClassValue):
         before = owner.names.get(name, UNKNOWN)
         owner.names[name] = kept(value, before) if state.is_doubtful(owner) else value
+    elif isinstance(owner, dict) and state.trace is not None:
+        if state.is_doubtful(owner):
+            make_open(owner)
+        else:
+            owner[name] = value
     # ``action = parser.add_argument("--x"); action.required = True``.
     elif isinstance(owner, ForeignCall):  # an argparse action: its attributes are what it was declared with
         owner.named[name] = UNKNOWN if state.uncertain else value
@@ -88,6 +93,8 @@ def _bind_item(state: State, target: ast.Subscript, value: Any, scope: Scope) ->
     if not isinstance(owner, list | dict):
         return
     key = UNKNOWN if isinstance(target.slice, ast.Slice) else evaluate(state, target.slice, scope)
+    if isinstance(key, Word) and key.text is not None:
+        key = key.text
     fits = isinstance(owner, dict) and is_constant(key) and are_hashable([key]) and len(owner) < MAX_TEXT
     fits = fits or (isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner))
     # A change under a condition leaves the whole container unknown: what it held before may be there or not.

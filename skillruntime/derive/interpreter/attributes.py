@@ -44,6 +44,10 @@ def attribute(state: State, value: Any, name: str) -> Any:
             return {"value": value.value, "name": value.name}.get(name, UNKNOWN)
         case PathText():
             return _of_path(value, name)
+        # ``options.out`` of a Node script's object; a Python dictionary has no attributes but its methods.
+        case dict() if state.trace is not None and not hasattr(dict, name):
+            state.trace.outcome.found[name] = value.get(name)
+            return value.get(name)
         case str() | list() | tuple() | dict():
             return BoundMethod(value, name)
         case ForeignCall() if name in value.named:

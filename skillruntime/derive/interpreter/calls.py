@@ -239,6 +239,19 @@ def _call_symbol(state: State, name: str, arguments: list[Any], named: dict[str,
     leave_script(state, name, arguments, node)
     note_call(state, name, arguments, node)
     match name, arguments:
+        # Undefined is not a number, and is false like None.
+        case "node.parseInt" | "node.Number", [None, *_]:
+            return None
+        case "node.isNaN" | "node.isFinite", [None]:
+            return name == "node.isNaN"
+        case "types.SimpleNamespace", [] if state.trace is not None:
+            return dict(named)
+        case "node.reduce", [list() as listed, FunctionValue() as function, value]:
+            for each in listed:
+                value = call(state, function, [value, each], {}, node)
+            return value
+        case "node.item", [list() as listed, int(index)] if not holds_words(listed):
+            return listed[index] if -len(listed) <= index < len(listed) else None
         # A default counts only for the script's own objects: an unknown owner may have the attribute.
         case "builtins.getattr", [owner, str(attribute_name), *default]:
             found = attribute(state, owner, attribute_name)

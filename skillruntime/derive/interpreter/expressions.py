@@ -50,6 +50,7 @@ __all__ = ["EXPRESSIONS", "LITERALS", "defaults_of"]
 
 LITERALS = ("typing.Literal", "typing_extensions.Literal")
 
+_PRINT = Symbol("builtins.print")
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -98,7 +99,9 @@ def _call(state: State, node: ast.Call, scope: Scope) -> Any:
     for each in node.args:
         if isinstance(each, ast.Starred):
             value = evaluate(state, each.value, scope)
-            if isinstance(value, Words) and state.trace is not None and not isinstance(function, FunctionValue):
+            # What is printed is seen, and goes nowhere else.
+            is_followed = isinstance(function, FunctionValue) or function == _PRINT
+            if isinstance(value, Words) and state.trace is not None and not is_followed:
                 state.trace.lose(f"the words are passed on to {ast.unparse(node.func)[:40]}", node)
             items = items_of(value)
             arguments += [UNKNOWN] if items is UNKNOWN else items

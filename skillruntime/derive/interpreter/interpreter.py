@@ -41,13 +41,17 @@ def read_module(state: State, tree: ast.Module) -> None:
         follow(state, tree.body, state.module)
 
 
-def trace_script(relevance: Relevance, words: Iterable[Word], steps: int) -> tuple[Outcome, int]:
+def trace_script(
+    relevance: Relevance, words: Iterable[Word], steps: int, *, by_hand: bool = False
+) -> tuple[Outcome, int]:
     """Return what the script does with *words*, the first being its own name, and the steps that are left.
+
+    *by_hand* follows loops that take options apart, where what a word means depends on those before it.
 
     Raises:
         Exhausted: the script takes more than *steps* steps.
     """
-    trace = Trace(relevance, Words(words))
+    trace = Trace(relevance, Words(words), by_hand=by_hand)
     state = State(_RULES, trace=trace, steps=steps)
     state.module.names["__doc__"] = ast.get_docstring(relevance.tree, clean=False)
     outcome = trace.outcome

@@ -55,7 +55,8 @@ def boolean_expression(state: State, node: ast.BoolOp, scope: Scope) -> Any:
                 value = attempt(state, each, scope)
         known = decide(state, value)
         if known is stops_at:
-            if first is None or isinstance(value, bool):
+            # ``a && undefined`` is false whatever ``a`` is.
+            if first is None or isinstance(value, bool) or value is None:
                 return value
             break
         if known is UNKNOWN and first is None:
@@ -95,7 +96,9 @@ def comparison(state: State, node: ast.Compare, scope: Scope) -> Any:
     result: Any = True
     for op, right_node in zip(node.ops, node.comparators, strict=True):
         right = evaluate(state, right_node, scope)
-        if state.trace is not None and (holds_words(left) or holds_words(right)):
+        # ``"city" in options``: the key is looked up even where no word has been put into the table.
+        looked_up = isinstance(left, str) and isinstance(right, dict) and isinstance(op, ast.In | ast.NotIn)
+        if state.trace is not None and (looked_up or holds_words(left) or holds_words(right)):
             found = compare(state.trace, op, left, right, node)
         else:
             found = _compared(op, left, right)

@@ -23,7 +23,7 @@ from skillruntime.derive.interpreter.values import (
     Scope,
     same_value,
 )
-from skillruntime.derive.interpreter.words import Words
+from skillruntime.derive.interpreter.words import Word, Words
 
 __all__ = [
     "Exhausted",
@@ -214,7 +214,9 @@ def follow(state: State, statements: Iterable[ast.stmt], scope: Scope) -> None:
             perhaps(state, pending[index:], scope)
             state.early.round = True
             return
-        if trace is not None and not trace.relevance.matters(statement, trace.known, trace.shared):
+        # ``name = None`` before a loop of options: without the flag it is what the script tests.
+        is_kept = trace is None or (trace.by_hand and isinstance(statement, ast.Assign | ast.AnnAssign))
+        if trace is not None and not is_kept and not trace.relevance.matters(statement, trace.known, trace.shared):
             continue
         state.steps -= 1
         if state.steps < 0:
@@ -233,6 +235,9 @@ def decide(state: State, value: Any) -> Any:
     """Return whether *value* is true, or UNKNOWN."""
     if state.trace is not None and isinstance(value, Words):
         state.trace.expect(1, len(value))
+    # A word that is there is taken not to be empty; elsewhere both are followed.
+    if state.trace is not None and state.trace.by_hand and isinstance(value, Word):
+        return True
     return truth(value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from skillruntime.derive.interpreter.assignments import bind, bind_name, remove
@@ -44,7 +44,7 @@ from skillruntime.derive.interpreter.values import (
     Symbol,
     same_value,
 )
-from skillruntime.derive.interpreter.words import Word, Words
+from skillruntime.derive.interpreter.words import Remaining, Word, Words
 
 __all__ = ["STATEMENTS"]
 
@@ -209,6 +209,8 @@ def _for(state: State, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
         perhaps(state, node.body, scope, is_round=True)
         return
     outer, state.early.round, state.early.loop = (state.early.round, state.early.loop), False, False
+    if isinstance(value, Remaining):
+        items = _taken(value)
     for item in items:
         if state.trace is not None:
             state.trace.read(item, node)
@@ -226,6 +228,11 @@ def _for(state: State, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
     else:
         follow(state, node.orelse, scope)
     state.early.round, state.early.loop = outer
+
+
+def _taken(words: Remaining) -> Iterator[Any]:
+    while words:
+        yield words.pop(0)
 
 
 def _traced_items(trace: Trace, node: ast.For | ast.AsyncFor, value: Any, items: Any) -> Any:

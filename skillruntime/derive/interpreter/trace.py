@@ -19,9 +19,11 @@ _LIST_NAMES = ("args", "argv", "arguments", "words")
 class Trace:
     """The record of one trace of the script whose statements *relevance* describes, on the command line *words*."""
 
-    def __init__(self, relevance: Relevance, words: Words) -> None:
+    def __init__(self, relevance: Relevance, words: Words, *, by_hand: bool = False) -> None:
         self.relevance = relevance
         self.words = words
+        self.by_hand = by_hand
+        """Whether loops are followed that take options apart: a word means what those before it say."""
         self.number = len(words) - 1
         self.outcome = Outcome()
         self.usage_shown = False

@@ -7,9 +7,18 @@ import re
 
 from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 
-__all__ = ["gives_up", "only_complains", "shows_usage"]
+__all__ = ["exits_with_error", "gives_up", "only_complains", "shows_usage"]
 
 _USAGE = re.compile(r"(?i)\busage\b\s*(?::|is\b|$|\n)")
+_COMPLAINTS = (
+    "UsageError",
+    "BadParameter",
+    "BadArgumentUsage",
+    "BadOptionUsage",
+    "MissingParameter",
+    "ClickException",
+    *("ArgumentError", "ArgumentTypeError", "ValueError"),
+)
 _OUTPUT = ("print", "write", "error", "log", "warning")
 _COMPLAINT = re.compile(
     r"(?i)unknown|invalid|unrecogni[sz]ed|unsupported|not supported|please|missing|must be|expected|required"
@@ -33,6 +42,35 @@ def only_complains(body: list[ast.stmt], *, instead: list[ast.stmt]) -> bool:
     if not printed or not all(_is_call(each, *_OUTPUT) for each in printed):
         return False
     return ends or (bool(instead) and any(_COMPLAINT.search(ast.unparse(each)) for each in printed))
+
+
+def exits_with_error(body: list[ast.stmt]) -> bool:
+    """Whether *body* ends the script as one that was called wrongly.
+
+    ``parser.error`` and ``ctx.fail`` do so by themselves; after ``print_help`` scripts exit or return.
+    """
+    calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    methods = [each for each in calls if isinstance(each, ast.Attribute)]
+    if any(each.attr in ("print_help", "print_usage", "fail") or _is_parser_error(each) for each in methods):
+        return True
+    match body[-1]:
+        # ``raise SystemExit``, ``raise typer.Exit`` and ``sys.exit`` say by their status whether it is an error.
+        case (
+            ast.Raise(exc=ast.Call(func=function, args=given, keywords=named))
+            | ast.Expr(value=ast.Call(func=function, args=given, keywords=named))
+        ) if dotted(function).rpartition(".")[2] in ("SystemExit", "exit", "quit", "Exit", "_exit"):
+            status = [*given, *(each.value for each in named)][:1]
+            return any(not (isinstance(each, ast.Constant) and each.value in (0, None)) for each in status)
+        case ast.Raise(exc=ast.Call(func=function)):
+            return dotted(function).rpartition(".")[2] in _COMPLAINTS
+        # ``sys.exit(main())``: what ``main`` returns is the status.
+        case ast.Return(value=ast.Constant(value=int(status))):
+            return not isinstance(status, bool) and status != 0
+    return False
+
+
+def _is_parser_error(function: ast.Attribute) -> bool:
+    return function.attr == "error" and "log" not in dotted(function.value).lower()
 
 
 def gives_up(body: list[ast.stmt]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from skillruntime.derive.interpreter.operators import COMPARISONS
@@ -16,6 +17,7 @@ __all__ = [
     "OPTIONS_BY_HAND",
     "add",
     "compare",
+    "cut",
     "entry",
     "equal",
     "is_literal",
@@ -95,6 +97,9 @@ def starts_with(trace: Trace, word: Word, prefix: Any, node: ast.AST) -> Any:
         starts = _starts_with_dash(trace, word, prefix)
         return starts if word.text is None else word.text.startswith(prefix)
     if isinstance(prefix, str) and prefix.startswith("-"):
+        if trace.by_hand:
+            trace.outcome.prefixes[prefix] = None
+            return word.text is not None and word.text.startswith(prefix)
         trace.lose(OPTIONS_BY_HAND, node)
     trace.touch(word, node)
     return UNKNOWN
@@ -111,6 +116,11 @@ def _is_in(trace: Trace, left: Any, right: Any, node: ast.AST) -> Any:
     if isinstance(left, str) and is_words:  # ``"--dark" in sys.argv``: a flag that may be anywhere
         trace.outcome.flags.setdefault(left, False)
         return any(plain_text(each) == left for each in right)
+    # ``"=" in word``: a word without a text of its own is a plain one.
+    if isinstance(left, str) and isinstance(right, Word) and trace.by_hand and left in ("=", ":"):
+        return right.text is not None and left in right.text
+    if isinstance(left, str) and isinstance(right, dict):
+        trace.outcome.found[left] = right.get(left)
     if isinstance(left, Word) and isinstance(right, list | tuple | dict):
         if all(isinstance(each, str) for each in right):
             found = [is_literal(trace, left, each) for each in right]  # each comparison is recorded
@@ -172,10 +182,23 @@ def part(trace: Trace, value: Any, bounds: list[Any], node: ast.AST) -> Any:
         return Words(found) if isinstance(value, Words) else found
     if isinstance(value, Words):
         trace.lose(BY_HAND, node)
+    if (
+        isinstance(value, Word)
+        and value.text is not None
+        and all(each is None or isinstance(each, int) for each in bounds)
+    ):
+        return cut(value, value.text[slice(*bounds)])
     if isinstance(value, Word) and bounds[0] in (None, 0) and bounds[1] in (1, 2):
         return Head(value)
     trace.touch(value, node)
     return UNKNOWN
+
+
+def cut(word: Word, text: str) -> Any:
+    """Return what is left of *word*, whose own text is shortened to *text*; the value behind it where nothing is."""
+    if word.inside is None:
+        return text
+    return replace(word, text=text) if text else word.inside
 
 
 def entry(trace: Trace, table: dict[Any, Any], key: Any, node: ast.AST) -> Any:
@@ -188,6 +211,8 @@ def entry(trace: Trace, table: dict[Any, Any], key: Any, node: ast.AST) -> Any:
     elif not isinstance(key, str | int):
         trace.touch(key, node)
         return UNKNOWN
+    if isinstance(key, str):
+        trace.outcome.found[key] = table.get(key)
     if key not in table:
         raise ScriptError("KeyError")
     return table[key]

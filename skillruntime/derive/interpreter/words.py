@@ -11,7 +11,7 @@ from typing import Any
 
 from skillruntime.derive.command import Unread
 
-__all__ = ["Converted", "Count", "Head", "Outcome", "Role", "Word", "Words", "holds_words", "plain_text"]
+__all__ = ["Converted", "Count", "Head", "Outcome", "Remaining", "Role", "Word", "Words", "holds_words", "plain_text"]
 
 
 @dataclass(eq=False, slots=True)
@@ -19,17 +19,23 @@ class Word:
     """One word of the command line.
 
     ``place`` is its number, 0 for the script's own name, or the flag whose value it is. ``dashed`` says that a word
-    without a text starts with dashes. ``flag`` is set for a word that is looked for among the others.
+    without a text starts with dashes. ``flag`` is set for a word that is looked for among the others. ``inside`` is the
+    value that follows ``text`` in the same word: ``--size=`` and any text.
     """
 
     place: int | str
     text: str | None = None
     dashed: bool = False
     flag: bool = False
+    inside: Word | None = None
 
 
 class Words(list[Any]):
     """``sys.argv`` or a part of it; a list of another number of words is possible wherever this one is."""
+
+
+class Remaining(Words):
+    """An iterator over words: a loop over it and ``next()`` take them out."""
 
 
 class Count(int):
@@ -68,7 +74,9 @@ class Outcome:
 
     ``compared`` are the literals that a word is compared with, ``flags`` those that are looked for among the words,
     true where the word after it is taken; ``dashes`` are the places that are tested for leading dashes, and for which.
-    ``asked`` is the largest number of words that the script tests for. ``bound`` is what each variable held last.
+    ``asked`` is the largest number of words that the script tests for. ``bound`` is what each variable held last,
+    ``found`` what a table held for each key that was looked up. ``prefixes`` are the texts such as ``--size=`` that a
+    word is tested to start with.
     """
 
     refused: bool = False
@@ -79,6 +87,8 @@ class Outcome:
     lost: list[Unread] = field(default_factory=list)
     asked: int = 0
     bound: dict[tuple[str, str], Any] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)
+    prefixes: dict[str, None] = field(default_factory=dict)
 
     def role(self, place: int | str) -> Role:
         """Return the role of a word, a new one where it has none yet."""

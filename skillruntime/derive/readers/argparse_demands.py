@@ -1,19 +1,37 @@
-"""What an argparse script refuses after parsing: ``if not args.input and not args.url: parser.error(...)``."""
+"""What a script refuses after its parser has run: ``if not args.input and not args.url: parser.error(...)``.
+
+A condition that ends the script is brought into alternatives, each a set of arguments that are all missing. An
+alternative that says nothing else means that one of its arguments must be given; any other is left alone.
+"""
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from itertools import product
 
+from skillruntime.derive.command import Command
+from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.relevance import dotted, nodes_of
+from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.readers.argparse_model import ParserModel
 
-__all__ = ["demanded"]
+__all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands"]
 
-_NAMESPACE = re.compile(r"^[ \t]*(\w+)[ ]*(?::[^=\n]+)?=[ ]*[^=\n]*\bparse_args\(", re.MULTILINE)
+_NAMESPACE = r"^[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(vars\()?[^=\n]*\b(?:parse_args|parse_known_args{})\("
+_ALIAS = re.compile(r"^[ \t]*(\w+)[ ]*=[ ]*(\w+)\.(\w+)[ ]*$", re.MULTILINE)
 _ASSIGNED = re.compile(r"\b(\w+)\.(\w+)[ ]*[-+*/|&]?=(?!=)")
-_COMPLAINS = frozenset(("error", "print_help", "print_usage"))
+_ALTERNATIVES_LIMIT = 32
+"""Alternatives of one condition: the product of many ``and`` and ``or`` would grow without bound."""
+
+_Missing = frozenset[str] | None
+"""Arguments that are all missing; None where the alternative depends on something else."""
+
+_Given = Callable[[ast.expr], str | None]
+"""The argument whose value an expression is."""
 
 
 def demanded(tree: ast.Module, text: str, parser: ParserModel) -> list[list[str]]:
@@ -22,73 +40,220 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> list[list[str]
     A destination that has a default, or that the script assigns to, may be filled without the command line. *text* is
     the source of *tree*: names are found in it many times faster than by walking the tree.
     """
-    tests = list(_refused(tree.body))
-    names = set(_NAMESPACE.findall(text)) if tests else set()
+    # ``def parse(): ... return parser.parse_args()``, and later ``args = parse()``.
+    returned = "".join(f"|{each.name}" for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each))
+    assigned = re.findall(_NAMESPACE.format(returned), text, re.MULTILINE)
+    names = {name for name, _ in assigned}
     if not names:
         return []
+    # ``query = args.query`` is the same value as long as nothing else is assigned to ``query``.
+    aliases = {
+        alias: name
+        for alias, owner, name in _ALIAS.findall(text)
+        if owner in names and len(re.findall(rf"\b{alias}\b[ ]*(?:[-+*/|&]|:[^=\n]+)?=(?!=)", text)) == 1
+    }
     filled = {name for owner, name in _ASSIGNED.findall(text) if owner in names}
+    every: list[str] = []
     # ``default=None`` is argparse's own.
     for asked in parser.asked:
-        if asked.named.get("default") is not None or asked.named.get("action") not in (None, "store", "append"):
-            flags = [each.lstrip("-").replace("-", "_") for each in asked.arguments if isinstance(each, str)]
+        flags = [each.lstrip("-").replace("-", "_") for each in asked.arguments if isinstance(each, str)]
+        long = next((each for each in flags if len(each) > 1), flags[0] if flags else "")
+        every.append(str(asked.named.get("dest", long)))
+        # A switch holds False until it is given, as an option holds None.
+        is_switch = asked.named.get("action") == "store_true" and not asked.named.get("default")
+        is_plain = asked.named.get("action") in (None, "store", "append") and asked.named.get("default") is None
+        if not (is_switch or is_plain):
             filled |= {str(asked.named["dest"])} if "dest" in asked.named else set(flags)
     filled |= parser.defaults.keys()
-    found: list[list[str]] = []
-    for test in tests:
-        # ``if a or b: error`` refuses for each; ``if not a and not b`` where none is given.
-        alternatives = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
-        for each in alternatives:
-            group = _missing(each, names)
-            if group and filled.isdisjoint(group) and group not in found:
-                found.append(group)
-    return found
+
+    def given(node: ast.expr) -> str | None:
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in names:
+                return name
+            case ast.Name(id=alias):
+                return aliases.get(alias)
+            # ``vars(parser.parse_args())``.
+            case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str(name))) if owner in names:
+                return name
+            case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id=owner), ast.Constant(value=str(name)), *_]):
+                return name if owner in names else None
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get"), args=[ast.Constant(value=name)]):
+                return name if owner in names and isinstance(name, str) else None
+        return None
+
+    return _groups(tree.body, given, filled, every)
 
 
-def _refused(body: list[ast.stmt]) -> Iterator[ast.expr]:
-    """Yield the conditions under which the script shows its usage; those inside other conditions are left out."""
-    has_demand = any(isinstance(each, ast.If) and not each.orelse and _complains(each.body) for each in body)
-    for statement in body:
-        match statement:
-            case ast.If(test=test, body=inner, orelse=[]) if _complains(inner):
-                yield test
-            case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
-                yield from _refused(inner)
-            # ``if args.version: print(...); return``: such a call demands nothing of what follows.
-            case ast.If() if has_demand and any(map(_leaves, nodes_of(statement))):
-                return
-            case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner) | ast.Try(body=inner):
-                yield from _refused(inner)
+def _parses(node: ast.FunctionDef) -> bool:
+    """Whether the function returns what its parser read."""
+    match node.body[-1]:
+        case ast.Return(value=ast.Call(func=ast.Attribute(attr="parse_args"))):
+            return True
+    return False
 
 
-def _leaves(node: ast.AST) -> bool:
-    return isinstance(node, ast.Return) or (
-        isinstance(node, ast.Call) and dotted(node.func) in ("sys.exit", "exit", "quit")
+def demanded_by_function(node: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]) -> list[list[str]]:
+    """Return the groups of the parameters *names* of which the function *node* demands one.
+
+    click and typer call a function with what they parsed: ``if not since and not until: raise click.UsageError(...)``.
+    """
+    stored = {each.id for each in nodes_of(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    kept = names - stored
+    return _groups(
+        node.body, lambda each: each.id if isinstance(each, ast.Name) and each.id in kept else None, set(), []
     )
 
 
-def _complains(body: list[ast.stmt]) -> bool:
-    calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    return any(isinstance(each, ast.Attribute) and each.attr in _COMPLAINS for each in calls)
+def with_demands(command: Command, groups: list[list[str]]) -> None:
+    """Require in *command* one argument of each of *groups*."""
+    # A switch that is off by default is missing as long as it is off.
+    known = {
+        each.name: each
+        for each in command.arguments
+        if not each.required and (each.default is ABSENT or (each.takes == "nothing" and each.default is False))
+    }
+    for group in groups:
+        if not known.keys() >= set(group):
+            continue
+        # A required switch could still be false.
+        if len(group) > 1 or known[group[0]].takes == "nothing":
+            command.one_of.append(group)
+            continue
+        argument = known[group[0]]
+        least = max(argument.least, int(argument.takes == "values"))
+        command.arguments = [
+            replace(each, required=True, least=least) if each is argument else each for each in command.arguments
+        ]
 
 
-def _missing(test: ast.expr, names: set[str]) -> list[str]:
-    """Return the destinations of which none is given where *test* holds; nothing where it says anything else."""
+def demands_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a click group refuses to run alone: ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)``."""
+    return ["command"] in _groups(
+        node.body, lambda each: "command" if getattr(each, "attr", "") == "invoked_subcommand" else None, set(), []
+    )
+
+
+def _groups(body: list[ast.stmt], given: _Given, filled: set[str], every: list[str]) -> list[list[str]]:
+    found: list[list[str]] = []
+    for test in _refused(body, []):
+        for group in _alternatives(test, True, given, every):
+            if group and filled.isdisjoint(group) and sorted(group) not in found:
+                found.append(sorted(group))
+    # One that is required makes a group with it say nothing.
+    return [each for each in found if not any(set(other) < set(each) for other in found)]
+
+
+def _refused(body: list[ast.stmt], before: list[ast.expr]) -> Iterator[ast.expr]:
+    """Yield the conditions under which the script refuses; *before* are those that hold where it comes to *body*."""
+    before = list(before)
+    for statement in body:
+        match statement:
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
+                yield from _refused(inner, before)
+            case ast.If():
+                is_known = yield from _refused_by(statement, before)
+                # What leaves deeper inside may leave at any time: nothing is known of what follows.
+                if not is_known:
+                    return
+            case ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=items) | ast.List(elts=items), body=inner):
+                # ``for name in ("user", "host"): if not getattr(args, name): ...``.
+                if len(items) < 10 and all(isinstance(each, ast.Constant) for each in items):
+                    for item in items:
+                        yield from _refused([_Put(name, item).visit(copy.deepcopy(each)) for each in inner], before)
+            case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner):
+                yield from _refused(inner, [])
+            case ast.Try(body=inner) | ast.With(body=inner):
+                yield from _refused(inner, before)
+            case ast.Return() | ast.Raise():
+                return
+
+
+class _Put(ast.NodeTransformer):
+    """Replaces a name by a constant."""
+
+    def __init__(self, name: str, item: ast.expr) -> None:
+        self.name, self.item = name, item
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:  # ast.NodeVisitor's name
+        """Return the constant for the name."""
+        return self.item if node.id == self.name else node
+
+
+def _refused_by(statement: ast.If, before: list[ast.expr]) -> Generator[ast.expr, None, bool]:
+    """Yield the conditions under which a chain of ``if`` and ``elif`` refuses; return whether what follows is known.
+
+    *before* is extended by what holds after the chain.
+    """
+    rest: list[ast.stmt] = [statement]
+    holds: list[ast.expr] = []
+    is_known = True
+    while len(rest) == 1 and isinstance(rest[0], ast.If):
+        each = rest[0]
+        if exits_with_error(each.body):
+            yield ast.BoolOp(ast.And(), [*before, *holds, each.test])
+            is_left = True
+        else:
+            is_left = _leaves(each.body[-1])
+            is_known = is_known and not any(
+                _leaves(inner) for part in each.body[: -1 if is_left else None] for inner in nodes_of(part)
+            )
+        if is_left:
+            before.append(ast.UnaryOp(ast.Not(), each.test))
+        holds.append(ast.UnaryOp(ast.Not(), each.test))
+        rest = each.orelse
+    if rest and exits_with_error(rest):
+        yield ast.BoolOp(ast.And(), [*before, *holds])
+    else:
+        is_known = is_known and not any(_leaves(inner) for part in rest for inner in nodes_of(part))
+    return is_known
+
+
+def _leaves(node: ast.AST) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else node
+    return isinstance(node, ast.Return | ast.Raise) or (
+        isinstance(call, ast.Call) and dotted(call.func) in ("sys.exit", "exit", "quit", "os._exit")
+    )
+
+
+def _alternatives(test: ast.expr, holds: bool, given: _Given, every: list[str]) -> list[_Missing]:
+    """Return in which ways *test* comes out as *holds*: the arguments that are missing in each."""
+    if (name := given(test)) is not None:
+        return [None if holds else frozenset([name])]
     match test:
-        case ast.UnaryOp(op=ast.Not(), operand=ast.Attribute(value=ast.Name(id=owner), attr=name)) if owner in names:
-            return [name]
-        case ast.Compare(
-            left=ast.Attribute(value=ast.Name(id=owner), attr=name), ops=[ast.Is()], comparators=[ast.Constant(None)]
-        ) if owner in names:
-            return [name]
-        case ast.BoolOp(op=ast.And(), values=values):
-            inner = [_missing(each, names) for each in values]
-        # ``not (args.a or args.b)``, ``not any([args.a, args.b])``.
-        case ast.UnaryOp(
-            op=ast.Not(),
-            operand=ast.BoolOp(op=ast.Or(), values=values)
-            | ast.Call(func=ast.Name(id="any"), args=[ast.List(elts=values) | ast.Tuple(elts=values)]),
-        ):
-            inner = [_missing(ast.UnaryOp(ast.Not(), each), names) for each in values]
-        case _:
-            return []
-    return [name for group in inner for name in group] if all(len(each) == 1 for each in inner) else []
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _alternatives(operand, not holds, given, every)
+        case ast.BoolOp(op=op, values=values):
+            return _joined(values, isinstance(op, ast.And) is holds, holds, given, every)
+        case ast.Call(func=ast.Name(id="any" | "all" as name), args=[ast.List(elts=values) | ast.Tuple(elts=values)]):
+            return _joined(values, (name == "all") is holds, holds, given, every)
+        # ``any(vars(args).values())``.
+        case ast.Call(func=ast.Name(id="any"), args=[ast.Call(func=ast.Attribute(attr="values"))]) if not holds:
+            return [frozenset(every)]
+        case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=None | "")]):
+            if isinstance(op, ast.Is | ast.Eq) is holds and (name := given(left)) is not None:
+                return [frozenset([name])]
+        # ``len(args.files) < 2``: none at all is too few.
+        case ast.Compare(left=ast.Call(func=ast.Name(id="len"), args=[listed]), ops=[op], comparators=[number]):
+            if (
+                (name := given(listed)) is not None
+                and isinstance(number, ast.Constant)
+                and isinstance(number.value, int)
+            ):
+                refuses_none = {ast.Lt: number.value > 0, ast.Eq: number.value == 0, ast.NotEq: number.value != 0}
+                if refuses_none.get(type(op), False) and holds:
+                    return [frozenset([name])]
+    return [None]
+
+
+def _joined(values: list[ast.expr], together: bool, holds: bool, given: _Given, every: list[str]) -> list[_Missing]:
+    """Return the alternatives of several tests, of which all must come out as *holds*, or one."""
+    found = [_alternatives(each, holds, given, every) for each in values]
+    if not together:
+        return [each for inner in found for each in inner]
+    ways: list[_Missing] = []
+    for way in product(*found):
+        if len(ways) >= _ALTERNATIVES_LIMIT:
+            return [None]
+        known = [each for each in way if each is not None]
+        ways.append(frozenset().union(*known) if len(known) == len(way) else None)
+    return ways

@@ -13,6 +13,7 @@ from skillruntime.derive.interpreter.words import Converted, Outcome, Role, Word
 __all__ = [
     "BY_HAND",
     "Undecided",
+    "default_of",
     "flag_of",
     "is_read",
     "is_same",
@@ -110,7 +111,7 @@ def place_of(accepted: dict[int, Outcome], place: int, least: int, top: Outcome)
             raise Undecided("what a word means depends on how many there are")
     value = undashed(kind_of(roles), place, accepted)
     required = place <= least
-    default = ABSENT if required else _default_of(role, place, accepted[place - 1], top, value)
+    default = ABSENT if required else default_of(role, place, accepted[place - 1], top, value)
     return Argument(name_of(role, f"argument_{place}"), (), "value", value, required, default)
 
 
@@ -133,8 +134,8 @@ def undashed(value: ValueType, place: int, accepted: dict[int, Outcome]) -> Valu
     return value
 
 
-def _default_of(role: Role, place: int, without: Outcome, top: Outcome, value: ValueType) -> Any:
-    """What the variable of *place* holds where the word is left out, if it holds the word last where it is given."""
+def default_of(role: Role, place: int | str, without: Outcome, top: Outcome, value: ValueType) -> Any:
+    """Return what the variable of *place* holds without the word, if it holds the word last where it is given."""
     for key in role.names:
         last, known = top.bound.get(key), without.bound.get(key)
         word = last.word if isinstance(last, Converted) else last

@@ -15,6 +15,7 @@ from skillruntime.derive.interpreter.interpreter import trace_script
 from skillruntime.derive.interpreter.relevance import Relevance, nodes_of
 from skillruntime.derive.interpreter.state import Exhausted
 from skillruntime.derive.interpreter.words import Outcome, Role, Word
+from skillruntime.derive.readers.argv_options import read_options
 from skillruntime.derive.readers.argv_places import (
     BY_HAND,
     Undecided,
@@ -40,6 +41,9 @@ __all__ = ["read_argv"]
 STEPS_LIMIT = 4_000
 """Steps of all traces of a script together."""
 
+OPTION_STEPS_LIMIT = 8_000
+"""Steps of the traces that look for options; they follow loops over the words, which the others do not."""
+
 WORDS_LIMIT = 12
 """Words of the longest command line that is traced."""
 
@@ -64,15 +68,39 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
         if aside := source.argv - source.visited:
             line = next(each.lineno for each in nodes_of(tree) if id(each) in aside and isinstance(each, ast.expr))
             raise Undecided("sys.argv is used where the script cannot be followed", line)
-    except Undecided as undecided:
-        command.unread.append(undecided.unread)
+    except (Undecided, Exhausted) as end:
+        with_options = _with_options(source)
+        if with_options is not None:
+            with_options.description = command.description
+            return Reading(_with_usage(with_options, _usage_of(source)), framework, "low")
+        reason = (
+            end.unread if isinstance(end, Undecided) else Unread("arguments", "the script is too long to be followed")
+        )
+        command.unread.append(reason)
         command.least_words = study.least()
-    except Exhausted:
-        command.unread.append(Unread("arguments", "the script is too long to be followed"))
     else:
         found.description = command.description
         command = _with_usage(found, _usage_of(source))
     return Reading(command, framework, "low")
+
+
+def _with_options(source: Relevance) -> Command | None:
+    """Return the options that the script takes apart by hand; None where the traces do not decide it."""
+    left = OPTION_STEPS_LIMIT
+    source.visited.clear()
+
+    def trace(words: list[Word]) -> Outcome:
+        nonlocal left
+        outcome, left = trace_script(source, words, left, by_hand=True)
+        if outcome.lost:
+            raise Undecided(outcome.lost[0].reason, outcome.lost[0].line)
+        return outcome
+
+    try:
+        found = read_options(trace)
+    except (Undecided, Exhausted):
+        return None
+    return None if source.argv - source.visited else found
 
 
 def _imports_argv(tree: ast.Module) -> bool:

@@ -22,6 +22,7 @@ from skillruntime.derive.interpreter.values import (
     is_constant,
 )
 from skillruntime.derive.readers.argparse_arguments import to_json
+from skillruntime.derive.readers.argparse_demands import demanded_by_function, demands_command, with_demands
 from skillruntime.derive.readers.click_model import ClickCommandModel
 from skillruntime.derive.readers.value_types import PATH, read_type
 from skillruntime.derive.text_fields import first_paragraph, flattened
@@ -65,9 +66,15 @@ def read_click(state: State, model: ClickCommandModel, description: str = "") ->
             command.arguments.append(replace(found, name=name))
     command.unread += [Unread(what, "it is computed", line) for what, line in model.unread]
     command.arguments = _with_flag_choices(command.arguments)
+    if function is not None and not isinstance(function.node, ast.Lambda) and not model.is_group:
+        plain = {each.name for each in command.arguments} - _filled(model.declared)
+        with_demands(command, demanded_by_function(function.node, plain))
     if model.is_group:
         command.chooser = "command"
-        command.chooser_required = model.named.get("invoke_without_command") is not True
+        runs_alone = model.named.get("invoke_without_command") is True
+        if runs_alone and function is not None and not isinstance(function.node, ast.Lambda):
+            runs_alone = not demands_command(function.node)
+        command.chooser_required = not runs_alone
         for word, below in model.commands.items():
             if isinstance(below, ClickCommandModel):
                 command.commands[word] = read_click(state, below)
@@ -77,6 +84,16 @@ def read_click(state: State, model: ClickCommandModel, description: str = "") ->
             command.chooser = ""
             command.unread.append(Unread("commands", "none of them can be read"))
     return command
+
+
+def _filled(declared: list[Any]) -> set[str]:
+    """The names of parameters that may have a value without the command line."""
+    return {
+        split_flags([each for each in made.arguments if isinstance(each, str)])[0]
+        for made in declared
+        if isinstance(made, ForeignCall)
+        and (made.named.get("default") not in (None, False) or {"envvar", "callback", "prompt"} & made.named.keys())
+    }
 
 
 def split_flags(declarations: list[str]) -> tuple[str, tuple[str, ...], str | None]:

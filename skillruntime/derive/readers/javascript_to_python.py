@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 
 from tree_sitter import Node
 
-from skillruntime.derive.readers.javascript_source import literal, text_of
+from skillruntime.derive.readers.javascript_methods import (
+    FUNCTIONS,
+    LIST_METHODS,
+    METHODS,
+    argv,
+    called,
+    for_each_call,
+    item_of,
+    pairs_of,
+    slice_of,
+)
+from skillruntime.derive.readers.javascript_source import literal, nodes_of, text_of
 
 __all__ = ["to_python"]
 
@@ -28,29 +38,7 @@ _COMPARISONS: dict[str, type[ast.cmpop]] = {
     ">=": ast.GtE,
     "in": ast.In,
 }
-_METHODS = {
-    "toLowerCase": "lower",
-    "toUpperCase": "upper",
-    "trim": "strip",
-    "startsWith": "startswith",
-    "push": "append",
-}
-_FUNCTIONS = {
-    "parseInt": "int",
-    "parseFloat": "float",
-    "Number": "float",
-    "Number.parseInt": "int",
-    "Number.parseFloat": "float",
-    "String": "str",
-    "JSON.parse": "node.JSON.parse",
-    "path.resolve": "node.path.resolve",
-    "resolve": "node.path.resolve",
-    "process.exit": "sys.exit",
-    "Array.from": "list",
-    **dict.fromkeys(
-        ("fs.readFileSync", "readFileSync", "fs.readFile", "readFile", "fs.promises.readFile"), "node.fs.readFile"
-    ),
-}
+_PROCESS = ("process", "node:process")
 _MAIN_MODULE = ("require.main", "import.meta.url", "process.argv[1]")
 
 
@@ -69,6 +57,8 @@ class _Translator:
         self.pending: list[ast.stmt] = []
         self.number = 0
         self.in_switch = False
+        self.step: list[ast.stmt] = []
+        """What the enclosing ``for`` does after each round, so before each ``continue``."""
 
     def block(self, nodes: list[Node]) -> list[ast.stmt]:
         """Translate statements; functions that they use are defined before them."""
@@ -101,8 +91,17 @@ class _Translator:
         field = node.child_by_field_name
         match node.type:
             # The modules that are imported are found in the source of the script (`node_script`).
-            case "comment" | "empty_statement" | "import_statement":
+            case "comment" | "empty_statement":
                 return []
+            # ``import { argv } from "node:process"``; other modules are found in the source (`node_script`).
+            case "import_statement":
+                source = str(literal(field("source"), {}))
+                names = [each for each in nodes_of(node, "import_specifier") if source in _PROCESS]
+                return [
+                    ast.Assign([ast.Name(text_of(each.child_by_field_name("alias")) or "argv", ast.Store())], argv())
+                    for each in names
+                    if text_of(each.child_by_field_name("name")) == "argv"
+                ]
             case "expression_statement" if node.named_children:
                 return self._expression_statement(node.named_children[0])
             case "lexical_declaration" | "variable_declaration":
@@ -132,7 +131,7 @@ class _Translator:
                 before = self.statement(initial) if initial is not None else []
                 after = self._expression_statement(step) if step is not None else []
                 test = self.value(condition) if condition is not None else ast.Constant(True)
-                return [*before, ast.While(test, [*self._loop_body(field("body")), *after], [])]
+                return [*before, ast.While(test, [*self._loop_body(field("body"), after), *after], [])]
             case "while_statement" | "do_statement":
                 return [ast.While(self.value(field("condition")), self._loop_body(field("body")), [])]
             case "switch_statement":
@@ -148,7 +147,7 @@ class _Translator:
             case "break_statement":
                 return [ast.Pass() if self.in_switch else ast.Break()]
             case "continue_statement":
-                return [ast.Continue()]
+                return [*self.step, ast.Continue()]
         return [ast.Expr(self._unknown(node))]
 
     def _expression_statement(self, node: Node) -> list[ast.stmt]:
@@ -165,7 +164,7 @@ class _Translator:
             operator = ast.Add if "++" in text_of(node) else ast.Sub
             return [ast.AugAssign(ast.Name(text_of(name), ast.Store()), operator(), ast.Constant(1))]
         # ``args.forEach((arg) => {...})`` is a loop over the words.
-        if (called := _for_each_call(node)) is not None:
+        if (called := for_each_call(node)) is not None:
             items, function = called
             names = list((function.child_by_field_name("parameters") or function).named_children)
             target = names[0] if names else function.child_by_field_name("parameter")
@@ -173,10 +172,10 @@ class _Translator:
             return [ast.For(self._target(target), self.value(items), body, [])]
         return [ast.Expr(self.value(node))]
 
-    def _loop_body(self, node: Node | None) -> list[ast.stmt]:
-        outer, self.in_switch = self.in_switch, False
+    def _loop_body(self, node: Node | None, step: list[ast.stmt] | None = None) -> list[ast.stmt]:
+        outer, self.in_switch, self.step = (self.in_switch, self.step), False, step or []
         made = self.body(node)
-        self.in_switch = outer
+        self.in_switch, self.step = outer
         return made
 
     def _declare(self, node: Node) -> list[ast.stmt]:
@@ -192,6 +191,19 @@ class _Translator:
         # Python's unpacking fails where items are missing; JavaScript's gives undefined.
         if target is not None and target.type == "array_pattern":
             return self._unpack(target, value)
+        if target is not None and target.type == "object_pattern":
+            return self._unpack_object(target, value)
+        # ``out[argv[i].slice(2)] = argv[++i]``: JavaScript evaluates the key before the value.
+        if target is not None and target.type == "subscript_expression" and "++" in text_of(value):
+            self.number += 1
+            key = f"_key_{self.number}"
+            owner = self.value(target.child_by_field_name("object"))
+            item = ast.Subscript(owner, ast.Name(key, ast.Load()), ast.Store())
+            before = ast.Assign([ast.Name(key, ast.Store())], self.value(target.child_by_field_name("index")))
+            return [before, ast.Assign([item], self.value(value))]
+        # ``process.exitCode = 1`` reports the same failure as ``process.exit(1)``, when the script ends by itself.
+        if text_of(target) == "process.exitCode" and text_of(value) != "0":
+            return [ast.Expr(called("print", [ast.Constant("usage:")]))]
         return [ast.Assign([self._target(target)], self.value(value) if value is not None else ast.Constant(None))]
 
     def _unpack(self, target: Node, value: Node | None) -> list[ast.stmt]:
@@ -207,13 +219,39 @@ class _Translator:
                 rest = ast.Subscript(ast.Name(whole), ast.Slice(ast.Constant(index)), ast.Load())
                 made.append(ast.Assign([self._target(each.named_children[0])], rest))
             elif each.is_named and each.type != "comment":
-                item: ast.expr = _item(ast.Name(whole), index)
+                item: ast.expr = item_of(ast.Name(whole), index)
                 name: Node | None = each
                 # ``output = "x"``: the default is used for undefined.
                 if each.type == "assignment_pattern":
                     name = each.child_by_field_name("left")
                     item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
                 made.append(ast.Assign([self._target(name)], item))
+        return made
+
+    def _unpack_object(self, target: Node, value: Node | None) -> list[ast.stmt]:
+        """``const { argv } = require("process")``, ``const { input, output = "x" } = options``."""
+        from_process = text_of(value) == "process" or re.fullmatch(
+            r"""require\(["'](node:)?process["']\)""", text_of(value)
+        )
+        self.number += 1
+        whole = f"_object_{self.number}"
+        made: list[ast.stmt] = [] if from_process else [ast.Assign([ast.Name(whole, ast.Store())], self.value(value))]
+        for each in target.named_children:
+            name: Node | None = each.child_by_field_name("left") if each.type == "object_assignment_pattern" else each
+            key = text_of(name)
+            # ``{ input: path }`` names the variable ``path``.
+            if each.type == "pair_pattern":
+                key, name = text_of(each.child_by_field_name("key")), each.child_by_field_name("value")
+            if name is None or name.type not in ("identifier", "shorthand_property_identifier_pattern"):
+                continue
+            item: ast.expr = ast.Attribute(ast.Name(whole, ast.Load()), key, ast.Load())
+            if from_process:
+                if key != "argv":
+                    continue
+                item = argv()
+            elif each.type == "object_assignment_pattern":
+                item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
+            made.append(ast.Assign([ast.Name(text_of(name), ast.Store())], item))
         return made
 
     def _target(self, node: Node | None) -> ast.expr:
@@ -335,6 +373,12 @@ class _Translator:
                 return ast.IfExp(*sides)
             case "assignment_expression" if (left := field("left")) is not None and left.type == "identifier":
                 return ast.NamedExpr(ast.Name(text_of(left), ast.Store()), self.value(field("right")))
+            # ``args[++i]`` and ``args[i++]``: the second is the value before the step.
+            case "update_expression" if (left := field("argument")) is not None and left.type == "identifier":
+                one = ast.Constant(1 if "++" in shown else -1)
+                stepped = ast.BinOp(ast.Name(text_of(left), ast.Load()), ast.Add(), one)
+                made = ast.NamedExpr(ast.Name(text_of(left), ast.Store()), stepped)
+                return made if shown[0] in "+-" else ast.BinOp(made, ast.Sub(), one)
             case "member_expression":
                 return self._member(node)
             case "subscript_expression":
@@ -344,6 +388,10 @@ class _Translator:
             case "call_expression":
                 return self._call(node)
             # ``new Error(...)``, ``new Set(args)``.
+            case "new_expression" if shown.startswith("new Map(") and (pairs := pairs_of(field("arguments"))):
+                return ast.Dict([self.value(key) for key, _ in pairs], [self.value(value) for _, value in pairs])
+            case "new_expression" if shown.startswith("new Set("):
+                return called("list", self._arguments(field("arguments")))
             case "new_expression":
                 # The class is unknown, so its arguments count as used.
                 name = ast.Name(text_of(field("constructor")), ast.Load())
@@ -403,8 +451,11 @@ class _Translator:
 
     def _member(self, node: Node) -> ast.expr:
         owner, name = node.child_by_field_name("object"), text_of(node.child_by_field_name("property"))
-        if text_of(node) == "process.argv":
-            return _argv()
+        if text_of(node) in ("process.argv", "Bun.argv"):
+            return argv()
+        # Deno leaves its own name and the script's out.
+        if text_of(node) == "Deno.args":
+            return slice_of(argv(), [ast.Constant(2)])
         # Of a list or a text.
         if name == "length":
             return ast.Call(ast.Name("len", ast.Load()), [self.value(owner)], [])
@@ -415,8 +466,8 @@ class _Translator:
         number = literal(index, {})
         # ``args[0]``: undefined where it is missing.
         if isinstance(number, int):
-            return _item(self.value(owner), number)
-        return ast.Subscript(self.value(owner), self.value(index), ast.Load())
+            return item_of(self.value(owner), number)
+        return called("node.item", [self.value(owner), self.value(index)])
 
     def _arguments(self, node: Node | None) -> list[ast.expr]:
         return [self.value(each) for each in node.named_children if each.type != "comment"] if node is not None else []
@@ -427,87 +478,23 @@ class _Translator:
         given = self._arguments(node.child_by_field_name("arguments"))
         # All of them print; which stream makes no difference to what is accepted.
         if shown.startswith(("console.", "process.stdout.", "process.stderr.")):
-            return _called("print", given)
-        if shown in _FUNCTIONS:  # a second argument is the base of the number, or the next part of a path
-            return _called(_FUNCTIONS[shown], given[:1])
+            return called("print", given)
+        if shown in FUNCTIONS:  # a second argument is the base of the number, or the next part of a path
+            return called(FUNCTIONS[shown], given[:1])
         if function is not None and function.type == "member_expression":
             owner = function.child_by_field_name("object")
             name = text_of(function.child_by_field_name("property"))
+            # ``process.argv[2]?.trim()``: undefined stays undefined.
+            if function.child_by_field_name("optional_chain") is not None:
+                absent = ast.Compare(self.value(owner), [ast.Is()], [ast.Constant(None)])
+                return ast.IfExp(absent, ast.Constant(None), self._method(self.value(owner), name, given))
             if name in ("catch", "finally", "then") and owner is not None and owner.type == "call_expression":
                 return self.value(owner)  # ``main().catch(report)``
             return self._method(self.value(owner), name, given)
         return ast.Call(self.value(function), given, [])
 
     def _method(self, owner: ast.expr, name: str, given: list[ast.expr]) -> ast.expr:
-        known = _LIST_METHODS.get(name)
+        known = LIST_METHODS.get(name)
         if known is not None and (made := known(owner, given)) is not None:
             return made
-        return ast.Call(ast.Attribute(owner, _METHODS.get(name, name), ast.Load()), given, [])
-
-
-def _argv() -> ast.expr:
-    """Return ``["node", *sys.argv]``: Node puts its own path in front."""
-    words = ast.Attribute(ast.Name("sys", ast.Load()), "argv", ast.Load())
-    return ast.List([ast.Constant("node"), ast.Starred(words, ast.Load())], ast.Load())
-
-
-def _called(name: str, arguments: list[ast.expr]) -> ast.expr:
-    return ast.Call(ast.parse(name, mode="eval").body, arguments, [])
-
-
-def _item(owner: ast.expr, index: int) -> ast.expr:
-    """Return ``owner[index]``, which is undefined where there is none."""
-    # The test on the length also records that so many words are expected.
-    test = ast.Compare(ast.Call(ast.Name("len", ast.Load()), [owner], []), [ast.Gt()], [ast.Constant(index)])
-    return ast.IfExp(test, ast.Subscript(owner, ast.Constant(index), ast.Load()), ast.Constant(None))
-
-
-def _slice(owner: ast.expr, given: list[ast.expr]) -> ast.expr:
-    return ast.Subscript(owner, ast.Slice(*given[:2]), ast.Load())
-
-
-def _index_of(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
-    if len(given) != 1:
-        return None
-    found = ast.Call(ast.Attribute(owner, "index", ast.Load()), given, [])
-    return ast.IfExp(ast.Compare(given[0], [ast.In()], [owner]), found, ast.Constant(-1))
-
-
-def _shift(owner: ast.expr, given: list[ast.expr]) -> ast.expr:
-    first = ast.Call(ast.Attribute(owner, "pop", ast.Load()), [ast.Constant(0)], [])
-    test = ast.Compare(ast.Call(ast.Name("len", ast.Load()), [owner], []), [ast.Gt()], [ast.Constant(0)])
-    return ast.IfExp(test, first, ast.Constant(None))
-
-
-def _filter(owner: ast.expr, given: list[ast.expr]) -> ast.expr | None:
-    if len(given) != 1 or not isinstance(given[0], ast.Lambda) or len(given[0].args.args) != 1:
-        return None
-    name = given[0].args.args[0].arg
-    rounds = ast.comprehension(ast.Name(name, ast.Store()), owner, [given[0].body], 0)
-    return ast.ListComp(ast.Name(name, ast.Load()), [rounds])
-
-
-_LIST_METHODS: dict[str, Callable[[ast.expr, list[ast.expr]], ast.expr | None]] = {
-    "slice": _slice,
-    "indexOf": _index_of,
-    "shift": _shift,
-    "filter": _filter,
-    "includes": lambda owner, given: ast.Compare(given[0], [ast.In()], [owner]) if len(given) == 1 else None,
-    "join": lambda owner, given: ast.Call(
-        ast.Attribute(given[0] if given else ast.Constant(","), "join", ast.Load()), [owner], []
-    ),
-    "map": lambda owner, given: _called("map", [given[0], owner]) if len(given) == 1 else None,
-}
-
-
-def _for_each_call(node: Node) -> tuple[Node, Node] | None:
-    """Return the list and the function of ``list.forEach(function)``."""
-    function = node.child_by_field_name("function") if node.type == "call_expression" else None
-    given = node.child_by_field_name("arguments")
-    if function is None or given is None or text_of(function.child_by_field_name("property")) != "forEach":
-        return None
-    owner = function.child_by_field_name("object")
-    callback = given.named_children[0] if given.named_children else None
-    if owner is None or callback is None or callback.type not in ("arrow_function", "function_expression"):
-        return None
-    return owner, callback
+        return ast.Call(ast.Attribute(owner, METHODS.get(name, name), ast.Load()), given, [])

@@ -27,7 +27,7 @@ from skillruntime.derive.text_fields import flattened
 
 __all__ = ["read_node"]
 
-_MENTIONS = re.compile(r"\bargv\b|\bparseArgs\b|\bcommander\b|\byargs\b")
+_MENTIONS = re.compile(r"\bargv\b|\bDeno\.args\b|\bparseArgs\b|\bcommander\b|\byargs\b")
 _COMMANDER = ("option", "requiredOption", "argument", "addOption", "addArgument", "arguments", "description")
 _OTHER_PARSERS = {"minimist", "meow", "cac", "arg", "sade", "mri", "command-line-args", "citty", "oclif", "@oclif/core"}
 # ``!positionals[1]``, ``!positionals.length``, ``positionals.length < 2``, ``positionals.length === 0``.
@@ -35,7 +35,11 @@ _MISSING_PLACE = re.compile(
     r"!\s*(?:\w+\.)?positionals\[(?P<index>\d)\]|positionals\.length\s*<\s*(?P<least>\d)"
     r"|!\s*(?:\w+\.)?positionals\.length|positionals\.length\s*===?\s*0"
 )
-_MISSING_VALUE = re.compile(r"^\s*!\s*(?:\w+\.)?values(?:\.(\w+)|\[['\"]([\w-]+)['\"]\])\s*$")
+# ``!values.name``, ``!args.values.file?.length``, ``values["name"] === undefined``, and ``!name`` taken out of them.
+_MISSING_VALUE = re.compile(
+    r"""^\s*(!)?\s*((?:\w+\.)*values)?(?:\??\.)?(?:(\w+)|\[['"]([\w-]+)['"]\])(?:\??\.length)?\s*"""
+    r"""(===?\s*(?:undefined|null|''|""|0))?\s*$"""
+)
 _NUMBER = ValueType({"type": "number"})
 
 
@@ -57,7 +61,7 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
     if modules & {"yargs", "yargs/yargs"}:
         return _read_yargs(root, names, description)
     # Other parsers are packages with declarations of their own, which would be read as words taken by hand.
-    if modules & _OTHER_PARSERS or not re.search(r"process\s*\.\s*argv|\bargv\b", text):
+    if modules & _OTHER_PARSERS or not re.search(r"\bargv\b|\bDeno\.args\b", text):
         return None
     if root.has_error:
         unread = Unread("arguments", "the file does not parse as JavaScript")
@@ -140,6 +144,7 @@ def _demand(root: Node, command: Command) -> None:
     """Mark what the script refuses to run without: ``if (!values.name || !positionals[0]) process.exit(1)``."""
     least = 0
     needed: set[str] = set()
+    taken_out = {text_of(each) for each in nodes_of(root, "shorthand_property_identifier_pattern")}
     for node in nodes_of(root, "if_statement"):
         body = text_of(node.child_by_field_name("consequence"))
         test = text_of(node.child_by_field_name("condition"))
@@ -150,8 +155,10 @@ def _demand(root: Node, command: Command) -> None:
             if match := _MISSING_PLACE.search(each):
                 # ``!positionals[1]`` asks for two, as ``positionals.length < 2`` does.
                 least = max(least, int(match["least"] or int(match["index"] or 0) + 1))
-            elif match := _MISSING_VALUE.match(each):
-                needed.add(match[1] or match[2])
+            elif (
+                (match := _MISSING_VALUE.match(each)) and (match[1] or match[5]) and (match[2] or match[3] in taken_out)
+            ):
+                needed.add(match[3] or match[4])
     defaults = {each.name for each in command.arguments if each.default is not ABSENT}
     for index, argument in enumerate(command.arguments):
         if not argument.flags and least:

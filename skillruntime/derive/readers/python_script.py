@@ -6,11 +6,9 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from skillruntime.derive.command import Command, Unread
-from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.attributes import bound
 from skillruntime.derive.interpreter.interpreter import new_reading, read_module
 from skillruntime.derive.interpreter.relevance import dotted, nodes_of
@@ -18,7 +16,7 @@ from skillruntime.derive.interpreter.state import Exhausted, Found, Neighbours, 
 from skillruntime.derive.interpreter.usage_errors import only_complains
 from skillruntime.derive.interpreter.values import UNKNOWN, ClassValue, FunctionValue, InstanceValue
 from skillruntime.derive.readers.argparse_command import read_parser
-from skillruntime.derive.readers.argparse_demands import demanded
+from skillruntime.derive.readers.argparse_demands import demanded, with_demands
 from skillruntime.derive.readers.argparse_model import ARGPARSE, ParserModel, parser_of
 from skillruntime.derive.readers.argv_script import read_argv
 from skillruntime.derive.readers.click_model import CLICK, ClickCommandModel, TyperModel
@@ -33,7 +31,7 @@ __all__ = ["read_python"]
 UNDECLARED_LIMIT = 100_000
 """Characters of a script that is read for its use of ``sys.argv`` or stdin; a longer one is a program, or generated."""
 
-_UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "getopt", "absl", "tap", "cyclopts")
+_UNREAD_LIBRARIES = ("argparse", "click", "typer", "fire", "docopt", "optparse", "absl", "tap", "cyclopts")
 _FOREIGN = re.compile(rf"(?:import|from) (?:{'|'.join(_UNREAD_LIBRARIES)})")
 _DECORATED = re.compile(r"^\s*(?:from|import)\s[^\n]*\b(?:click|typer)\b", re.MULTILINE)
 _PARSES_WORDS = re.compile(r"\b(?:import|from)\b[^\n]*\bargparse\b|\bArgumentParser\b|\bimport_module\(.argparse")
@@ -168,26 +166,9 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     ]
     command.unread += aside
     # Commands have namespaces of their own, and their conditions are inside others.
-    if not command.commands and any(each in text for each in (".error(", ".print_help(", ".print_usage(")):
-        _demand(command, demanded(tree, text, parser))
+    if not command.commands:
+        with_demands(command, demanded(tree, text, parser))
     return Reading(command, "argparse")
-
-
-def _demand(command: Command, groups: list[list[str]]) -> None:
-    """Require what the script demands after it has parsed."""
-    names = {each.name for each in command.arguments if not each.required and each.default is ABSENT}
-    for group in groups:
-        if not names.issuperset(group):
-            continue
-        if len(group) > 1:
-            command.one_of.append(group)
-        else:
-            command.arguments = [
-                replace(each, required=True, least=max(each.least, int(each.takes == "values")))
-                if each.name == group[0]
-                else each
-                for each in command.arguments
-            ]
 
 
 def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from skillruntime.derive.command import TEXT, Argument, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.readers.shell_conditions import Demands, read_demands
-from skillruntime.derive.readers.shell_source import refuses
+from skillruntime.derive.readers.shell_source import chosen_words, refuses
 
 __all__ = ["Places", "read_places"]
 
@@ -28,6 +28,10 @@ _CHOSEN = re.compile(
 _ARM = re.compile(r"^\s*\(?([^()\n;]+?)\)(.{0,2000}?);;", re.MULTILINE | re.DOTALL)
 _UNSET_IS_ERROR = re.compile(r"^\s*set\s+(?:-[a-z]*u|-o\s+nounset)", re.MULTILINE)
 _TOP_LEVEL = re.compile(r"^(?:\w+=\"?|(?!if|while|for|case|\[)\w[^\n|&]*?)\$(?:\{([1-9])\}|([1-9]))", re.MULTILINE)
+_NOT_A_NUMBER = re.compile(
+    r"(?:!\s*\[\[|\[\[\s*!)\s*\"?\$(?:\{(\w+)\}|(\w+))\"?\s*=~\s*\^\[0-9\]\+\$\s*\]\]\s*"
+    r"(?:&&([^\n]*)|;?\s*then\b((?:(?!\n[ \t]*(?:fi|else)\b)[\s\S]){0,400}))"
+)
 _HELP = ("-h", "--help", "help", "-V", "--version", "-v")
 
 
@@ -64,6 +68,10 @@ def read_places(code: str) -> Places:
         found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
         return found
     demands = read_demands(code)
+    # ``out=$1; shift; [ $# -gt 0 ] || usage``: words are counted from those that are left.
+    for part, gone in _parts(code):
+        counted = read_demands(part).least
+        demands.least = max(demands.least, counted + gone if counted else 0)
     _demand(code, seen, demands)
     least = demands.least or None
     last = max((index for index, each in seen.items() if each.needed or index <= (least or 0)), default=0)
@@ -80,6 +88,7 @@ def read_places(code: str) -> Places:
         is_list = rest.takes == "values"
         found.arguments.append(replace(rest, required=needed > 0, least=needed if is_list else 0))
     _choose(code, seen, found)
+    _set_values(code, seen, found)
     names = [each.name for each in found.arguments]
     if len(set(names)) != len(names):
         found.arguments = [replace(each, name=f"argument_{n}") for n, each in enumerate(found.arguments, 1)]
@@ -114,6 +123,18 @@ def _follow(code: str, found: Places) -> tuple[dict[int, _Seen], Argument | None
                 found.unread.append(Unread("arguments", "the script takes its words apart by hand"))
             offset += sum(int(number or 1) for number in _SHIFT.findall(line))
     return seen, rest
+
+
+def _parts(code: str) -> list[tuple[str, int]]:
+    """Return what follows each ``shift`` that is under no condition, with the number of words that are gone there."""
+    found: list[tuple[str, int]] = []
+    gone = place = 0
+    for line in code.splitlines(keepends=True):
+        place += len(line)
+        if line[:1] not in (" ", "\t") and re.search(r"\bshift\b", line) and not re.search(r"&&|\bif\b|\[", line):
+            gone += sum(int(number or 1) for number in _SHIFT.findall(line))
+            found.append((code[place:], gone))
+    return found
 
 
 def _see(place: _Seen, match: re.Match[str]) -> None:
@@ -176,6 +197,21 @@ def _choose(code: str, seen: dict[int, _Seen], found: Places) -> None:
             # ``case "$1" in start) ... *) usage; exit 1``: the empty text is none of the words, so it is refused too.
             needed = known.required or not (match[2] or known.default in words or "" in words)
             found.arguments[index - 1] = replace(known, value=value, required=needed)
+
+
+def _set_values(code: str, seen: dict[int, _Seen], found: Places) -> None:
+    """Take what the script says of a word where it refuses every other: ``if``-chains, and tests for a number."""
+    by_name = {each.name: index for index, each in seen.items() if each.name} | {str(n): n for n in seen}
+    values = {name: {**TEXT.schema, "enum": words} for name, words in chosen_words(code).items()}
+    for match in _NOT_A_NUMBER.finditer(code):
+        if refuses(match[3] or match[4] or ""):
+            values[match[1] or match[2]] = {"type": "integer", "minimum": 0}
+    for name, schema in values.items():
+        index = by_name.get(name.lower(), 0)
+        if 1 <= index <= len(found.arguments) and found.arguments[index - 1].value == TEXT:
+            known = found.arguments[index - 1]
+            required = known.required or known.default is ABSENT
+            found.arguments[index - 1] = replace(known, value=ValueType(schema), required=required)
 
 
 def _unquoted(word: str) -> str:

@@ -28,8 +28,18 @@ _HAS_VALUE = re.compile(
 )
 """A value that the script computes, or takes from the environment."""
 
+_KEY = re.compile(
+    r"(^[ \t]*(?:while|until)\b[^\n]*\n)[ \t]*(?:local[ \t]+)?(\w+)=\"?\$(?:1|\{1\})\"?[ \t]*\n"
+    r"((?:(?!^[ \t]*done\b).*\n){0,200})",
+    re.MULTILINE,
+)
+_REBUILT = re.compile(r"^set\s+--\s+\"\$\{(\w+)\[@\]\}\"", re.MULTILINE)
 _BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
-_FIRST_WORD = re.compile(r"^case\s+\"?\$(?:1|\{1(?::?-)?\})\"?\s+in\b(.*?)^esac", re.MULTILINE | re.DOTALL)
+_FIRST_WORD = re.compile(
+    r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b).*\n){0,6}?)?"
+    r"case\s+\"?\$(?:1|\{1(?::?-)?\}|(?(1)\{?\1\}?|1))\"?\s+in\b(.*?)^esac",
+    re.MULTILINE | re.DOTALL,
+)
 _NESTED_TEST = re.compile(r"\bif\b|\[|\btest\b|:\?")
 _WORDS_USED = re.compile(r"\$(?:[1-9@*]|\{[1-9@*])")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
@@ -47,6 +57,7 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
             command.unread.append(Unread("arguments", "the script is too long to be followed"))
         return Reading(command, "shell", "low")
     code = main_code(text)
+    code = _KEY.sub(_with_place, code)
     loops = [code[start:end] for start, end in loops_of(code)]
     if (getopts := _GETOPTS.search(code)) is not None:
         command.parser = "getopts"
@@ -60,6 +71,15 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
             command.unread.append(Unread("arguments", "the script takes its words apart by hand"))
     else:
         places = read_places(code)
+    # ``set -- "${POSITIONAL[@]}"``, and then ``[[ $# -lt 1 ]]``: only words that are not options are counted.
+    if rebuilt := _REBUILT.search(code):
+        least = read_demands(code[rebuilt.end() :]).least
+        places.arguments = [
+            replace(each, least=least)
+            if each.takes == "values" and each.name == rebuilt[1].lower().strip("_")
+            else each
+            for each in places.arguments
+        ]
     command.unread += places.unread
     _demand(code, command, places, variables)
     _add_places(command, places, text)
@@ -72,6 +92,11 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     return Reading(command, "shell", "low")
 
 
+def _with_place(match: re.Match[str]) -> str:
+    """``while [[ $# -gt 0 ]]; do key="$1"; case $key in ...``: the variable is the place."""
+    return re.sub(rf"case\s+\"?\$(?:\{{{match[2]}\}}|{match[2]}\b)\"?", 'case "$1"', match[1] + match[3])
+
+
 def _least_words(code: str) -> int:
     """Return how many words every call needs; only tests that are under no condition count."""
     # ``case $1 in start) NAME=${2:?} ;;`` demands nothing of ``stop``.
@@ -82,7 +107,7 @@ def _least_words(code: str) -> int:
     # ``case "$1" in start) ... ;; *) usage; exit 1 ;; esac``, where no arm takes the empty word.
     if not least and (chosen := _FIRST_WORD.search(code)) and chosen.start() <= len("\n".join(head)) + 1:
         arms = [
-            ([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(chosen[1] + "\n;;\n")
+            ([_unquoted(word) for word in arm[1].split("|")], arm[2]) for arm in _ARM.finditer(chosen[2] + "\n;;\n")
         ]
         others = [body for names, body in arms if "*" in names]
         takes_none = any("" in names for names, _ in arms)
@@ -142,7 +167,18 @@ def _read_loop(loop: str, command: Command, text: str, variables: dict[str, str]
     flags = {word for names, _ in arms for word in names}
     for names, body in arms:
         plain = [name for name in names if _FLAG.fullmatch(name)]
-        if plain and len(plain) == len(names):
+        # ``--env=*) ENVIRONMENT="${1#*=}"``: the flag and its value are one word.
+        attached = [name.removesuffix("*") for name in names if re.fullmatch(r"--[\w-]+=\*", name)]
+        if attached and len(attached) == len(names) and not flags & {each[:-1] for each in attached}:
+            if (one := re.search(r"(\w+)=\"?\$\{\w+#(?:\*=|-)", body)) is None:
+                command.unread.append(Unread(attached[0], "its value is taken apart by hand"))
+                continue
+            name = attached[0].strip("-=").replace("-", "_")
+            variables[one[1]] = name
+            command.arguments.append(Argument(name, tuple(attached), description=_help_text_of(text, attached[0][:-1])))
+        elif plain and re.search(r"\beval\b", body):
+            command.unread.append(Unread("arguments", "options are taken apart by hand"))
+        elif plain and len(plain) == len(names):
             # ``--size) width=$2; height=$3; shift 3 ;;``.
             if re.search(r"\$\{?3\b|\bshift\s+[3-9]", body):
                 command.unread.append(Unread(plain[0], "it takes more than one word"))
@@ -206,11 +242,9 @@ def _letters(letters: str, code: str, text: str, variables: dict[str, str]) -> l
         # A colon behind a letter: the option has an argument (POSIX, getopts).
         letter, takes_value = match[1], bool(match[2])
         assigned = re.search(r"(\w+)=", bodies.get(letter, ""))
-        if (
-            not takes_value
-            and re.search(r"\b(usage|help|show_help|print_usage)\b", bodies.get(letter, ""))
-            and letter in "hH"
-        ):
+        # ``h|?) usage`` and ``*) usage`` are arms for help too.
+        is_help = letter not in bodies or re.search(r"\b(usage|help|show_help|print_usage)\b", bodies[letter])
+        if not takes_value and letter in "hH" and is_help:
             continue
         name = assigned[1].lower() if assigned else letter
         name = name if name not in {each.name for each in found} else letter

@@ -11,6 +11,7 @@ from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.state import State, evaluate
 from skillruntime.derive.interpreter.values import UNKNOWN, EnumMember, ForeignCall, FunctionValue, if_known
 from skillruntime.derive.readers.annotations import Annotation, read_annotation
+from skillruntime.derive.readers.argparse_demands import demanded_by_function, with_demands
 from skillruntime.derive.readers.click_model import TyperModel
 from skillruntime.derive.readers.click_reader import fitting_default, split_flags
 from skillruntime.derive.text_fields import first_paragraph, flattened
@@ -48,11 +49,16 @@ def read_typer(state: State, model: TyperModel, description: str = "", *, top: b
 def _read_command(state: State, function: FunctionValue, named: dict[str, Any], command: Command) -> Command:
     documented = None if isinstance(function.node, ast.Lambda) else ast.get_docstring(function.node)
     command.description = first_paragraph(if_known(named.get("help")) or documented) or command.description
-    _read_signature(state, function, command)
+    plain = _read_signature(state, function, command)
+    function = function.wrapped or function
+    if not isinstance(function.node, ast.Lambda):
+        with_demands(command, demanded_by_function(function.node, plain))
     return command
 
 
-def _read_signature(state: State, function: FunctionValue, command: Command) -> None:
+def _read_signature(state: State, function: FunctionValue, command: Command) -> set[str]:
+    """Add the parameters of *function* to *command*; return those that have no value but from the command line."""
+    plain: set[str] = set()
     function = function.wrapped or function
     signature = function.node.args
     positional = [*signature.posonlyargs, *signature.args]
@@ -66,11 +72,16 @@ def _read_signature(state: State, function: FunctionValue, command: Command) -> 
         # typer passes these itself; they are not on the command line.
         if annotation.name in _CONTEXTS:
             continue
+        made = [each for each in (default, *annotation.made) if isinstance(each, ForeignCall)]
+        usual = default.arguments[0] if isinstance(default, ForeignCall) and default.arguments else default
+        if usual in (None, False) and not any({"envvar", "callback", "prompt"} & each.named.keys() for each in made):
+            plain.add(parameter.arg)
         found = _read_parameter(parameter.arg, annotation, default, parameter.lineno, command)
         if isinstance(found, Unread):
             command.unread.append(found)
         elif found is not None:
             command.arguments.append(found)
+    return plain
 
 
 def _read_parameter(
