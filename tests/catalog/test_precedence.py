@@ -263,16 +263,3 @@ def test_the_order_of_roots_does_not_matter_where_versions_differ(tmp_path: Path
         assert catalog["digest"].version == "2.0.0"
         assert sorted(each.version or "" for each in catalog.versions("digest")) == ["1.0.0", "2.0.0", "2.0.0-rc.1"]
         assert catalog.diagnostics == ()
-
-
-def test_two_copies_in_one_root_are_one_skill(tmp_path: Path) -> None:
-    """The same bytes in two directories do not collide; other bytes do."""
-    for directory, body in (("a", "One."), ("b", "Two."), ("c", "One."), ("d", "Two.")):
-        path = tmp_path / directory / "digest" / "SKILL.md"
-        path.parent.mkdir(parents=True)
-        path.write_text(f"---\nname: digest\ndescription: Digests.\n---\n{body}\n")
-
-    catalog = discover(tmp_path, use_index=False)
-
-    assert catalog["digest"].path == str(tmp_path / "a" / "digest" / "SKILL.md")
-    assert [each.path for each in catalog.shadowed.values()] == [str(tmp_path / "b" / "digest" / "SKILL.md")]
