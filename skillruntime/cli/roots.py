@@ -68,7 +68,7 @@ def catalog_options(command: _Command) -> _Command:
         type=click.Path(dir_okay=False),
         expose_value=False,
         callback=_remember_lockfile,
-        help="The lockfile for --frozen. Default: skills-lock.json.",
+        help="The lockfile for --frozen, which this option implies. Default: skills-lock.json.",
     )
     installed = click.option(
         "--installed",
@@ -107,7 +107,8 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
         roots.append(Root(str(bundled), True, "bundled"))
     meta = context.meta if context is not None else {}
     frozen = meta.get(_FROZEN)
-    lockfile = (meta.get(_LOCKFILE) or LOCK_FILE) if frozen else None
+    # A lockfile that is named is used: the skills would otherwise look verified without being so.
+    lockfile = meta.get(_LOCKFILE) or (LOCK_FILE if frozen else None)
     try:
         return discover(*roots, installed=meta.get(_INSTALLED, False), frozen=lockfile, frozen_full=frozen == "full")
     except (LockfileNotFoundError, InvalidSkillError) as error:
