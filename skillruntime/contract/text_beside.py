@@ -180,7 +180,7 @@ def called_name(text: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """Return *text* without the marks of chat templates, whose words are no parameters: ``<|python_tag|>``."""
+    """Return *text* without the marks of chat templates, whose words are not parameters: ``<|python_tag|>``."""
     return _TEMPLATE_MARK.sub(" ", text)
 
 
