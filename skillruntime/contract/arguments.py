@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.lenient_json import LenientParser, unescaped
+from skillruntime.contract.lenient_json import LenientParser, has_unclear_escape, is_cut, unescaped
 from skillruntime.contract.plain_json import find_fault, is_unicode
 from skillruntime.contract.strict_json import LITERAL_DECODER, TOO_DEEP, UnreadableError, decode
 from skillruntime.errors import SkillInputError, TruncatedInputError
@@ -251,6 +251,8 @@ def _parse(text: str, options: _Options) -> Parsed:
     try:
         value = decode(text, literals=options.literals)
     except RecursionError:
+        if is_cut(text):
+            raise UnreadableError("end inside an object or array", cut=True) from None
         raise UnreadableError(TOO_DEEP) from None
     except ValueError as error:
         # CPython's int() has a limit of 4,300 digits and says so in a ValueError.
@@ -259,12 +261,22 @@ def _parse(text: str, options: _Options) -> Parsed:
         value, rules = _repaired(text, options)
     # Models that write JSON inside JSON sometimes encode the whole once more.
     if isinstance(value, str) and options.encoded < MAX_ENCODED:
-        inner = _parse(value, options.deeper())
+        inner = _encoded_once(value, options)
         return Parsed(inner.value, (*rules, "double-encoding", *inner.rules))
     if not isinstance(value, dict | list):
         kind = {str: "a string", bool: "a boolean"}.get(type(value), "a number")
         raise UnreadableError(f"it is {kind}")
     return Parsed(value, rules)
+
+
+def _encoded_once(text: str, options: _Options) -> Parsed:
+    """Parse *text*, which stood encoded in a string, if what is left of its backslashes is certain.
+
+    A model that escapes the quotes alone writes the path `C:\\\\temp` as it is in JSON; decoded, it holds a tab.
+    """
+    if "\\" in text and text.lstrip()[:1] in ("{", "[") and has_unclear_escape(text):
+        raise UnreadableError("the backslashes inside the quotes can be read in two ways")
+    return _parse(text, options.deeper())
 
 
 def _check_unicode(value: Any) -> None:
@@ -289,7 +301,7 @@ def _repaired(text: str, options: _Options) -> tuple[Any, tuple[str, ...]]:
         return inner.value, ("markdown-fence", *inner.rules)
     escaped = _encoded(text) if options.encoded < MAX_ENCODED else None
     if escaped is not None:
-        inner = _parse(escaped, options.deeper())
+        inner = _encoded_once(escaped, options)
         return inner.value, ("double-encoding", *inner.rules)
     marks = _MARKED_LIST.match(text)
     if marks:

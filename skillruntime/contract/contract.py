@@ -168,8 +168,12 @@ class Contract:
                 return self._accepted(arguments, (), None, fill_defaults)
         try:
             return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
-        except RecursionError:  # a step that walks the value by recursion, close to the end of the host's own stack
-            raise too_deep() from None
+        # A step that walks the value by recursion, close to the end of the host's own stack, or the engine, which
+        # compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
+        except (RecursionError, ValueError) as error:
+            if not _is_of_depth(error):
+                raise
+        raise too_deep()  # outside the handler: the error would carry the other one as its context
 
     def check(self, output: Any) -> None:
         """Check that *output* fits the contract.
@@ -182,7 +186,13 @@ class Contract:
         fault = find_fault(output, self.output.levels)
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
-        if not self.output.is_valid(output):
+        try:
+            fits = self.output.is_valid(output)
+        except (RecursionError, ValueError) as error:
+            if not _is_of_depth(error):
+                raise
+            raise SkillOutputError("The output of the skill is nested too deep to be checked") from None
+        if not fits:
             errors = explain(self.output.violations(output), self.output)
             raise SkillOutputError(
                 "The output of the skill does not fit its contract: "
@@ -349,6 +359,10 @@ class Contract:
         # A mapping may come from a host that closed the brace itself.
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
+
+
+def _is_of_depth(error: Exception) -> bool:
+    return isinstance(error, RecursionError) or "Recursion limit" in str(error)
 
 
 # Rules of repair that make a text of a number.

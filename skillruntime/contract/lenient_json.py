@@ -13,7 +13,7 @@ from typing import Any
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.strict_json import UnreadableError, integer, literal, unique_members
 
-__all__ = ["LenientParser", "unescaped"]
+__all__ = ["LenientParser", "has_unclear_escape", "is_cut", "unescaped"]
 
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
@@ -123,6 +123,8 @@ class LenientParser:
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
         if depth > MAX_REPAIRED_LEVELS:
+            if is_cut(self.text):
+                raise UnreadableError("end inside an object or array", cut=True)
             raise UnreadableError(f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep")
         match self.peek("where a value is expected"):
             case "{":
@@ -349,6 +351,36 @@ class LenientParser:
 
     def rest(self) -> str:
         return self.text[self.position : self.position + 200]
+
+
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?P<closed>")?|[\[\]{}]', re.DOTALL)
+
+
+def has_unclear_escape(text: str) -> bool:
+    """Whether a string of the JSON *text* holds an escape that may be none, as that of a path or a pattern.
+
+    >>> has_unclear_escape('{"p": "C:\\temp"}'), has_unclear_escape('{"p": "one\\ntwo"}')
+    (True, False)
+    """
+    return any(_UNCLEAR_ESCAPE.search(match[0][1:-1]) for match in _STRING_OR_BRACKET.finditer(text))
+
+
+def is_cut(text: str) -> bool:
+    """Whether *text*, however deep it is nested, ends inside a string, object or array.
+
+    >>> is_cut('{"a": ["b'), is_cut('{"a": ["b"]}'), is_cut('{"a": [1}')
+    (True, False, False)
+    """
+    opened: list[str] = []
+    for match in _STRING_OR_BRACKET.finditer(text):
+        if match[0][0] == '"':
+            if not match["closed"]:
+                return True
+        elif match[0] in "[{":
+            opened.append(match[0])
+        elif not opened or opened.pop() + match[0] not in ("[]", "{}"):
+            return False
+    return bool(opened)
 
 
 def unescaped(text: str) -> str | None:

@@ -42,6 +42,7 @@ _REJECTION = re.compile(
     rf"|\b{_JUDGED}\s+(?:tool\s+|function\s+)?(?:calls?|arguments?|inputs?|parameters?|requests?|json)\b"
     r"|\b(?:ignore|disregard|discard|cancel|abort|delete|remove|skip|stop|undo|revert|retract|withdraw)\s+"
     r"(?:this|that|it|these|(?:the\s+)?(?:above|following|previous|last)|the\s+call)(?:\s+(?:call|one|please|for\s+now))?(?=\s*(?:[.!,;:]|$))"
+    r"|\b(?:ignore|disregard|discard)\W*$|(?:^|[.!?\n])\W{0,9}(?:old|previous|earlier)(?:\s+\w+)?\s*:\s*$"
     r"|\bno\s+(?:\w+\s+)?(?:calls?|tools?|action|functions?|need)\b|\bno\s+longer\b"
     r"|\b(?:falsch\w*|fehler\w*|ung\u00fcltig\w*|incorrect[oa]s?|inv\u00e1lid[oa]s?|err\u00f3ne[oa]s?|errad[oa]s?|erreurs?|fau(?:x|sse)"
     r"|sbagliat[oa])\b"
@@ -73,8 +74,12 @@ _POLITE = re.compile(
     r"\b(?:(?:do\s+not|don['\u2019]?t)\s+(?:hesitate|worry)|no\s+(?:problem|worries)|not\s+a\s+problem)\b",
     re.IGNORECASE,
 )
-# ReAct (Yao et al., 2022): `Action` names the tool, and is not a parameter.
-_REACT = re.compile(r"^[ \t]*Action[ \t]*:[ \t]*[\w.:/-]+[ \t]*$(?=\s*Action Input\s*:?)", re.MULTILINE)
+# ReAct (Yao et al., 2022): `Action` names the tool, and is not a parameter; so does `Tool` before `Input`.
+_REACT = re.compile(
+    r"^[ \t]*(?:Action|(?:Tool|Function)(?:[ _]Name)?)[ \t]*:[ \t]*([\w.:/-]+)[ \t]*$"
+    r"(?=\s*(?:(?:Action|Tool|Function)[ _])?(?:Input|Arguments|Args|Parameters)\s*:)",
+    re.MULTILINE | re.IGNORECASE,
+)
 # A sentence that introduces a call of its own: what was said before it is about something else.
 _INTRODUCES = re.compile(
     r"\b(?:again|now|retry\w*|let\s+me|here(?:\s+\w+)?|input|arguments|sure|okay)\b[^\n]*:\s*$", re.IGNORECASE
@@ -143,8 +148,10 @@ def beside_fault(before: str, after: str, value: Any, names: Collection[str]) ->
         return "beside the object there is a long text", None
     if _REASONING_END.search(after):
         return "the object is inside the model's reasoning", None
-    before = _REACT.sub("", _REASONING_END.split(before)[-1])
-    if _rejects_before(_POLITE.sub("", before)):
+    before = _unmarked(_NAMED_CALL.sub("", _REACT.sub("", _REASONING_END.split(before)[-1])))
+    after = _unmarked(after)
+    is_struck_out = before.endswith("~~") and after.startswith("~~")  # Markdown
+    if is_struck_out or _rejects_before(_POLITE.sub("", before)):
         return "the text before the object says not to use it", None
     behind = _POLITE.sub("", after)
     if _negates_call(behind) or _REJECTION.search(behind) or _CORRECTION.search(behind):
@@ -166,16 +173,31 @@ def called_name(text: str) -> str:
     >>> called_name('Here (as asked): {"city": "Paris"}')
     ''
     """
-    before = text[: text.find("{")][-MAX_NAMING:]
-    match = _CALLED_WITH.search(before) or _REACT.search(before)
-    if match is None:
-        return ""
-    name = match[0].partition("(")[0].rpartition("Action")[2].strip(" \t:") if match.re is _REACT else match["name"]
-    return "" if name.casefold() in _ANY_CALL else name
+    before = _REASONING_END.split(text[: text.find("{")])[-1][-MAX_NAMING:]
+    named = [match for pattern in (_CALLED_WITH, _REACT, _NAMED_CALL) for match in pattern.finditer(before)]
+    names = [next(filter(None, match.groups())) for match in named]
+    return next((name for name in reversed(names) if name.casefold() not in _ANY_CALL), "")
 
 
+def _unmarked(text: str) -> str:
+    """Return *text* without the marks of chat templates, whose words are not parameters: ``<|python_tag|>``."""
+    return _TEMPLATE_MARK.sub(" ", text)
+
+
+_TEMPLATE_MARK = re.compile(r"<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>")
+_TOOL = r"([^\W\d][\w.:/-]{0,120})"
+# How chat templates name the tool right before its arguments; the first is that of Llama and Anthropic.
+_NAMED_CALL = re.compile(
+    rf"<(?:\uff5cDSML\uff5c)?(?:function|invoke|tool|tool_call)(?:\s+name\s*=|=)\s*[\"']?{_TOOL}[\"']?\s*>"
+    rf"|(?:<\|(?:channel|start)\|>\w+\s+to=(?:functions\.)?|\bto=functions\.){_TOOL}"  # OpenAI's Harmony
+    rf"|(?<![\w.:/-]){_TOOL}\s*<\|tool_call_argument_begin\|>"  # Kimi
+    rf"|<\uff5ctool\u2581sep\uff5c>{_TOOL}|(?<![\w.:/-]){_TOOL}<\uff5ctool\u2581sep\uff5c>(?=\s*$)"  # DeepSeek
+    rf"|\[TOOL_CALLS\]\s*{_TOOL}(?=\s*(?:\[(?:ARGS|CALL_ID)\]|$))"  # Mistral
+    rf"|<tool_call>\s*{_TOOL}(?=\s*$)"  # GLM
+    rf"|\u273fFUNCTION\u273f\s*:\s*{_TOOL}"  # Qwen-Agent
+)
 # `get_news({...})`, `get_news(**{...})` and `get_news(params={...})`; a parenthesis behind a space is one of prose.
-_CALLED_WITH = re.compile(r"(?P<name>[^\W\d][\w.:/-]*)\(\s*(?:\*\*|\w+\s*=\s*)?$")
+_CALLED_WITH = re.compile(r"([^\W\d][\w.:/-]*)\(\s*(?:\*\*|\w+\s*=\s*)?$")
 # Names of no tool in particular.
 _ANY_CALL = frozenset({"call", "tool_call", "function_call", "function", "tool", "invoke", "run", "print", "dict"})
 MAX_NAMING = 400

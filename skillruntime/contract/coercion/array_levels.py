@@ -14,6 +14,7 @@ from skillruntime.contract.coercion.state import Coercion, is_container_text, ty
 from skillruntime.contract.coercion.subschemas import (
     in_place,
     item_locations,
+    places_in,
     places_of,
 )
 from skillruntime.contract.pointer import Path, format_pointer
@@ -111,7 +112,7 @@ def _fit_alone(state: Coercion, value: list[Any], location: Path, path: Path, de
 
 def _is_tuple(state: Coercion, location: Path) -> bool:
     """Whether the items at *location* have places of their own."""
-    return any(len(schema.get("prefixItems") or ()) > 1 for _, schema in in_place(state.references, [location]))
+    return any(len(places_in(schema)) > 1 for _, schema in in_place(state.references, [location]))
 
 
 def _lacks_level(state: Coercion, value: list[Any], location: Path) -> bool:

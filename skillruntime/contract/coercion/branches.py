@@ -120,6 +120,8 @@ class _Profile:
     constants: dict[str, Options]
     items: list[Path]
     types: frozenset[str]
+    lengths: frozenset[int]
+    """How many items the arrays have that its constants are."""
 
 
 def _profiles(references: References, location: Path) -> list[_Profile]:
@@ -136,16 +138,19 @@ def _profiles(references: References, location: Path) -> list[_Profile]:
 
 
 def _profile(references: References, place: Path) -> _Profile:
-    required, types, items = set[str](), set[str](), list[Path]()
+    required, types, items, lengths = set[str](), set[str](), list[Path](), set[int]()
     for where, schema in in_place(references, [place], choices=False):
         names, kinds = schema.get("required"), schema.get("type")
         required |= {fold_name(each) for each in names if isinstance(each, str)} if isinstance(names, list) else set()
         types |= set(kinds if isinstance(kinds, list) else [kinds] if isinstance(kinds, str) else ())
         types |= {_type_of(each) for each in schema["enum"]} if isinstance(schema.get("enum"), list) else set()
         items += item_locations(references, where)
+        members = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
+        lengths |= {len(each) for each in members if isinstance(each, list)}
     declared = frozenset(map(fold_name, declared_properties(references, [place], choices=False)))
     constants = {name: Options(allowed) for name, allowed in discriminators(references, place).items()}
-    return _Profile(frozenset(required), declared, constants, list(dict.fromkeys(items)), frozenset(types))
+    places = list(dict.fromkeys(items))
+    return _Profile(frozenset(required), declared, constants, places, frozenset(types), frozenset(lengths))
 
 
 def _is_claimed(value: Any, profile: _Profile, references: References) -> bool:
@@ -161,7 +166,9 @@ def _is_claimed(value: Any, profile: _Profile, references: References) -> bool:
                 or (bool(keys) and keys <= profile.declared)
             )
         case list():
-            return any(claims(references, item, place) for item in value[:MAX_ITEMS] for place in profile.items)
+            return len(value) in profile.lengths or any(
+                claims(references, item, place) for item in value[:MAX_ITEMS] for place in profile.items
+            )
     # A scalar is asked about as the item of an array: what it is not, the array around it need not be either.
     kind = _type_of(value)
     is_number = kind == "number" or (isinstance(value, str) and number_in(value, whole=False) is not None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skillruntime.contract.coercion.coercer import begin
+from skillruntime.contract.coercion.final_checks import fits_otherwise, without_needless
 from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy, policy_named
 from skillruntime.contract.coercion.repair import Repair, without_decimals
 from skillruntime.contract.coercion.state import Coercion, OverBudgetError
@@ -72,8 +73,9 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
         results = state.coerce(value, (), ())
     except OverBudgetError:
         return Coerced(value, (), (_TOO_MUCH, *_still_wrong(value, state)))
-    if len(results) == 1:
-        return Coerced(results[0].value, _marked(results[0].repairs, schema))
+    if len(results) == 1 and not fits_otherwise(state, value, results[0]):
+        result = without_needless(state, value, results[0])
+        return Coerced(result.value, _marked(result.repairs, schema))
     return Coerced(value, (), _still_wrong(value, state))
 
 

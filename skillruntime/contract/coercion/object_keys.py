@@ -81,7 +81,7 @@ def misspelt(state: Coercion, value: dict[str, Any], violations: list[Violation]
 
     ``maxItems`` in a map of strings, where ``max_items`` is declared.
     """
-    names = {str(each.path[0]) for each in violations if each.path and _is_of_undeclared(each)}
+    names = {str(each.path[0]) for each in violations if each.path}
     if not names:
         return names
     schemas = [schema for _, schema in in_place(state.references, [location])]
@@ -165,8 +165,3 @@ def _holds_any(value: Any, declared: Mapping[str, Any], depth: int = 0) -> bool:
 
 def _missing(here: list[Violation]) -> set[str]:
     return {name for violation in here if violation.keyword in _NEEDED for name in violation.names}
-
-
-def _is_of_undeclared(violation: Violation) -> bool:
-    """Whether *violation* is of the schema of what an object holds beside what it declares."""
-    return violation.location is not None and not MEMBER_KEYWORDS.isdisjoint(violation.location)

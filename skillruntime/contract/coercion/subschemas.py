@@ -14,7 +14,7 @@ from skillruntime.contract.secret_names import is_secret_name
 
 __all__ = [
     *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "places_of", "properties_of", "property_locations", "subschemas"),
+    *("is_hidden", "item_locations", "places_in", "places_of", "properties_of", "property_locations", "subschemas"),
 ]
 
 # The absence of a declared default; ``None`` is a default that is null.
@@ -134,6 +134,12 @@ def _item_locations(references: References, locations: tuple[Path | None, ...], 
         for keyword in ("items", "prefixItems")
         for place in _each(where, schema, keyword, list)
     ]
+
+
+def places_in(schema: Mapping[str, Any]) -> list[Any]:
+    """Return the subschemas that an array's first items have each for itself: a list of ``items`` up to 2019-09."""
+    items = schema.get("prefixItems", schema.get("items"))
+    return items if isinstance(items, list) else []
 
 
 def places_of(references: References, location: Path, where: Path) -> list[Path]:

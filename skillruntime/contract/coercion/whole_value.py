@@ -21,6 +21,7 @@ from skillruntime.contract.coercion.subschemas import (
     default_at,
     in_place,
     item_locations,
+    places_in,
     properties_of,
     property_locations,
 )
@@ -40,12 +41,15 @@ _QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
 def whole(state: Coercion, value: Any, here: list[Violation], location: Path, path: Path, depth: int) -> list[Repaired]:
     """Return what *value* as a whole can become."""
     results: list[Repaired] = []
+    is_item = isinstance(value, str) and is_container_text(value) and _is_enumerated_item(state, value, here)
     for candidate in (
         *_converted(state, value, here, path, depth),
         *_reshaped(state, value, here, location, path, depth),
     ):
         found = state.coerce(candidate.value, location, path, depth + 1)
         rule = candidate.repairs[-1].rule
+        if rule == "container-text" and is_item:
+            continue  # `"[]"` where the items may be that very text
         # A list of numbers in a string may be a text about them, where strings are wanted.
         if rule == "container-text":
             found = [each for each in found if not _makes_texts(candidate.value, each.value) or _is_member(each)]
@@ -150,8 +154,22 @@ def _unwrapped(
         schema=schema,
     )
     for rule, after, before in found:
+        # {"input": {"value": 5}} in a map is the entry `input`, in the form of its schema, or the entry `value`.
+        if (
+            rule == "wrapper-object"
+            and path
+            and isinstance(after, dict)
+            and is_schema_echo(after, {})
+            and ("value" not in declared or _is_map(state, locations))
+        ):
+            continue
         if rule != "schema-echo" or path[-1:] != ("value",) or len(value) > 1:  # else the inside of an echo
             yield Repaired(after, (Repair(format_pointer(path), rule, before, after),))
+
+
+def _is_map(state: Coercion, locations: list[Path | None]) -> bool:
+    schemas = [schema for _, schema in in_place(state.references, locations)]
+    return any(isinstance(schema.get("additionalProperties"), dict) for schema in schemas)
 
 
 def _item_schemas(state: Coercion, violation: Violation) -> list[dict[str, Any]]:
@@ -164,7 +182,10 @@ def _item_schemas(state: Coercion, violation: Violation) -> list[dict[str, Any]]
 def _is_item(state: Coercion, value: Any, violation: Violation, path: Path, depth: int) -> bool:
     """Whether *value* is one item and nothing else: not nothing, not several, not the whole array in a string."""
     assert violation.location is not None
-    if len(violation.schema.get("prefixItems") or ()) > 1 or is_nothing(value, more_words=state.policy.more_words):
+    schema, items = violation.schema, (*violation.location, "items")
+    if isinstance(schema.get("items"), list):
+        items = (*items, 0)
+    if len(places_in(schema)) > 1 or is_nothing(value, more_words=True):
         return False
     match value:
         case dict():
@@ -177,11 +198,17 @@ def _is_item(state: Coercion, value: Any, violation: Violation, path: Path, dept
             return False  # an empty string or an array, in quotes of its own
         case str():
             parts = pieces(value)
-            items = (*violation.location, "items")
             return len(parts) == 1 or (
-                "items" in violation.schema and any(not state.coerce(part, items, path, depth + 1) for part in parts)
+                bool(schema.get("items")) and any(not state.coerce(part, items, path, depth + 1) for part in parts)
             )
     return True
+
+
+def _is_enumerated_item(state: Coercion, text: str, here: list[Violation]) -> bool:
+    """Whether *text* is a member of the enum that the items of a wanted array have."""
+    arrays = [each for each in here if each.keyword == "type" and "array" in types_of(each)]
+    schemas = [schema for each in arrays for schema in _item_schemas(state, each)]
+    return any(schema.get("const") == text or text in (schema.get("enum") or ()) for schema in schemas)
 
 
 def _is_object_of(value: dict[str, Any], items: Iterable[dict[str, Any]]) -> bool:
