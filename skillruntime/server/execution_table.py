@@ -2,6 +2,7 @@
 
 Law: a row of a running execution names the server that runs it and a fence, a number that rises with every change of
 that server. Only a server that names both may end it, so a server that was declared dead changes nothing later.
+What touches many rows skips those that another transaction holds, so that it never waits for one (see `Batches`).
 Times are the database's, in seconds since the epoch, so that servers whose clocks differ agree.
 """
 
@@ -162,7 +163,9 @@ class ExecutionTable:
         ids = []
         for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
             found = execute(
-                self.sql(f"SELECT {HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500"),
+                self.sql(
+                    f"SELECT {HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500 {{skip_locked}}"
+                ),
                 most=most,
                 is_task=is_task,
             )
@@ -297,7 +300,11 @@ class ExecutionTable:
     def restart_waiting(self, execute: Execute) -> None:
         """Count the waiting time of every waiting call from now: while no server ran, no slot could become free."""
         execute(
-            self.sql("UPDATE skillruntime_executions SET waiting_since = {now} WHERE state = 'waiting' AND is_task = 0")
+            self.sql(
+                # Rows that another transaction holds are being begun or ended, or get the same from another server.
+                """UPDATE skillruntime_executions SET waiting_since = {now} WHERE id IN (SELECT id
+                FROM skillruntime_executions WHERE state = 'waiting' AND is_task = 0 {skip_locked})"""
+            )
         )
 
     # Webhooks
@@ -385,7 +392,7 @@ class ExecutionTable:
         rows = execute(
             self.sql(
                 """DELETE FROM skillruntime_executions WHERE id IN (SELECT id FROM skillruntime_executions
-                WHERE state = 'ended' AND ended_at < :before LIMIT 500) RETURNING id"""
+                WHERE state = 'ended' AND ended_at < :before LIMIT 500 {skip_locked}) RETURNING id"""
             ),
             before=ended_before,
         )
