@@ -301,7 +301,7 @@ class ExecutionTable:
         """Count the waiting time of every waiting call from now: while no server ran, no slot could become free."""
         execute(
             self.sql(
-                # Rows that another transaction holds are being begun or ended, or get the same from another server.
+                # What another transaction holds is being begun or ended, or gets the same from another server.
                 """UPDATE skillruntime_executions SET waiting_since = {now} WHERE id IN (SELECT id
                 FROM skillruntime_executions WHERE state = 'waiting' AND is_task = 0 {skip_locked})"""
             )
@@ -311,7 +311,10 @@ class ExecutionTable:
 
     def take_webhooks(self, execute: Execute, dead: Sequence[str] | None) -> list[Row]:
         """Take over the messages that dead servers (all others, where it is None) did not send."""
-        names = [name for name in self._webhook_servers(execute) if dead is None or name in dead]
+        others = """SELECT DISTINCT webhook_server FROM skillruntime_executions
+            WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
+        found = execute(self.sql(others), server=self.server)
+        names = [name for (name,) in found if dead is None or name in dead]
         rows = []
         for name in names:
             found = execute(
@@ -442,11 +445,6 @@ class ExecutionTable:
             webhook_server=self.server if row.ticket.webhook is not None else None,
         )
         return ended
-
-    def _webhook_servers(self, execute: Execute) -> list[str]:
-        found = """SELECT DISTINCT webhook_server FROM skillruntime_executions
-            WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
-        return [name for (name,) in execute(self.sql(found), server=self.server)]
 
 
 def _checked(row: Row, ticket: Ticket) -> Row:

@@ -411,9 +411,6 @@ class StoredExecutions:
         self._must_reconcile = False
         begun_at = time.monotonic()
 
-        def read(execute: Any) -> list[Row]:
-            return self._table.own(execute)
-
         def begin(result: Any) -> None:
             for row in result if isinstance(result, list) else []:
                 if row.ticket.execution_id not in self._live:
@@ -421,7 +418,7 @@ class StoredExecutions:
                     self._start(row, begun_at)
 
         try:
-            await self._batches.write(read, on_done=begin)
+            await self._batches.write(self._table.own, on_done=begin)
         except BaseException:
             self._must_reconcile = True  # what was not read stays to be looked for
             raise
