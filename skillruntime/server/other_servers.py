@@ -75,6 +75,8 @@ class OtherServers:
                     take_up(await self._take_over(name))
             except DatabaseAwayError:
                 suspects.forget()  # while the database was away, no server could prolong its lease
+            except Exception:  # one row that cannot be read must not end this server too
+                _log.exception("taking up the work of a silent server failed with an unexpected exception")
             await anyio.sleep(self._lease / 6)
 
     async def _take_over(self, name: str) -> list[Row]:

@@ -53,7 +53,9 @@ class ServerTable:
 
         One that was stopped in a transaction holds its rows, and one that waits for a row is not ended by its client.
         """
-        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, :prefix)"
+        # Those of another role, as while passwords are changed, are not ours to end; PostgreSQL would refuse it.
+        ended = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE starts_with(application_name, :prefix) AND usename = current_user"""
         return len(execute(self.sql(ended), prefix=session_prefix(name)))
 
     def forget(self, execute: Execute, name: str) -> None:

@@ -320,3 +320,19 @@ async def test_a_dead_server_with_an_open_transaction_does_not_keep_its_rows(url
 
     assert ran == ["exec-a"]
     assert result.status.value == "completed"
+
+
+async def test_sessions_of_another_role_are_left_alone(url: str) -> None:
+    """A role may not end those of another, and while passwords are rotated servers have different ones."""
+    one, table = opened(url)
+    role = f"r_{one.name}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {role} LOGIN IN ROLE pg_monitor")  # it sees the sessions of others
+    two = PostgresDatabase(url.replace("postgres@", f"{role}@"))
+
+    ended_sessions = done(two, lambda execute: table.servers.end_sessions(execute, one.name))
+    left = sessions(url, one.name)
+    one.close()
+    two.close()
+
+    assert (ended_sessions, left) == (0, 1)
