@@ -71,7 +71,7 @@ def _require_host(url: str) -> None:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
-        host = ""
+        raise click.UsageError(f"{url!r} is not a URL. {_EXAMPLE}.") from None
     if not all(host.removesuffix(".").split(".")):
         raise click.UsageError(f"That URL names no host. {_EXAMPLE}.")
 

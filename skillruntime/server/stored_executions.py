@@ -111,11 +111,12 @@ class StoredExecutions:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    ) -> None:
         assert self._tasks is not None
         self._tasks.cancel_scope.cancel()
         try:
-            return await self._tasks.__aexit__(kind, error, trace)
+            # Without *error*: the tasks would wrap it in a group, and it is none of theirs.
+            await self._tasks.__aexit__(None, None, None)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._close)
