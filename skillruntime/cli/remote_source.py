@@ -71,7 +71,7 @@ def _require_host(url: str) -> None:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
-        raise click.UsageError(f"{url!r} is not a URL. {_EXAMPLE}.") from None
+        host = ""
     if not all(host.removesuffix(".").split(".")):
         raise click.UsageError(f"That URL names no host. {_EXAMPLE}.")
 
