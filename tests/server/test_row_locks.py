@@ -61,8 +61,8 @@ def sessions(url: str, name: str) -> int:
     return int(number)
 
 
-async def test_the_same_keys_in_opposite_orders_at_two_servers_are_no_deadlock(url: str) -> None:
-    """Each transaction takes its rows in the order of their ids, so that neither server waits for the other's end."""
+async def test_two_servers_that_are_sent_the_same_keys_in_opposite_orders_never_deadlock(url: str) -> None:
+    """Each transaction takes its rows in the order of their ids, so that neither server waits for the other."""
     one, two = opened(url), opened(url)
     names = [f"{number:03}" for number in range(60)]
     met = threading.Barrier(2)
