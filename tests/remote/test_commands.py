@@ -264,7 +264,7 @@ def test_an_address_that_is_not_a_url_is_reported() -> None:
         command(*words) for words in (("executions", "list", "--url", "http://[::1"), ("invoke", "http://["))
     )
 
-    assert "is not a URL" in listed.stderr and "That URL names no host" in invoked.stderr
+    assert "is not a URL" in listed.stderr and "names no host" in invoked.stderr
     assert (listed.returncode, invoked.returncode) == (1, 2)
 
 
