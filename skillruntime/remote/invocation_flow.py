@@ -353,10 +353,10 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
     """Return the error for a refusal; an accepted execution may have run."""
     document = read_error(response)
     if document is None:
-        if 300 <= response.status < 400:
-            return _bad_response(
-                response, "it redirects to another origin, which is not followed; put the target into the descriptor"
-            )
+        if "location" in response.headers:
+            # The transport follows a few to the same origin, and none of a POST that would become a GET.
+            why = "its redirect is not followed: it goes to another origin, makes a POST a GET, or is one of many"
+            return _bad_response(response, f"{why}; put the final address into the descriptor")
         return _bad_response(response, "it carries no protocol error")
     return RemoteError(document, may_have_run=may_have_run)
 

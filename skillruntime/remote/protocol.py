@@ -77,9 +77,10 @@ def can_reach(before: ExecutionStatus, after: ExecutionStatus) -> bool:
 class MessageError(Exception):
     """A message is not what the protocol says: ``violations`` are ``{field: JSON Pointer, expected, actual}``."""
 
-    def __init__(self, violations: list[dict[str, Any]]) -> None:
+    def __init__(self, violations: list[dict[str, Any]], message: str | None = None) -> None:
         first = violations[0]
-        super().__init__(f"{first['field'] or 'the message'} should be {first['expected']}, not {first['actual']}")
+        named = first["field"] or "the message"
+        super().__init__(message or f"{named} should be {first['expected']}, not {first['actual']}")
         self.violations = violations
 
     def to_document(self) -> ErrorDocument:
@@ -314,8 +315,10 @@ def parse_json(data: bytes) -> Any:
             raise ValueError("a string holds half of a surrogate pair, which is not a Unicode character")
         return value
     except (ValueError, RecursionError) as error:
-        expected = "one JSON value in UTF-8"
-        raise MessageError([_violation("", expected, " ".join(str(error).split())[:200])]) from None
+        # What the reader says of it is a reason and not a value: "should be JSON, not Expecting value" says nothing.
+        reason = " ".join(str(error).split())[:200]
+        violation = _violation("", "one JSON value in UTF-8", reason)
+        raise MessageError([violation], f"it cannot be read as JSON: {reason}") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -25,6 +25,7 @@ _MOST: Final = 100  # operations in one transaction: what comes later waits for 
 class _Write:
     operation: Operation
     on_done: Callable[[Any], None] | None
+    key: str | None
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Any = None
     has_begun: bool = False
@@ -33,6 +34,8 @@ class _Write:
 class Batches:
     """Writes to and reads from *database* without blocking the event loop.
 
+    Law: where servers share the database, a transaction takes the rows of single executions in the order of their ids,
+    and after them those operations run that wait for no row. So no two transactions wait for each other.
     A call that takes longer than *deadline* seconds is broken off as if the connection were lost.
     """
 
@@ -55,14 +58,21 @@ class Batches:
                 await self._write(batch)
 
     async def write(
-        self, operation: Operation, *, on_done: Callable[[Any], None] | None = None, within: float | None = None
+        self,
+        operation: Operation,
+        *,
+        key: str | None = None,
+        on_done: Callable[[Any], None] | None = None,
+        within: float | None = None,
     ) -> Any:
         """Return what *operation* gives once it is committed; *on_done* is called with it even if we are cancelled.
+
+        *key* is the id of the execution that it writes; without one, it must not wait for a row.
 
         Raises:
             DatabaseAwayError: it is not committed, or that is not known, after *within* seconds.
         """
-        write = _Write(operation, on_done)
+        write = _Write(operation, on_done, key)
         self._waiting.append(write)
         self._has_work.set()
         try:
@@ -79,11 +89,11 @@ class Batches:
             raise write.result
         return write.result
 
-    async def insist(self, operation: Operation) -> Any:
+    async def insist(self, operation: Operation, *, key: str) -> Any:
         """Write until the database takes it: what a run ended with is known nowhere else."""
         for attempt in itertools.count():
             try:
-                return await self.write(operation)
+                return await self.write(operation, key=key)
             except DatabaseAwayError:
                 await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
         raise AssertionError("unreachable")
@@ -108,6 +118,9 @@ class Batches:
         return True
 
     async def _write(self, batch: list[_Write]) -> None:
+        if self._database.is_shared:
+            # PostgreSQL compares nothing here: any order will do that all servers share. Equal keys keep theirs.
+            batch.sort(key=lambda write: (write.key is None, write.key or ""))
         for write in batch:
             write.has_begun = True
         results: list[Any]

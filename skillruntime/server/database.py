@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Database", "DatabaseAwayError", "Execute", "Operation", "OperationRefusedError", "perform"]
+__all__ = [
+    "Database",
+    "DatabaseAwayError",
+    "Execute",
+    "Operation",
+    "OperationRefusedError",
+    "perform",
+    "session_prefix",
+]
 
 Execute = Callable[..., list[tuple[Any, ...]]]
 """``execute(sql, **values)``: runs one statement with ``:name`` parameters and returns its rows."""
@@ -35,11 +43,18 @@ def perform(operation: Operation, execute: Execute) -> Any:
         return refusal
 
 
+def session_prefix(server: str) -> str:
+    """Return how the names of the sessions of *server* begin, by which others can end them."""
+    return f"skillruntime {server} "
+
+
 class Database(Protocol):
     """A database with blocking calls; each is made from a worker thread."""
 
     is_shared: bool
     """Whether other servers may use it at the same time."""
+    name: str
+    """The name of the server that uses it, unlike any other."""
 
     def open(self) -> None:
         """Connect."""

@@ -67,12 +67,16 @@ def prepare_tables(execute: Execute, *, is_shared: bool) -> None:
         SkillRuntimeError: a newer release has changed them.
     """
     if is_shared:
+        execute("SET LOCAL lock_timeout = '15s'")  # several servers start at once, and one of them may change tables
         execute("SELECT pg_advisory_xact_lock(7305001)")
     execute(_META)
     found = execute("SELECT value FROM skillruntime_meta WHERE name = 'version'")
     version = int(found[0][0]) if found else _VERSION
     if version > _VERSION:
         raise SkillRuntimeError(f"The database has version {version} of the tables; this release knows {_VERSION}")
+    if found and version == _VERSION:
+        # CREATE INDEX IF NOT EXISTS locks the table before it looks: servers that work would wait for each start.
+        return
     for statement in _TABLES:
         execute(statement)
     for number in range(version + 1, _VERSION + 1):

@@ -2,6 +2,7 @@
 
 Law: a row of a running execution names the server that runs it and a fence, a number that rises with every change of
 that server. Only a server that names both may end it, so a server that was declared dead changes nothing later.
+What touches many rows skips those that another transaction holds, so that it never waits for one (see `Batches`).
 Times are the database's, in seconds since the epoch, so that servers whose clocks differ agree.
 """
 
@@ -162,7 +163,9 @@ class ExecutionTable:
         ids = []
         for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
             found = execute(
-                self.sql(f"SELECT {HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500"),
+                self.sql(
+                    f"SELECT {HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500 {{skip_locked}}"
+                ),
                 most=most,
                 is_task=is_task,
             )
@@ -297,14 +300,21 @@ class ExecutionTable:
     def restart_waiting(self, execute: Execute) -> None:
         """Count the waiting time of every waiting call from now: while no server ran, no slot could become free."""
         execute(
-            self.sql("UPDATE skillruntime_executions SET waiting_since = {now} WHERE state = 'waiting' AND is_task = 0")
+            self.sql(
+                # What another transaction holds is being begun or ended, or gets the same from another server.
+                """UPDATE skillruntime_executions SET waiting_since = {now} WHERE id IN (SELECT id
+                FROM skillruntime_executions WHERE state = 'waiting' AND is_task = 0 {skip_locked})"""
+            )
         )
 
     # Webhooks
 
     def take_webhooks(self, execute: Execute, dead: Sequence[str] | None) -> list[Row]:
         """Take over the messages that dead servers (all others, where it is None) did not send."""
-        names = [name for name in self._webhook_servers(execute) if dead is None or name in dead]
+        others = """SELECT DISTINCT webhook_server FROM skillruntime_executions
+            WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
+        found = execute(self.sql(others), server=self.server)
+        names = [name for (name,) in found if dead is None or name in dead]
         rows = []
         for name in names:
             found = execute(
@@ -385,7 +395,7 @@ class ExecutionTable:
         rows = execute(
             self.sql(
                 """DELETE FROM skillruntime_executions WHERE id IN (SELECT id FROM skillruntime_executions
-                WHERE state = 'ended' AND ended_at < :before LIMIT 500) RETURNING id"""
+                WHERE state = 'ended' AND ended_at < :before LIMIT 500 {skip_locked}) RETURNING id"""
             ),
             before=ended_before,
         )
@@ -435,11 +445,6 @@ class ExecutionTable:
             webhook_server=self.server if row.ticket.webhook is not None else None,
         )
         return ended
-
-    def _webhook_servers(self, execute: Execute) -> list[str]:
-        found = """SELECT DISTINCT webhook_server FROM skillruntime_executions
-            WHERE webhook_server IS NOT NULL AND webhook_server <> :server"""
-        return [name for (name,) in execute(self.sql(found), server=self.server)]
 
 
 def _checked(row: Row, ticket: Ticket) -> Row:

@@ -86,11 +86,10 @@ class JwtCallers:
                 raise BadCredentialsError from None
         except _NOT_GOOD:
             raise BadCredentialsError from None
-        scopes = frozenset(str(claims.get("scope", "")).split())
-        if self._scope is not None and self._scope not in scopes:
+        scopes = _scopes(claims)
+        if self._scope is not None and (scopes is None or self._scope not in scopes):
             raise BadCredentialsError
-        # RFC 8693, 4.2: a token without the claim says nothing of scopes.
-        return Principal(f"{self._issuer} {claims['sub']}", scopes=scopes if "scope" in claims else None)
+        return Principal(f"{self._issuer} {claims['sub']}", scopes=scopes)
 
     def _read(self, token: str, keys: KeySet) -> dict[str, Any]:
         read = jwt.decode(token, keys, algorithms=list(_ALGORITHMS))
@@ -109,6 +108,18 @@ class JwtCallers:
         if self._keys is None:
             raise refuse_for_now(_AGAIN, "Tokens cannot be verified at the moment")
         return self._keys
+
+
+def _scopes(claims: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the scopes that a token names; None where it says nothing of them.
+
+    RFC 8693, 4.2 has one string with spaces in ``scope``. Duende IdentityServer writes a list there; Microsoft Entra
+    writes the string and Okta a list in ``scp``. Any other form grants nothing.
+    """
+    for claim in (claims[name] for name in ("scope", "scp") if name in claims):
+        named = claim.split() if isinstance(claim, str) else claim if isinstance(claim, list) else ()
+        return frozenset(each for each in named if isinstance(each, str))
+    return None
 
 
 def keys_from(place: str, guard: AddressGuard | None = None) -> Callable[[], Awaitable[Mapping[str, Any]]]:

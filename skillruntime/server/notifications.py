@@ -20,7 +20,7 @@ _log = logging.getLogger("skillruntime.server")
 async def write_progress(row: Row, progress: Progress, batches: Batches, table: ExecutionTable) -> None:
     """Let other servers see how far an execution is; without the database it is not written."""
     try:
-        await batches.write(lambda execute: table.report(execute, row, progress))
+        await batches.write(lambda execute: table.report(execute, row, progress), key=row.ticket.execution_id)
     except DatabaseAwayError:
         pass  # progress is news, not a promise
 
@@ -34,4 +34,6 @@ async def send_webhook(
     except Exception:
         _log.exception("the webhook of %s failed with an unexpected exception", row.ticket.execution_id)
     # Only now: a server that dies before this has it sent again by another one.
-    await batches.insist(lambda execute: table.webhook_sent(execute, row.ticket.execution_id))
+    await batches.insist(
+        lambda execute: table.webhook_sent(execute, row.ticket.execution_id), key=row.ticket.execution_id
+    )

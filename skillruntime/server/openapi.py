@@ -16,6 +16,12 @@ _TEXT: Final = {"type": "string"}
 _NAME: Final = {"type": "string", "minLength": 1, "maxLength": 500, "pattern": "^[^\\u0000]*$"}
 _ID: Final = {"name": "execution_id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 _CURSOR: Final = {"type": "string", "pattern": "^[0-9]{16}\\.[0-9]{1,9}$"}
+_WEBHOOK: Final = {
+    "type": "string",
+    "format": "uri",
+    "maxLength": 2000,
+    "description": "Where the server sends the execution when it has ended: an https address that is not an inside one",
+}
 _STATUSES: Final = ["accepted", "running", "completed", "failed", "timeout", "cancelled"]
 
 _ERROR: Final[dict[str, Any]] = {
@@ -53,10 +59,15 @@ def build_openapi(descriptors: Iterable[SkillDescriptor], provider: Provider) ->
             "delete": _execution_operation("cancel", "Cancel an execution"),
         },
         "/executions/{execution_id}/result": {"get": _execution_operation("getResult", "What an execution gave")},
+        "/executions/{execution_id}/events": {"get": _events()},
         "/executions/{execution_id}/complete": {"post": _completion()},
         "/executions/{execution_id}/release": {"post": _release()},
         "/health": {"get": _operation("health", "Whether the process lives", {"type": "object"}, errors=())},
     }
+    if any(each.extensions.webhooks for each in skills):
+        secret = {"type": "object", "required": ["secret"], "properties": {"secret": _TEXT}}
+        summary = "The secret that signs the webhooks of this caller"
+        paths["/webhook-secret"] = {"get": _operation("webhookSecret", summary, secret, errors=("401", "429"))}
     for each in skills:
         # Escaped, as a client must: braces in an id would be a template (OpenAPI 3.1, 4.8.8), a slash another path.
         path = f"/skills/{escape_segment(each.id)}"
@@ -119,6 +130,7 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
                     "trace_id": _NAME,
                     "priority": {"enum": ["low", "normal", "high"]},
                     "timeout_ms": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e15},
+                    **({"webhook": _WEBHOOK} if descriptor.extensions.webhooks else {}),
                 },
             },
         },
@@ -144,6 +156,16 @@ def _invocation(descriptor: SkillDescriptor) -> dict[str, Any]:
     if descriptor.access is not AccessPolicy.PUBLIC:
         operation["security"] = [{_scheme_name(descriptor): []}]
     return operation
+
+
+def _events() -> dict[str, Any]:
+    operation = _execution_operation(
+        "getEvents", "Server-sent events: the execution at each change, until it has ended"
+    )
+    stream = {"description": "The events", "content": {"text/event-stream": {"schema": _TEXT}}}
+    over = {"description": "It has ended, and the event of Last-Event-ID was the last"}
+    responses = {**operation["responses"], "200": stream, "204": over}
+    return {**operation, "parameters": [_ID, _header("Last-Event-ID", _TEXT)], "responses": responses}
 
 
 def _completion() -> dict[str, Any]:

@@ -19,6 +19,7 @@ from skillruntime.server.watchers import Watchers
 __all__ = ["OtherServers"]
 
 _log = logging.getLogger("skillruntime.server")
+_ENDING = 20  # looks at whether the sessions of a dead server have ended, 50 ms apart
 _FOLLOWED = 1000  # executions that one look asks for: PostgreSQL takes 65,535 parameters at most
 
 
@@ -74,10 +75,16 @@ class OtherServers:
                     take_up(await self._take_over(name))
             except DatabaseAwayError:
                 suspects.forget()  # while the database was away, no server could prolong its lease
+            except Exception:  # one row that cannot be read must not end this server too
+                _log.exception("taking up the work of a silent server failed with an unexpected exception")
             await anyio.sleep(self._lease / 6)
 
     async def _take_over(self, name: str) -> list[Row]:
         _log.warning("the server %s is silent; taking up its work", name)
+        for _ in range(_ENDING):
+            if not await self._batches.write(lambda execute: self._table.servers.end_sessions(execute, name)):
+                break
+            await anyio.sleep(0.05)
         # By the hundred, so that no transaction holds its locks for long. The lease is removed last: where this server
         # dies in between, another one finds the dead one again.
         while ids := await self._batches.write(lambda execute: self._table.reclaim(execute, [name])):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import socket
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -13,7 +15,7 @@ from typing import Any, Final
 
 import psycopg
 
-from skillruntime.server.database import DatabaseAwayError, Execute, Operation, perform
+from skillruntime.server.database import DatabaseAwayError, Execute, Operation, perform, session_prefix
 
 __all__ = ["PostgresDatabase"]
 
@@ -25,15 +27,22 @@ _SETTINGS: Final = {
     "keepalives_interval": "2",
     "keepalives_count": "3",
     "tcp_user_timeout": "8000",
-    "application_name": "skillruntime",
 }
-# A row lock or a statement that takes longer than this is a bug in this library; it must not hold up the queue.
+# The lock timeout is shorter than the deadline of a batch: its operations are then tried one by one, and only the one
+# that meets a row which another session holds fails. PostgreSQL's timers compare with the time of day: where the clock
+# is set back while one runs, it fires that much later (`handle_sig_alarm` in its timeout.c). So nothing relies on them:
+# rows are taken in one order (`Batches`), and a session that was given up is ended by a signal.
 _SESSION: Final = (
     "SET statement_timeout = '20s'",
-    "SET lock_timeout = '10s'",
+    "SET lock_timeout = '500ms'",
     "SET idle_in_transaction_session_timeout = '20s'",
     "SET synchronous_commit = on",
 )
+# Notices a client that is gone while a statement runs. PostgreSQL refuses it on systems without POLLRDHUP.
+_CHECK_CLIENT: Final = "SET client_connection_check_interval = '2s'"
+_EARLIER_SESSIONS: Final = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = %s AND pid <> pg_backend_pid()"""
+_ENDING: Final = 1.0  # seconds until an earlier session must have ended
 _NAME: Final = re.compile(r"(?<!:):([a-z_0-9]+)")
 
 
@@ -42,10 +51,11 @@ class PostgresDatabase:
 
     is_shared = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str | None = None) -> None:
         self._url = url
-        self._writer = _Connection(url)
-        self._reader = _Connection(url)
+        self.name = name or secrets.token_hex(8)
+        self._writer = _Connection(url, self.name)
+        self._reader = _Connection(url, self.name)
 
     def open(self) -> None:
         """Connect.
@@ -67,7 +77,7 @@ class PostgresDatabase:
 
     def connect_again(self) -> PostgresDatabase:
         """Return another connection to the same database: for the heartbeat, which must not wait for a commit."""
-        return PostgresDatabase(self._url)
+        return PostgresDatabase(self._url, self.name)
 
     def sql(self, text: str) -> str:
         """Return *text* in PostgreSQL's dialect, with psycopg's parameters."""
@@ -86,10 +96,12 @@ class PostgresDatabase:
 
 
 class _Connection:
-    """One connection, made when it is needed; a broken one is dropped."""
+    """One connection, made when it is needed; a broken one is dropped, and its session is ended before the next."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, server: str) -> None:
         self._url = url
+        self._name = f"{session_prefix(server)}{secrets.token_hex(4)}"
+        self._had_session = False
         self._lock = threading.Lock()
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
 
@@ -113,7 +125,6 @@ class _Connection:
         try:
             connection = self._connected()
             execute = _execute_on(connection)
-            # A deadlock is noticed by PostgreSQL after a second; the operations are then run one by one.
             results = [perform(operation, execute) for operation in operations]
             is_committing = True
             connection.commit()
@@ -129,19 +140,54 @@ class _Connection:
             # A connection lost before COMMIT was sent has committed nothing; after that, only the database knows.
             raise DatabaseAwayError(message, is_unknown=is_committing) from None
         connection.rollback()
-        if len(operations) > 1:  # one of them fails, or met a deadlock: the others must not
-            return [result for operation in operations for result in self._transact([operation])]
+        if len(operations) > 1:  # one of them fails, or met a lock: the others must not
+            return self._one_by_one(operations)
         if isinstance(error, psycopg.OperationalError):
             return [DatabaseAwayError(f"The database refused: {_first_line(error)}")]
         return [error]
 
+    def _one_by_one(self, operations: Sequence[Operation]) -> list[Any]:
+        results: list[Any] = []
+        for operation in operations:
+            try:
+                results += self._transact([operation])
+            except DatabaseAwayError as error:
+                # What was committed before it is known to be; what comes after it was never sent.
+                after = len(operations) - len(results) - 1
+                return [*results, error, *(DatabaseAwayError(str(error)) for _ in range(after))]
+        return results
+
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
-        if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._url, **_SETTINGS)  # type: ignore[arg-type]  # libpq's own names
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        settings: dict[str, Any] = {**_SETTINGS, "application_name": self._name}
+        # Kept at once, so that `interrupt` reaches it.
+        self._connection = connection = psycopg.connect(self._url, autocommit=True, **settings)
+        try:
             for setting in _SESSION:
-                self._connection.execute(setting)
-            self._connection.commit()
-        return self._connection
+                connection.execute(setting)
+            with suppress(psycopg.Error):
+                connection.execute(_CHECK_CLIENT)
+            if self._had_session:
+                self._end_earlier_sessions(connection)
+            connection.autocommit = False
+        except BaseException:
+            self._drop()
+            raise
+        self._had_session = True
+        return connection
+
+    def _end_earlier_sessions(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """End what a lost connection left in the database, and wait until it has ended.
+
+        It may wait for a row and hold others, with nothing that ends it; and its commit must not come after what this
+        connection reads, for what that does not find is never looked for again.
+        """
+        deadline = time.monotonic() + _ENDING
+        while connection.execute(_EARLIER_SESSIONS, (self._name,)).fetchall():
+            if time.monotonic() > deadline:
+                raise psycopg.OperationalError("an earlier session of this server has not ended yet")
+            time.sleep(0.01)
 
     def _drop(self) -> None:
         if self._connection is not None:

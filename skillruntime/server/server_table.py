@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.server.database import Execute
+from skillruntime.server.database import Execute, session_prefix
 
 __all__ = ["ServerTable"]
 
@@ -47,6 +47,16 @@ class ServerTable:
             )
         )
         return {name: (int(number), bool(is_expired)) for name, number, is_expired in found}
+
+    def end_sessions(self, execute: Execute, name: str) -> int:
+        """End the sessions of another server that is silent, and return how many there were.
+
+        One that was stopped in a transaction holds its rows, and one that waits for a row is not ended by its client.
+        """
+        # Those of another role, as while passwords are changed, are not ours to end; PostgreSQL would refuse it.
+        ended = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE starts_with(application_name, :prefix) AND usename = current_user"""
+        return len(execute(self.sql(ended), prefix=session_prefix(name)))
 
     def forget(self, execute: Execute, name: str) -> None:
         """Remove the lease of a server that has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import sys
 import threading
@@ -35,6 +36,7 @@ class SqliteDatabase:
     def __init__(self, path: str | os.PathLike[str] | None, *, wait: bool = False) -> None:
         self._path = None if path is None else Path(path)
         self._wait = wait
+        self.name = secrets.token_hex(8)
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._writing = threading.Lock()

@@ -9,7 +9,6 @@ taken up.
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from anyio.abc import TaskGroup
 
 from skillruntime.remote.protocol import Execution
 from skillruntime.server.batches import Batches
-from skillruntime.server.database import Database, DatabaseAwayError
+from skillruntime.server.database import Database, DatabaseAwayError, Operation
 from skillruntime.server.ended_executions import EndedExecutions
 from skillruntime.server.execution_rows import Row
 from skillruntime.server.execution_table import CLOCK_JUMP, ExecutionTable
@@ -79,7 +78,7 @@ class StoredExecutions:
         self._work = work
         self._database = database
         self._terms = terms or Terms()
-        self._table = ExecutionTable(secrets.token_hex(8), self._terms, database.is_shared, database.sql)
+        self._table = ExecutionTable(database.name, self._terms, database.is_shared, database.sql)
         self._batches = Batches(database, deadline=max(2.0, lease / 3))
         self._capacity = self._free = capacity
         self._lease = lease
@@ -112,11 +111,12 @@ class StoredExecutions:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    ) -> None:
         assert self._tasks is not None
         self._tasks.cancel_scope.cancel()
         try:
-            return await self._tasks.__aexit__(kind, error, trace)
+            # Without *error*: the tasks would wrap it in a group, and it is none of theirs.
+            await self._tasks.__aexit__(None, None, None)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._close)
@@ -153,7 +153,7 @@ class StoredExecutions:
             return self._table.insert(execute, ticket, starts=starts, quota=quota)
 
         row, is_new = await self._batches.write(
-            insert, on_done=done, within=_SUBMIT if self._database.is_shared else _LOCAL
+            insert, key=ticket.execution_id, on_done=done, within=_SUBMIT if self._database.is_shared else _LOCAL
         )
         return Submitted(row.execution, is_new)
 
@@ -169,7 +169,7 @@ class StoredExecutions:
             # Here and now; for one that another server runs, that server sees the mark at its next look.
             live.cancel()
         else:
-            row = await self._batches.write(lambda execute: self._table.cancel(execute, execution_id))
+            row = await self._batches.write(lambda execute: self._table.cancel(execute, execution_id), key=execution_id)
             self._watched.signal(execution_id)
             if row is None or row.execution.is_final:
                 return None if row is None else row.execution
@@ -182,7 +182,7 @@ class StoredExecutions:
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
         """End a task from outside."""
         ended: Execution = await self._batches.write(
-            lambda execute: self._table.complete(execute, execution_id, outcome)
+            lambda execute: self._table.complete(execute, execution_id, outcome), key=execution_id
         )
         self._watched.signal(execution_id)
         row = await self._read(execution_id)
@@ -304,16 +304,16 @@ class StoredExecutions:
             self._forget(live)  # another server has it
             return
         if outcome is None and live.ticket.repeatable:
-            await self._batches.insist(lambda execute: self._table.hand_over(execute, live.row))
+            await self._insist(live, lambda execute: self._table.hand_over(execute, live.row))
             self._forget(live)
             return
         ending = outcome or interrupted()
         progress = live.execution.progress
         try:
-            ended = await self._batches.insist(lambda execute: self._table.end(execute, live.row, ending, progress))
+            ended = await self._insist(live, lambda execute: self._table.end(execute, live.row, ending, progress))
         except Exception:
             _log.exception("the outcome of %s could not be written", live.ticket.execution_id)
-            ended = await self._batches.insist(lambda execute: self._table.end(execute, live.row, broken(), None))
+            ended = await self._insist(live, lambda execute: self._table.end(execute, live.row, broken(), None))
         if ended is None:
             _log.warning("%s was taken up by another server; its outcome here is dropped", live.ticket.execution_id)
         else:
@@ -323,9 +323,12 @@ class StoredExecutions:
         self._forget(live)
 
     async def _check_ownership(self, live: Live) -> None:
-        row = await self._batches.insist(lambda execute: self._table.find(execute, live.ticket.execution_id))
+        row = await self._insist(live, lambda execute: self._table.find(execute, live.ticket.execution_id))
         if row is None or row.server != live.row.server or row.fence != live.row.fence or row.execution.is_final:
             live.give_up()
+
+    async def _insist(self, live: Live, operation: Operation) -> Any:
+        return await self._batches.insist(operation, key=live.ticket.execution_id)
 
     def _forget(self, live: Live) -> None:
         self._live.pop(live.ticket.execution_id, None)
@@ -409,16 +412,17 @@ class StoredExecutions:
         self._must_reconcile = False
         begun_at = time.monotonic()
 
-        def read(execute: Any) -> list[Row]:
-            return self._table.own(execute)
-
         def begin(result: Any) -> None:
             for row in result if isinstance(result, list) else []:
                 if row.ticket.execution_id not in self._live:
                     self._free -= 1
                     self._start(row, begun_at)
 
-        await self._batches.write(read, on_done=begin)
+        try:
+            await self._batches.write(self._table.own, on_done=begin)
+        except BaseException:
+            self._must_reconcile = True  # what was not read stays to be looked for
+            raise
 
     def _take_up(self, webhooks: Sequence[Row]) -> None:
         """Continue what a dead server left."""

@@ -106,6 +106,35 @@ async def test_a_token_of_the_issuer_is_a_caller() -> None:
 
 
 @pytest.mark.parametrize(
+    ("claims", "scopes"),
+    [
+        ({"scope": ["skill:invoke", "openid"]}, {"skill:invoke", "openid"}),
+        ({"scope": None, "scp": "skill:invoke openid"}, {"skill:invoke", "openid"}),
+        ({"scope": None, "scp": ["skill:invoke"]}, {"skill:invoke"}),
+        ({"scope": ["skill:invoke", 1]}, {"skill:invoke"}),
+    ],
+)
+async def test_scopes_are_read_in_the_forms_that_issuers_write(claims: dict[str, Any], scopes: set[str]) -> None:
+    """RFC 8693 has a string in `scope`; Duende IdentityServer writes a list there, Entra and Okta write `scp`."""
+    issuer = Issuer()
+
+    principal = await jwt_callers(issuer, [1000.0])(bearer(issuer.token(**claims)), None)
+
+    assert principal is not None and principal.scopes == frozenset(scopes)
+
+
+@pytest.mark.parametrize(
+    "claims", [{"scope": {"skill:invoke": 1}}, {"scope": ["a skill:invoke"]}, {"scp": "skill:read", "scope": None}]
+)
+async def test_scopes_in_another_form_grant_nothing(claims: dict[str, Any]) -> None:
+    """Also where only `scp` names scopes: a token that may read alone must not invoke."""
+    issuer = Issuer()
+
+    with pytest.raises(BadCredentialsError):
+        await jwt_callers(issuer, [1000.0])(bearer(issuer.token(**claims)), None)
+
+
+@pytest.mark.parametrize(
     "claims",
     [{"exp": 900}, {"exp": None}, {"iss": "https://other"}, {"aud": "other"}, {"sub": None}, {"scope": "skill:read"}],
     ids=lambda claims: next(iter(claims)),

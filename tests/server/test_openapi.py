@@ -104,3 +104,22 @@ def test_an_id_is_escaped_in_its_path_and_any_text_is_a_callers_id() -> None:
     assert [caller.is_valid({"id": each, "type": "user"}) for each in ("技 能", "", "a\0", "x" * 501)] == [True] + [
         False
     ] * 3
+
+
+def test_events_and_webhooks_are_in_the_document_where_the_server_has_them() -> None:
+    """The stream has its own content type; what concerns webhooks is there only where they are sent."""
+    plain = SkillDescriptor.from_dict(TRANSLATOR)
+    notified = SkillDescriptor.from_dict({**TRANSLATOR, "extensions": {"webhooks": True}})
+
+    without = build_openapi([plain], plain.provider)["paths"]
+    paths = build_openapi([notified], notified.provider)["paths"]
+
+    stream = without["/executions/{execution_id}/events"]["get"]["responses"]
+    assert list(stream["200"]["content"]) == ["text/event-stream"] and "204" in stream
+    assert "/webhook-secret" not in without and "/webhook-secret" in paths
+    invoke = "/skills/com.example.translate-v1/invoke"
+    context = [
+        each[invoke]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]["context"]
+        for each in (without, paths)
+    ]
+    assert ["webhook" in each["properties"] for each in context] == [False, True]
