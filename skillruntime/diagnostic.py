@@ -21,7 +21,8 @@ class Severity(StrEnum):
 class Diagnostic:
     """A finding: the rule, its severity, the place, the message, and a hint on what would be right.
 
-    ``path`` is the file or directory it is about; ``line`` and ``column`` count from 1.
+    ``path`` is the file or directory it is about; ``line`` and ``column`` count from 1; ``related`` has the files of
+    other skills that the message names, which a view for one caller may hide.
 
     >>> str(Diagnostic("name-mismatch", Severity.WARNING, "skills/pdf/SKILL.md", "name 'PDF' differs", line=2))
     "skills/pdf/SKILL.md:2: warning: name 'PDF' differs [name-mismatch]"
@@ -34,6 +35,7 @@ class Diagnostic:
     line: int | None = None
     column: int | None = None
     hint: str | None = None
+    related: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)

@@ -103,7 +103,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
         self._diagnostics: tuple[Diagnostic, ...] | None = None
-        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: _found(offered, names)
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: _found(offered, names, guard)
         self._guard = guard
         self._searched: SkillCatalog | None = None
         self._numbers: dict[str, int] | None = None
@@ -435,13 +435,14 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             shown.update(each.path for each in view.shadowed.values())
             skills = (entry.file for snapshot in self._snapshots for entry in snapshot.entries if entry.name)
             hidden = set(skills) - shown
-            return (each for each in self.diagnostics if each.path not in hidden)
+            found = (each for each in self.diagnostics if hidden.isdisjoint((each.path, *each.related)))
+            return (each for each in found if each.rule != "frozen-missing")  # no view can say whose skill it was
 
         view._diagnose = diagnose
         return view
 
 
-def _found(snapshots: Iterable[Snapshot], names: Names) -> Iterator[Diagnostic]:
+def _found(snapshots: Iterable[Snapshot], names: Names, guard: Guard | None) -> Iterator[Diagnostic]:
     from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
     from skillruntime.catalog.root_diagnostics import diagnostics_of
 
@@ -449,6 +450,8 @@ def _found(snapshots: Iterable[Snapshot], names: Names) -> Iterator[Diagnostic]:
         yield from diagnostics_of(snapshot)
     yield from names.collisions
     yield from look_alikes(names.counting.values())
+    if guard is not None:
+        yield from guard.missing()
 
 
 def _always(entry: Entry) -> bool:

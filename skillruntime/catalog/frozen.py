@@ -155,6 +155,7 @@ class FrozenGuard:
         self._state = _State.read(self._name) if keeps_state else _State()
         self._locks: dict[str, Locked] | None = None
         self._offered: dict[Root, Snapshot] = {}
+        self._found: dict[Root, Snapshot] = {}  # with what is refused
         digest = hashlib.sha256(data).hexdigest()
         if self._state.lock != digest:  # another edition: which skills are right is asked again
             self._state.lock, self._state.roots = digest, {}
@@ -175,6 +176,7 @@ class FrozenGuard:
 
     def offered(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* without the skills that are not locked, or not as they were locked."""
+        self._found[snapshot.root] = snapshot
         seen = _seen(snapshot)
         refused = None if self._full else self._refused_before(snapshot, seen)
         if refused is None:
@@ -224,6 +226,13 @@ class FrozenGuard:
         # What may appear beside the locked files is not pinned by them, and was not reviewed: it is not read.
         pinned = ((path, data) for path, data in files.items() if not is_left_behind(path))
         return {path: hashlib.sha256(data).hexdigest() for path, data in pinned}
+
+    def missing(self) -> Iterator[Diagnostic]:
+        """Yield a warning for each locked skill that no root has."""
+        found = {entry.name for snapshot in self._found.values() for entry in snapshot.entries}
+        for name in sorted(self._locked.keys() - found):
+            message = f"{name}: it is in the lockfile, and none of the directories has it"
+            yield Diagnostic("frozen-missing", Severity.WARNING, self._path, message, hint="restore it, or lock again")
 
     def _refused_before(self, snapshot: Snapshot, seen: str) -> dict[int, str] | None:
         """Return the skills to refuse if nothing changed since all others were right, else ``None``."""

@@ -28,7 +28,7 @@ def look_alikes(entries: Iterable[Entry]) -> Iterator[Diagnostic]:
         if not entry.root.trusted and (tool := _TOOLS.get(skeleton(entry.name))):
             message = f"the name {entry.name!r} is easily confused with the tool {tool!r} of this library"
             yield Diagnostic("look-alike-name", Severity.WARNING, entry.file, message, hint="rename the skill")
-    trusted = [entry.name for entry in everything if entry.root.trusted]
+    trusted = {entry.name: entry.file for entry in everything if entry.root.trusted}
     if not trusted or len(trusted) == len(everything):
         return
     # Equal skeletons: another case, `_` for `-`, Cyrillic or Greek letters, 1 for l, rn for m.
@@ -47,7 +47,8 @@ def look_alikes(entries: Iterable[Entry]) -> Iterator[Diagnostic]:
         if other is not None and other != entry.name:
             message = f"the name {entry.name!r} is easily confused with the trusted skill {other!r}"
             hint = "make sure that this is the skill you want"
-            yield Diagnostic("look-alike-name", Severity.WARNING, entry.file, message, hint=hint)
+            related = (trusted[other],)
+            yield Diagnostic("look-alike-name", Severity.WARNING, entry.file, message, hint=hint, related=related)
 
 
 def is_one_edit(one: str, other: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from skillruntime.catalog.precedence import settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
+from skillruntime.diagnostic import Diagnostic
 from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Guard(Protocol):
 
     def check(self, skill: Skill) -> Mapping[str, str]:
         """Return the SHA-256 of each file of *skill*; raise `InvalidSkillError` if it is not what was locked."""
+
+    def missing(self) -> Iterable[Diagnostic]:
+        """Return a diagnostic for each locked skill that no root has."""
 
 
 def offered_of(snapshot: Snapshot, guard: Guard | None) -> Snapshot:

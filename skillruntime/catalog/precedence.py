@@ -151,7 +151,8 @@ def _settle_all(names: Names, rivals: Mapping[str, Sequence[Entry]]) -> None:
         qualified = _qualified(loser, first, names.shadowed)
         names.shadowed[qualified] = loser._replace(name=qualified, path=loser.file)
         message = f"the name {loser.name!r} is already used by {holder.file}; this skill is available as {qualified!r}"
-        names.collisions.append(Diagnostic("name-collision", Severity.WARNING, loser.file, message))
+        collision = Diagnostic("name-collision", Severity.WARNING, loser.file, message, related=(holder.file,))
+        names.collisions.append(collision)
     known = {entry.file: entry for entry in (*names.beside.values(), *names.shadowed.values())}
     for name, own_files in files.items():
         if len(own_files) > 1:

@@ -17,6 +17,7 @@ from skillruntime.catalog import (
     lock_document,
     lock_for_npx,
     lock_skills,
+    read_lock,
 )
 from skillruntime.cli.output import EXIT_FAILED, EXIT_USAGE, draw_diagnostics, fail, json_option, print_result, to_json
 from skillruntime.cli.roots import catalog_options, open_catalog
@@ -82,6 +83,8 @@ def command(
         try:
             document = lock_skills(catalog) if is_own else lock_for_npx(catalog, _before(file), base=str(file.parent))
             _write(file, to_json(document) + "\n")
+        except InvalidSkillError as error:
+            fail(error, as_json=as_json)
         except OSError as error:
             reason = f"{error.filename or file}: {error.strerror}" if error.strerror else str(error)
             fail(InvalidSkillError(f"The skills cannot be locked: {reason}"), as_json=as_json)
@@ -108,11 +111,19 @@ def command(
 
 
 def _before(file: Path) -> Any:
-    """Return what the lockfile holds, ``None`` if there is none that can be read: it is then written from nothing."""
+    """Return what the lockfile holds, ``None`` if there is none.
+
+    Raises:
+        InvalidSkillError: it cannot be read, or has a version of its form that we do not know: it is not overwritten.
+    """
     try:
+        read_lock(str(file))
         return lock_document(str(file))
-    except (LockfileNotFoundError, InvalidSkillError):
+    except LockfileNotFoundError:
         return None
+    except InvalidSkillError as error:
+        action = "Move the file away, or choose another --file"
+        raise InvalidSkillError(f"{error}; it is not overwritten", suggested_action=action) from None
 
 
 def _write(file: Path, text: str) -> None:

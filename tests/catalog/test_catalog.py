@@ -257,6 +257,9 @@ def test_a_view_has_the_callers_own_skill_of_a_name(tmp_path: Path, write_skill:
         (tmp_path / tenant / "digest" / "SKILL.md").write_text(text)
     catalog = discover(*(Root(str(tmp_path / scope), scope=scope) for scope in ("one", "two")), use_index=False)
 
+    assert {each.rule for each in catalog.diagnostics} == {"name-collision"}
+    assert [catalog.view(namespaces=each).diagnostics for each in ("one", "two")] == [(), ()]
+
     view = catalog.view(namespaces="two")
 
     assert (list(view), len(view), "digest" in view) == (["digest"], 1, True)

@@ -487,6 +487,20 @@ def test_a_second_skill_of_a_locked_name_is_reported_as_such(skills: Path, tmp_p
     assert f"pins another skill of this name, {skills / 'news' / 'SKILL.md'}" in catalog.diagnostics[0].message
 
 
+def test_a_locked_skill_that_no_root_has_is_named(skills: Path) -> None:
+    """A deleted skill is drift too; the others are offered."""
+    path = lock(skills)
+    shutil.rmtree(skills / "news")
+
+    catalog = frozen(skills, path, use_index=False)
+
+    assert list(catalog) == ["pdf"]
+    assert [(each.rule, each.path, each.message) for each in catalog.diagnostics] == [
+        ("frozen-missing", str(path), "news: it is in the lockfile, and none of the directories has it")
+    ]
+    assert list(catalog.view(grants="pdf").diagnostics) == []
+
+
 def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
     """Beside the skills, and in them."""
     catalog = discover(skills, use_index=False)

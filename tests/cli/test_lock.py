@@ -74,6 +74,18 @@ def test_a_damaged_lockfile_is_reported(work: Path, text: str) -> None:
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize("text", ["[]", "{", '{"version": 2, "skills": {}}', '{"name": "package", "version": "1"}'])
+def test_a_file_of_another_form_is_not_overwritten(work: Path, text: str) -> None:
+    """It may be another tool's, or of a later release."""
+    (work / "skills-lock.json").write_text(text, encoding="utf-8")
+
+    result = CliRunner().invoke(group, ["lock", "--skills", "skills"], env={"COLUMNS": "200"})
+
+    assert result.exit_code == 1
+    assert "it is not overwritten" in result.output
+    assert (work / "skills-lock.json").read_text(encoding="utf-8") == text
+
+
 def test_a_missing_lockfile_says_how_to_write_one(work: Path) -> None:
     """The error says the next step."""
     result = lock("--check")
