@@ -27,7 +27,7 @@ from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.versions import Version
+from skillruntime.contract.versions import Version, same_line
 from skillruntime.errors import (
     ErrorCode,
     InvalidSkillError,
@@ -66,7 +66,7 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes", "_tool"),
+        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes", "_starts", "_tool"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
@@ -227,6 +227,9 @@ class Contract:
 
     def _link_shapes(self) -> None:
         """Compile the shapes of older versions, and collect the names of all parameters, old and current."""
+        ends = [chain(self.migrations, migration.to)[-1:] or [migration] for migration in self.migrations]
+        # A call that states no version starts only where the migrations lead to the current line.
+        self._starts = tuple(index for index, [last] in enumerate(ends) if self._arrives(last.to))
         self._shapes = tuple(self._shape(migration) for migration in self.migrations)
         old = [declared_properties(shape.references, [()]) for shape in self._shapes if shape is not None]
         self._reserved = frozenset(name for names in old for name in names)
@@ -345,7 +348,7 @@ class Contract:
             return self._as_version(arguments, version, policy)
         if self._is_untouched(arguments, self.input):
             return _Attempt(Coerced(arguments))
-        newest_first = range(len(self.migrations) - 1, -1, -1)
+        newest_first = self._starts[::-1]
         for index in newest_first:
             shape = self._shapes[index]
             if shape is not None and self._is_untouched(arguments, shape):
@@ -378,7 +381,7 @@ class Contract:
         old = self._along(arguments, index, policy, may_hold_containers=True)
         shape = self._shapes[index]
         assert shape is not None
-        for start in (None, *range(len(self.migrations) - 1, index, -1)):
+        for start in (None, *(each for each in self._starts[::-1] if each > index)):
             newer = self.input if start is None else self._shapes[start]
             if newer is None:
                 continue
@@ -399,8 +402,26 @@ class Contract:
             ):
                 return reading
             raise self._unclear_version(reading)
+        self._refuse_two_meanings(arguments, index, old, policy)
         self._along(arguments, index, policy)  # refuses a container in a text that would become an item
         return old
+
+    def _refuse_two_meanings(self, arguments: Any, index: int, newer: _Attempt, policy: Policy) -> None:
+        """Refuse arguments that fit a still older shape as well, and mean something else by it.
+
+        What an older shape only adds, the default of a parameter that was new then, is no difference in what was sent.
+        """
+        taken = without_decimals(newer.coerced.value)
+        for start in self._starts:
+            shape = self._shapes[start]
+            if start >= index or shape is None or not self._is_untouched(arguments, shape):
+                continue
+            try:
+                reading = without_decimals(self._along(arguments, start, policy).coerced.value)
+            except SkillInputError:
+                continue
+            if not all(name in reading and is_same(reading[name], value) for name, value in taken.items()):
+                raise self._unclear_version(newer)
 
     def _holds_container(self, arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
         """Whether a string of *arguments* looks like a container that *newer* asks for, and is only that."""
@@ -438,17 +459,33 @@ class Contract:
                 str(error), suggested_action="State a version such as 1.2.0, or leave the version out"
             ) from None
         covering = chain(self.migrations, version)
-        if covering:
+        if covering and self._arrives(covering[-1].to):
             start = self.migrations.index(covering[0])
-            return replace(self._along(arguments, start, policy, may_hold_containers=True), migrated_from=stated)
-        if self.version is None or _same_line(Version.parse(self.version), version):
+            old = self._along(arguments, start, policy, may_hold_containers=True)
+            if self._is_of_current(arguments, start) and not is_same(without_decimals(old.coerced.value), arguments):
+                raise self._unclear_version(old)
+            return replace(old, migrated_from=stated)
+        if not covering and self._arrives(version):
             return self._along(arguments, None, policy)
         covered = [str(migration.source) for migration in self.migrations]
+        ends = f", and the migrations from it end at {covering[-1].to}" if covering else ""
         raise UnsupportedVersionError(
-            f"No contract covers version {stated}; this is {self.version}",
+            f"No contract covers version {stated}; this is {self.version}{ends}",
             details={"version": self.version, "migrates_from": covered},
             suggested_action=f"Send the arguments in the form of version {self.version}",
         )
+
+    def _arrives(self, version: Version) -> bool:
+        """Whether arguments in the shape of *version* are of the current contract's line."""
+        return self.version is None or same_line(Version.parse(self.version), version)
+
+    def _is_of_current(self, arguments: Any, start: int) -> bool:
+        """Whether *arguments* fit the current shape and use a name of it that the shape before *start* lacks."""
+        shape = self._shapes[start]
+        if shape is None or not self._is_untouched(arguments, self.input):
+            return False
+        new = _declared(self.input.document).keys() - declared_properties(shape.references, [()]).keys()
+        return not new.isdisjoint(arguments)
 
     def _along(
         self, arguments: Any, start: int | None, policy: Policy, *, may_hold_containers: bool = False
@@ -531,14 +568,6 @@ def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     return [
         Migration.from_dict(each, where=f"migrations/{index}", contract=document) for index, each in enumerate(declared)
     ]
-
-
-def _same_line(current: Version, stated: Version) -> bool:
-    """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
-    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
-    if current.major != stated.major:
-        return False
-    return current.major > 0 or current.minor == stated.minor
 
 
 def _declared(document: Any) -> Mapping[str, Any]:
