@@ -29,9 +29,9 @@ from skillruntime.adapters.tool_formats import to_mcp, to_mcp_result
 from skillruntime.adapters.tool_names import mcp_names, to_tool_name
 from skillruntime.catalog.resources import media_type
 from skillruntime.catalog.skill import SkillMetadata
-from skillruntime.catalog.visible_text import visible_line
+from skillruntime.catalog.visible_text import hidden_characters, visible_line
 from skillruntime.errors import ResourceNotFoundError, SkillRuntimeError
-from skillruntime.runtime.activation import render_activation
+from skillruntime.runtime.activation import render_activation, render_resource
 from skillruntime.runtime.runtime import SkillRuntime
 
 __all__ = ["GetSkillResult", "Served"]
@@ -67,7 +67,8 @@ class Served:
 
         @own.implements("read_skill_resource", contract=READ_RESOURCE)
         def read_skill_resource(arguments: dict[str, Any]) -> str:
-            return self._runtime.catalog.for_model().activate(arguments["name"]).read_resource(arguments["path"])
+            skill = self._runtime.catalog.for_model().activate(arguments["name"])
+            return render_resource(skill, arguments["path"])
 
         @own.implements("run_skill_script", contract=RUN_SCRIPT)
         async def run_skill_script(arguments: dict[str, Any]) -> Any:
@@ -140,7 +141,12 @@ class Served:
         kind = "text/markdown" if path == "SKILL.md" else media_type(path)
         try:
             text = data.decode("utf-8")
+            # The digest of the Skills extension holds for these bytes, so nothing can be removed from them; as a blob
+            # they are still exact, and no client shows hidden words to a model as text.
+            is_shown = not hidden_characters(text)
         except UnicodeDecodeError:
+            is_shown = False
+        if not is_shown:
             blob = base64.b64encode(data).decode("ascii")
             return types.ReadResourceResult(contents=[types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)])
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])

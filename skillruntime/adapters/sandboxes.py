@@ -13,6 +13,7 @@ import shlex
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -21,6 +22,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from skillruntime.catalog.file_opening import read_inside, write_inside
 from skillruntime.runtime.blocking import run_to_end
 from skillruntime.runtime.interpreters import SANDBOX_PATH, interpreter_of
 from skillruntime.runtime.sandbox.levels import open_sandbox
@@ -303,7 +305,7 @@ class RemoteBackend:
             wanted = [path for path in paths if not path.is_absolute() and ".." not in path.parts]
             for path, data in zip(wanted, self._downloaded([f"{root}/{path}" for path in wanted]), strict=True):
                 if data is not None:
-                    _write_inside(here, path, data)
+                    write_inside(str(here), str(path), data)
 
     def _downloaded(self, paths: list[str]) -> list[bytes | None]:
         return [None if each.error else each.content for each in self.backend.download_files(paths)] if paths else []
@@ -346,29 +348,8 @@ def _files_of(directory: Path) -> list[tuple[str, bytes]]:
     for at, names, files in os.walk(directory):
         names[:] = [name for name in names if name != "__pycache__"]
         for name in files:
-            path = Path(at, name)
-            if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST_FILE:
-                found.append((path.relative_to(directory).as_posix(), path.read_bytes()))
+            path = Path(at, name).relative_to(directory).as_posix()
+            # What is a link, a pipe, or too large is left out, also if it became so since the directory was read.
+            with suppress(OSError):
+                found.append((path, read_inside(str(directory), path, _LARGEST_FILE)))
     return found
-
-
-def _write_inside(root: Path, path: PurePosixPath, data: bytes) -> None:
-    """Write a file that came from elsewhere; a link that lies in the workspace is not followed."""
-    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in path.parts[:-1]:
-            try:
-                os.mkdir(part, dir_fd=at)
-            except FileExistsError:
-                pass
-            below = os.open(part, os.O_RDONLY | flags, dir_fd=at)
-            os.close(at)
-            at = below
-        name = path.parts[-1]
-        with os.fdopen(
-            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644, dir_fd=at), "wb"
-        ) as file:
-            file.write(data)
-    finally:
-        os.close(at)

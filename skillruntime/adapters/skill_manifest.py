@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote
 from skillruntime.catalog.frontmatter import cut
 from skillruntime.catalog.resources import list_resources, read_bytes
 from skillruntime.catalog.skill import SkillMetadata
+from skillruntime.catalog.visible_contract import hidden_in
+from skillruntime.catalog.visible_text import listed_kinds
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 
@@ -84,6 +86,9 @@ def to_entry(metadata: SkillMetadata) -> dict[str, Any]:
     frontmatter = read_verbatim(read_file(metadata, "SKILL.md"))
     if frontmatter.get("name") != metadata.name or not frontmatter.get("description"):
         raise InvalidSkillError(f"The frontmatter of {metadata.name!r} does not say its name and description")
+    # The extension wants the frontmatter as it is written, so one that hides something cannot be in an entry.
+    if hidden := hidden_in(frontmatter):
+        raise InvalidSkillError(f"The frontmatter of {metadata.name!r} has {listed_kinds(hidden)}")
     return {"uri": to_uri(metadata.name), "frontmatter": frontmatter, "resources": resources}
 
 

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from skillruntime.catalog.resources import read_bytes
-from skillruntime.catalog.visible_contract import visible_document
+from skillruntime.catalog.visible_contract import hidden_in, visible_document
+from skillruntime.catalog.visible_text import listed_kinds
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.contract import Contract
 from skillruntime.diagnostic import Diagnostic, Severity
@@ -66,6 +67,10 @@ def read_contract_files(
 
 
 def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
+    if os.path.islink(os.path.join(directory, "contracts")):  # noqa: PTH114, PTH118
+        what = "it is a symbolic link, which is not followed"
+        _report(found, directory, "contracts", "contract-invalid", what, Severity.ERROR)
+        return
     try:
         files = sorted(os.listdir(os.path.join(directory, "contracts")))  # noqa: PTH118, PTH208
     except OSError:
@@ -96,7 +101,11 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
 
 def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
     try:
-        document = visible_document(_document(found, path), one_line=found.one_line)
+        written = _document(found, path)
+        document = visible_document(written, one_line=found.one_line)
+        if document is not written and (hidden := hidden_in(written)):
+            message = f"a text for a reader has {listed_kinds(hidden)}; removed"
+            _report(found, directory, path, "hidden-characters", message, Severity.WARNING)
         contract = Contract.from_dict(document, name=name)
         _require_object(contract)
         found.contracts[name] = contract

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 
 __all__ = [
     "NO_FOLLOW",
@@ -21,6 +22,7 @@ __all__ = [
     "read_beside",
     "read_inside",
     "read_regular",
+    "write_inside",
 ]
 
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -117,6 +119,47 @@ def open_regular(path: str) -> int:
         OSError: it cannot be opened, or is not a regular file.
     """
     return _regular(os.open(path, READ_FLAGS | NO_FOLLOW))
+
+
+def write_inside(directory: str, path: str, data: bytes) -> None:
+    """Write *data* to the file *path* in *directory*: the old file or the new one, never half of it.
+
+    Missing directories are made. What lies at *path*, a link for example, is replaced and not written through.
+
+    Raises:
+        OSError: a part of *path* is a link or not a directory, or nothing can be written there.
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or ".." in parts:
+        raise OSError(errno.EINVAL, "it is outside the directory")
+    if not _HAS_DIRECTORY_DESCRIPTORS:
+        parent = os.path.join(directory, *parts[:-1])  # noqa: PTH118
+        os.makedirs(parent, exist_ok=True)  # noqa: PTH103
+        if os.path.realpath(parent) != os.path.join(os.path.realpath(directory), *parts[:-1]):  # noqa: PTH118
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        with open(os.path.join(parent, parts[-1]), "wb") as file:  # noqa: PTH118, PTH123
+            file.write(data)
+        return
+    here = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    temporary = f".{os.getpid()}-{os.urandom(4).hex()}.new"
+    try:
+        for part in parts[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=here)
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | NO_FOLLOW, dir_fd=here)
+            os.close(here)
+            here = below
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(temporary, parts[-1], src_dir_fd=here, dst_dir_fd=here)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=here)
+            raise
+    finally:
+        os.close(here)
 
 
 def identity_of(directory: str) -> Identity:

@@ -14,10 +14,20 @@ __all__ = ["is_one_edit", "look_alikes"]
 MIN_LENGTH = 4
 """Shorter names differ by one letter without any intention: ``pdf``, ``pdb``."""
 
+# The tools of a conversation: a skill of such a name would be called in place of one of them.
+_TOOLS = {
+    skeleton(name): name
+    for name in ("load_skill", "read_skill_resource", "call_skill", "search_skills", "run_skill_script", "read_on")
+}
+
 
 def look_alikes(entries: Iterable[Entry]) -> Iterator[Diagnostic]:
     """Yield a warning for each untrusted skill that looks like a trusted one, or differs by one letter."""
     everything = list(entries)
+    for entry in everything:
+        if not entry.root.trusted and (tool := _TOOLS.get(skeleton(entry.name))):
+            message = f"the name {entry.name!r} is easily confused with the tool {tool!r} of this library"
+            yield Diagnostic("look-alike-name", Severity.WARNING, entry.file, message, hint="rename the skill")
     trusted = [entry.name for entry in everything if entry.root.trusted]
     if not trusted or len(trusted) == len(everything):
         return

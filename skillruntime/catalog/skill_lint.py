@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.catalog.frontmatter import Cut, cut
+from skillruntime.catalog.hidden_text import hidden_text
 from skillruntime.catalog.lenient_fields import FORMAT_FIELDS
-from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds
 from skillruntime.catalog.yaml_reader import Mark, YamlDocument, YamlFault, read_yaml
 from skillruntime.diagnostic import Diagnostic, Severity
 
@@ -77,6 +77,7 @@ RULES = {
     "metadata-form": Rule(_W, "metadata maps names to strings"),
     "allowed-tools-form": Rule(_W, "allowed-tools is one string with spaces between the tools", True),
     "hidden-characters": Rule(_W, "The text has no hidden characters"),
+    "hidden-comment": Rule(_A, "No HTML comment says to a model what a page does not show"),
     "cut-by-comment": Rule(_W, "No value is cut off by a comment"),
     "body-missing": Rule(_W, "Instructions follow the frontmatter"),
     "body-length": Rule(_A, f"The instructions have at most {MAX_BODY_LINES} lines and {MAX_BODY_TOKENS:,} tokens"),
@@ -141,7 +142,7 @@ class _Linting:
 
     def frontmatter(self, directory: str) -> Iterator[Diagnostic]:
         block = self.parts.block or ""
-        yield from self.hidden(block, self.parts.first_line)
+        yield from hidden_text(block, self.path, first_line=self.parts.first_line, is_page=False)
         forbidden = _FORBIDDEN.search(block)
         if forbidden:
             line = self.parts.first_line + block.count("\n", 0, forbidden.start())
@@ -265,7 +266,7 @@ class _Linting:
         if self.parts.block is not None and not body:
             yield self.finding("body-missing", "there are no instructions after the frontmatter", (start, 1))
             return
-        yield from self.hidden(body, start)
+        yield from hidden_text(body, self.path, first_line=start)
         lines = body.split("\n")
         if len(lines) > MAX_BODY_LINES:
             message = f"the instructions have {len(lines)} lines; at most {MAX_BODY_LINES} are recommended"
@@ -276,16 +277,6 @@ class _Linting:
             yield self.finding("body-length", message, (start, 1), "move details to files in references/")
         if files is not None:
             yield from self.links(lines, start, files)
-
-    def hidden(self, text: str, start: int) -> Iterator[Diagnostic]:
-        """Yield a warning for each line of *text* with hidden characters; the first is line *start* of the file."""
-        if is_visible(text):
-            return
-        for number, line in enumerate(text.split("\n"), start):
-            if found := hidden_characters(line):
-                yield self.finding(
-                    "hidden-characters", f"this line has {listed_kinds(found)}", (number, 1), "remove them"
-                )
 
     def links(self, lines: list[str], start: int, files: Collection[str]) -> Iterator[Diagnostic]:
         in_code = False

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from skillruntime.catalog.autofix import fix
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.frontmatter import read_frontmatter
+from skillruntime.catalog.hidden_text import hidden_text_of_files
 from skillruntime.catalog.products import product_diagnostics
-from skillruntime.catalog.resources import list_resources
+from skillruntime.catalog.resources import Resource, list_resources, read_bytes
 from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import ResourceNotFoundError
 
 __all__ = ["Validation", "fix_skill", "validate"]
 
 MAX_BYTES = 32 * 1024 * 1024
 _MAX_DEPTH = 6
+_NOT_TEXT = ("image/", "audio/", "video/", "font/", "application/zip", "application/gzip", "application/pdf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ def _validate_file(file: str, count: Callable[[str], int] | None, products: tupl
     except OSError as error:
         message = f"it cannot be read: {error.strerror or error}"
         return Validation(file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),))
-    files = {resource.path for resource in list_resources(directory)} | {"SKILL.md"}
+    resources = list_resources(directory)
+    files = {resource.path for resource in resources} | {"SKILL.md"}
     name = os.path.basename(directory)  # noqa: PTH119
     found = lint(data, name, path=file, files=files, count=count)
     # Not at the top: contracts import the schema engines, and most skills have no contract.
@@ -93,7 +98,17 @@ def _validate_file(file: str, count: Callable[[str], int] | None, products: tupl
     if products:
         fields = read_frontmatter(data, file).fields or {}
         found = [*found, *product_diagnostics(fields, name, file, products)]
-    return Validation(file, (*found, *read_contract_files(directory, name).diagnostics))
+    hidden = hidden_text_of_files(_contents(directory, resources))
+    return Validation(file, (*found, *read_contract_files(directory, name).diagnostics, *hidden))
+
+
+def _contents(directory: str, resources: list[Resource]) -> Iterator[tuple[Resource, str, bytes]]:
+    """Yield each file with its path and its bytes; one that cannot be read now is left out."""
+    for resource in resources:
+        if resource.media_type.startswith(_NOT_TEXT) and resource.media_type != "image/svg+xml":
+            continue
+        with suppress(ResourceNotFoundError):
+            yield resource, f"{directory}/{resource.path}", read_bytes(directory, resource.path)
 
 
 def _skill_files(directory: str, depth: int, above: tuple[str, ...] = ()) -> Iterator[str]:

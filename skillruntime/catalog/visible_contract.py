@@ -13,7 +13,7 @@ from typing import Any
 from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["visible_document"]
+__all__ = ["hidden_in", "visible_document"]
 
 _WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
 _VALUES = frozenset({"const", "default", "enum", "required"})
@@ -36,10 +36,15 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
     if is_visible(text) and "\\u00" not in text and not (one_line and "\\n" in text):
         return document
     cleaned = _cleaned(document, visible_line if one_line else visible_text, _DEPTH)
-    for value in _exact(cleaned, _DEPTH):
+    for value in _texts(cleaned, _DEPTH):
         if hidden := hidden_characters(value):
             raise InvalidSkillError(f"a name or a value of the contract has {listed_kinds(hidden)}: {value[:40]!a}")
     return cleaned
+
+
+def hidden_in(document: Any) -> dict[str, int]:
+    """Return how many hidden characters of each kind the keys and texts of *document* have."""
+    return hidden_characters("\n".join(_texts(document, _DEPTH)))
 
 
 def _cleaned(value: Any, clean: Callable[[str], str], depth: int) -> Any:
@@ -69,15 +74,15 @@ def _cleaned_all(value: Any, clean: Callable[[str], str], depth: int) -> Any:
     return {key: _cleaned_all(item, clean, depth - 1) for key, item in value.items()}
 
 
-def _exact(value: Any, depth: int) -> Iterator[str]:
-    """Yield the keys and the texts that stay as they were written."""
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    """Yield every key and every text of a document."""
     if isinstance(value, str):
         yield value
     elif depth and isinstance(value, list):
         for item in value:
-            yield from _exact(item, depth - 1)
+            yield from _texts(item, depth - 1)
     elif depth and isinstance(value, Mapping):
         for key, item in value.items():
             # A line end in a name would start a line of its own wherever names are listed.
             yield str(key).replace("\n", "\x00").replace("\t", "\x00")
-            yield from _exact(item, depth - 1)
+            yield from _texts(item, depth - 1)

@@ -76,8 +76,9 @@ _EMOJI = re.compile(
 )
 # Scripts whose letters join, in which ZWNJ separates them (RFC 5892, appendix A.1): Arabic, Syriac, N'Ko, Mongolian.
 _JOINING = re.compile("[\u0620-\u065f\u066e-\u06d3\u0710-\u074a\u0750-\u077f\u07ca-\u07ea\u0840-\u08ff\u1820-\u18aa]")
-# What chat templates and agents write around a role or a list of skills (ChatML, Llama, Gemma, the reference's XML).
-_ROLE_TAGS = "available_skills|system|system-reminder|start_of_turn|end_of_turn"
+# What chat templates and agents write around a role or a list of skills (ChatML, Llama, Gemma, the reference's XML),
+# and our own frames: a file must not imitate the instructions of a skill, nor instructions a file.
+_ROLE_TAGS = "available_skills|system|system-reminder|start_of_turn|end_of_turn|skill|skill_resource"
 _ZWNJ, _ZWJ, _SELECTORS = "\u200c", "\u200d", "\ufe0e\ufe0f"
 
 

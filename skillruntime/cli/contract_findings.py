@@ -37,7 +37,7 @@ def contract_findings(skill: Skill) -> list[Diagnostic]:
             continue  # catalog.validate has reported a file that cannot be read
         # As catalog.validate writes the paths, so that the findings of one file can be compared.
         path = str(skill.directory / name)
-        faults = [*check_document(document, path=path), *_script(document, skill.directory, path)]
+        faults = [*check_document(document, path=path), *_script(document, skill, path)]
         found += faults
         # Advice on a contract that does not work would bury the errors.
         if isinstance(document, dict) and not any(each.severity is Severity.ERROR for each in faults):
@@ -48,23 +48,24 @@ def contract_findings(skill: Skill) -> list[Diagnostic]:
 def _files(directory: Path) -> list[str]:
     own = [f"contract{suffix}" for suffix in _SUFFIXES if (directory / f"contract{suffix}").is_file()]
     tools = directory / "contracts"
-    several = sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES) if tools.is_dir() else []
+    is_own = tools.is_dir() and not tools.is_symlink()
+    several = sorted(file.name for file in tools.iterdir() if file.suffix in _SUFFIXES) if is_own else []
     # Of contract.json and contract.yaml the first is read: the other one is reported as "contract-twice".
     return [*own[:1], *(f"contracts/{name}" for name in several)]
 
 
-def _script(document: Any, directory: Path, path: str) -> list[Diagnostic]:
+def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
     run = document.get("run") if isinstance(document, dict) else None
     script = run.get("script") if isinstance(run, dict) else None
     if not isinstance(script, str) or not script:
         return []
-    root = directory.resolve()
+    root = skill.directory.resolve()
     file = (root / script).resolve()
     if not file.is_relative_to(root):
         message = f"/run/script: {script!r} is outside the skill's directory"
         hint = "name a script of the skill, such as scripts/main.py"
     elif not file.is_file():
-        there = sorted(each.relative_to(root).as_posix() for each in (root / "scripts").glob("*") if each.is_file())
+        there = [each.path for each in skill.resources() if each.path.startswith("scripts/")]
         message = f"/run/script: there is no file {script!r} in the skill"
         hint = f"the files in scripts/ are {', '.join(there[:8])}" if there else "the skill has no scripts/"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def command(skill: str, force: bool, dry_run: bool, directories: tuple[str, ...]
             as_json=as_json,
         )
     # All or nothing: half of a skill's contracts replaced would be worse than none.
-    there = [path for path in documents if (found.directory / path).exists()]
+    there = [path for path in documents if os.path.lexists(found.directory / path)]
     if there and not force and not dry_run:
         hint = "Use --force to replace it, or --dry-run to see what would be written"
         fail(InvalidSkillError(f"{', '.join(there)} already exists", suggested_action=hint), as_json=as_json)
@@ -91,10 +92,11 @@ def _find(skill: str, directories: tuple[str, ...], *, as_json: bool) -> Skill:
 
 
 def _write(directory: Path, documents: dict[str, dict[str, Any]], *, as_json: bool) -> None:
-    try:
-        for path, document in documents.items():
-            file = directory / path
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(to_json(document) + "\n", encoding="utf-8")
-    except OSError as error:
-        fail(InvalidSkillError(f"{error.filename} cannot be written: {error.strerror}"), as_json=as_json)
+    from skillruntime.catalog import write_inside
+
+    for path, document in documents.items():
+        try:
+            # Never through a link that lies there: the skill may be from an untrusted source.
+            write_inside(str(directory), path, (to_json(document) + "\n").encode())
+        except OSError as error:
+            fail(InvalidSkillError(f"{directory / path} cannot be written: {error.strerror}"), as_json=as_json)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from skillruntime.catalog import Skill, SkillCatalog
     from skillruntime.contract import Contract
-    from skillruntime.remote import SkillDescriptor
     from skillruntime.runtime import Missing
 
 __all__ = ["command"]
@@ -102,11 +101,12 @@ def _contracts(skill: Skill) -> dict[str, Contract]:
     """Return the contracts of *skill*; of a remote skill without its own, the one that its descriptor states."""
     # With both, the contract describes the skill and the descriptor only where it runs.
     contracts = dict(skill.contracts)
-    file = skill.directory / "descriptor.json"
-    if contracts or not file.is_file():
+    if contracts:
         return contracts
-    descriptor: SkillDescriptor = read_descriptor(str(file))
-    return {skill.name: descriptor.to_contract(skill.name)}
+    from skillruntime.remote import read_descriptor_file
+
+    descriptor = read_descriptor_file(skill)
+    return {} if descriptor is None else {skill.name: descriptor.to_contract(skill.name)}
 
 
 def _missing(catalog: SkillCatalog, names: Iterable[str]) -> dict[str, tuple[Missing, ...]]:

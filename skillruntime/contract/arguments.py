@@ -11,20 +11,12 @@ import json
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, NoReturn
 
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.lenient_json import (
-    TOO_DEEP,
-    LenientParser,
-    UnreadableError,
-    integer,
-    literal,
-    unescaped,
-    unique_members,
-)
-from skillruntime.contract.plain_json import MAX_DEPTH, find_fault, is_unicode
+from skillruntime.contract.lenient_json import LenientParser, unescaped
+from skillruntime.contract.plain_json import find_fault, is_unicode
+from skillruntime.contract.strict_json import LITERAL_DECODER, TOO_DEEP, UnreadableError, decode
 from skillruntime.errors import SkillInputError, TruncatedInputError
 
 __all__ = [
@@ -140,7 +132,8 @@ def parse_container(text: str) -> Parsed | None:
         inside = inside.strip()
         if len(inside) >= 2 and inside[0] + inside[-1] in ("[]", "{}", "()"):
             parsed = _parse_container(inside)
-            if parsed is not None and not find_fault(parsed.value):
+            # Of `[+49123]` in a text, what the number is for is not known here.
+            if parsed is not None and "plus-sign" not in parsed.rules and not find_fault(parsed.value):
                 found.append(parsed)
     return found[0] if found and all(is_same(each.value, found[0].value) for each in found) else None
 
@@ -166,7 +159,7 @@ _MARKED_LIST = re.compile(rf"(?:(?:{CALL_MARK.pattern})\s*)+(?=\[\s*\{{)")
 
 def _parse_container(text: str) -> Parsed | None:
     try:
-        value = _decode(text, literals=True)
+        value = decode(text, literals=True)
         return Parsed(value) if isinstance(value, dict | list) else None
     except (ValueError, RecursionError, UnreadableError):
         pass
@@ -226,10 +219,10 @@ def cut_off(where: str) -> TruncatedInputError:
 
 
 def too_deep() -> SkillInputError:
-    """Return the error of arguments with more levels than are read."""
+    """Return the error of arguments with more levels than can be read: Python's json has a limit of its own."""
     return SkillInputError(
-        f"The arguments are nested more than {MAX_DEPTH} levels deep",
-        suggested_action=f"Send arguments with at most {MAX_DEPTH} levels of objects and arrays",
+        "The arguments are nested deeper than JSON can be read here",
+        suggested_action="Send arguments with fewer levels of objects and arrays",
     )
 
 
@@ -256,7 +249,7 @@ def _parse(text: str, options: _Options) -> Parsed:
         return Parsed({}, ("empty-text",))
     rules: tuple[str, ...] = ()
     try:
-        value = _decode(text, literals=options.literals)
+        value = decode(text, literals=options.literals)
     except RecursionError:
         raise UnreadableError(TOO_DEEP) from None
     except ValueError as error:
@@ -272,36 +265,6 @@ def _parse(text: str, options: _Options) -> Parsed:
         kind = {str: "a string", bool: "a boolean"}.get(type(value), "a number")
         raise UnreadableError(f"it is {kind}")
     return Parsed(value, rules)
-
-
-def _exact(text: str) -> float:
-    """Return the number *text* writes, if a float does not lose it: neither to zero, nor to an integer."""
-    number = float(text)
-    # 2**53 is where floats stop holding every integer (IEEE 754, 53 bits of fraction).
-    if number == 0 or (number.is_integer() and abs(number) >= 2**53):
-        exact = Decimal(text)
-        if (number == 0) != (exact == 0) or exact != exact.to_integral_value():
-            raise UnreadableError("{} cannot be held by a float", text)
-    return number
-
-
-def _literal(text: str) -> float | Decimal:
-    _exact(text)
-    return literal(text)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise UnreadableError(f"{name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_exact)
-_LITERAL_DECODER = json.JSONDecoder(
-    object_pairs_hook=unique_members, parse_constant=_no_constant, parse_float=_literal, parse_int=integer
-)
-
-
-def _decode(text: str, *, literals: bool) -> Any:
-    return (_LITERAL_DECODER if literals else _DECODER).decode(text)
 
 
 def _check_unicode(value: Any) -> None:
@@ -378,7 +341,7 @@ def _checked_quotes(inside: str, value: str) -> str:
     if "\\" not in inside:
         return value
     try:
-        strict = _decode(inside, literals=True)
+        strict = decode(inside, literals=True)
     except (ValueError, RecursionError):
         return value
     if not isinstance(strict, dict | list):
@@ -421,7 +384,7 @@ def _object_in(text: str, start: int, options: _Options) -> tuple[Any, tuple[str
     """Parse the object that begins at *start*; refuse what is around it if it may belong to the arguments."""
     parser = LenientParser(text, start, may_close=options.may_close)
     try:
-        value, parser.position = _LITERAL_DECODER.raw_decode(text, start)
+        value, parser.position = LITERAL_DECODER.raw_decode(text, start)
     except (ValueError, RecursionError, UnreadableError):
         value = parser.value(0)
     end = parser.position

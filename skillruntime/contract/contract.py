@@ -8,15 +8,13 @@ knowledge of whose shape is in force, so they are not separable.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
-from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, policy_named, without_decimals
-from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
+from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
+from skillruntime.contract.coercion.subschemas import declared_properties
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
@@ -24,17 +22,14 @@ from skillruntime.contract.envelopes import Call, calls_in, is_name_of
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import find_fault, is_plain_json
-from skillruntime.contract.pointer import parse_pointer
-from skillruntime.contract.references import References
+from skillruntime.contract.readings import Shapes, read_as_version
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.versions import Version, same_line
+from skillruntime.contract.text_beside import called_name
+from skillruntime.contract.versions import Version
 from skillruntime.errors import (
-    ErrorCode,
     InvalidSkillError,
-    SkillError,
     SkillInputError,
     SkillOutputError,
-    UnsupportedVersionError,
 )
 
 __all__ = ["Accepted", "Contract"]
@@ -66,7 +61,7 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_names", "_reserved", "_shapes", "_starts", "_tool"),
+        *("policy", "_document", "_defaults", "_deprecated", "_names", "_shapes", "_tool"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
@@ -170,7 +165,10 @@ class Contract:
             arguments = parsed.value if parsed else raw
             if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
                 return self._accepted(arguments, (), None, fill_defaults)
-        return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
+        try:
+            return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
+        except RecursionError:  # a step that walks the value by recursion, close to the end of the host's own stack
+            raise too_deep() from None
 
     def check(self, output: Any) -> None:
         """Check that *output* fits the contract.
@@ -180,7 +178,7 @@ class Contract:
         """
         if self.output is None:
             return
-        fault = find_fault(output)
+        fault = find_fault(output, self.output.levels)
         if fault:
             raise SkillOutputError(f"The output of the skill is not JSON: {fault}")
         if not self.output.is_valid(output):
@@ -227,13 +225,11 @@ class Contract:
 
     def _link_shapes(self) -> None:
         """Compile the shapes of older versions, and collect the names of all parameters, old and current."""
-        ends = [chain(self.migrations, migration.to)[-1:] or [migration] for migration in self.migrations]
-        # A call that states no version starts only where the migrations lead to the current line.
-        self._starts = tuple(index for index, [last] in enumerate(ends) if self._arrives(last.to))
-        self._shapes = tuple(self._shape(migration) for migration in self.migrations)
-        old = [declared_properties(shape.references, [()]) for shape in self._shapes if shape is not None]
-        self._reserved = frozenset(name for names in old for name in names)
-        self._names = self._reserved | declared_properties(self.input.references, [()]).keys()
+        older = tuple(self._shape(migration) for migration in self.migrations)
+        old = [declared_properties(shape.references, [()]) for shape in older if shape is not None]
+        reserved = frozenset(name for names in old for name in names)
+        self._shapes = Shapes(self.input, self.version, self.migrations, older, reserved)
+        self._names = reserved | declared_properties(self.input.references, [()]).keys()
 
     def _shape(self, migration: Migration) -> Schema | None:
         """Compile the schema of the arguments that *migration* starts from, where it is known."""
@@ -241,7 +237,7 @@ class Contract:
 
     def _fits(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* fit as they are. An engine may raise on a value that is not JSON: it does not fit."""
-        if self.input.guarded and not is_plain_json(arguments):
+        if self.input.guarded and not is_plain_json(arguments, self.input.levels):
             return False
         try:
             return self.input.is_valid(arguments)
@@ -272,7 +268,7 @@ class Contract:
         self, raw: Any, version: str | None, fill_defaults: bool, policy: Policy, finish_reason: str | None
     ) -> Accepted:
         parsed = self._parse_anything(raw, finish_reason)
-        fault = find_fault(parsed.value)
+        fault = find_fault(parsed.value, self.input.levels)
         if fault and fault.startswith("nested"):
             raise too_deep()
         if fault:
@@ -286,8 +282,15 @@ class Contract:
                 f"The arguments are not JSON: {', '.join(parsed.rules)}",
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
+        if isinstance(raw, str) and not {"text-around", "markdown-fence"}.isdisjoint(parsed.rules):
+            self._check_tool(called_name(raw))
         value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
-        attempt = self._attempt(value, version, policy)
+        attempt = read_as_version(self._shapes, value, version, policy)
+        if "plus-sign" in parsed.rules and any(each.rule in _TEXTS for each in attempt.coerced.repairs):
+            raise SkillInputError(
+                "The arguments are not one JSON object: a number with a plus sign stands for a text",
+                suggested_action="Send the text in quotes, and a number without a plus sign",
+            )
         arguments = without_decimals(attempt.coerced.value)
         syntax = _syntax_repairs(raw, parsed, self.input.may_hold_secrets)
         repairs = syntax + unwrapped + attempt.coerced.repairs
@@ -316,13 +319,17 @@ class Contract:
                 f"The arguments are not one JSON object: there are {len(calls)} calls in one text",
                 suggested_action="Send one call at a time, each as exactly one JSON object",
             )
-        if self._tool and not is_name_of(calls[0].name, self._tool):
-            raise SkillInputError(
-                f"The arguments are those of a call of {calls[0].name!r}, and this is {self._tool!r}",
-                suggested_action=f"Call {calls[0].name!r}, or send the arguments of {self._tool!r}",
-            )
+        self._check_tool(calls[0].name)
         is_secret = self.input.may_hold_secrets
         return calls[0].arguments, (Repair("", "wrapper-object", calls[0].sent, None, is_secret),)
+
+    def _check_tool(self, name: str) -> None:
+        """Refuse arguments that were sent as those of the tool *name*, if that is another one."""
+        if name and self._tool and not is_name_of(name, self._tool):
+            raise SkillInputError(
+                f"The arguments are those of a call of {name!r}, and this is {self._tool!r}",
+                suggested_action=f"Call {name!r}, or send the arguments of {self._tool!r}",
+            )
 
     def _parse_anything(self, raw: Any, finish_reason: str | None) -> Parsed:
         match raw:
@@ -342,218 +349,9 @@ class Contract:
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
 
-    def _attempt(self, arguments: Any, version: str | None, policy: Policy) -> _Attempt:
-        """Find out which version *arguments* were written for, and bring them to the current shape."""
-        if version is not None:
-            return self._as_version(arguments, version, policy)
-        if self._is_untouched(arguments, self.input):
-            return _Attempt(Coerced(arguments))
-        newest_first = self._starts[::-1]
-        for index in newest_first:
-            shape = self._shapes[index]
-            if shape is not None and self._is_untouched(arguments, shape):
-                return self._of_old_caller(arguments, index, policy)
-        attempts: list[_Attempt] = []
-        refusal: SkillInputError | None = None
-        # The current shape first: most callers are current, and among old ones the newest are the likeliest.
-        for start in (None, *newest_first) if policy.repair else (None,):
-            if start is not None and self._shapes[start] is None:
-                continue
-            try:
-                attempts.append(self._along(arguments, start, policy))
-            except SkillInputError as error:
-                refusal = refusal or error
-        if not attempts:
-            assert refusal is not None
-            raise refusal
-        for attempt in attempts[1:]:
-            if not is_same(attempt.coerced.value, attempts[0].coerced.value):
-                raise self._unclear_version(attempts[0])
-        return attempts[0]
 
-    def _of_old_caller(self, arguments: Any, index: int, policy: Policy) -> _Attempt:
-        """Bring *arguments*, which fit the shape before migration *index* as they are, to the current shape.
-
-        They are also read by the current shape. A container written in a string is the commonest error of current
-        callers: where the current shape needs no other repair and the old one says nothing about that string, it is
-        the container. Where the two readings differ otherwise, the call is refused.
-        """
-        old = self._along(arguments, index, policy, may_hold_containers=True)
-        shape = self._shapes[index]
-        assert shape is not None
-        for start in (None, *(each for each in self._starts[::-1] if each > index)):
-            newer = self.input if start is None else self._shapes[start]
-            if newer is None:
-                continue
-            try:
-                reading = self._along(arguments, start, policy)
-            except SkillInputError:
-                if self._holds_container(arguments, shape, newer):
-                    raise  # a broken list of a newer caller must not become the item of an older one
-                continue
-            rules = {repair.rule for repair in reading.coerced.repairs}
-            old_names = self._reserved - _declared(newer.document).keys()
-            if rules & _UNCOUNTED or not old_names.isdisjoint(reading.sent):
-                continue
-            if is_same(without_decimals(reading.coerced.value), without_decimals(old.coerced.value)):
-                continue
-            if rules == {"container-text"} and not any(
-                _describes_text(shape.references, parse_pointer(repair.path)) for repair in reading.coerced.repairs
-            ):
-                return reading
-            raise self._unclear_version(reading)
-        self._refuse_two_meanings(arguments, index, old, policy)
-        self._along(arguments, index, policy)  # refuses a container in a text that would become an item
-        return old
-
-    def _refuse_two_meanings(self, arguments: Any, index: int, newer: _Attempt, policy: Policy) -> None:
-        """Refuse arguments that fit a still older shape as well, and mean something else by it.
-
-        What an older shape only adds, the default of a parameter that was new then, is no difference in what was sent.
-        """
-        taken = without_decimals(newer.coerced.value)
-        for start in self._starts:
-            shape = self._shapes[start]
-            if start >= index or shape is None or not self._is_untouched(arguments, shape):
-                continue
-            try:
-                reading = without_decimals(self._along(arguments, start, policy).coerced.value)
-            except SkillInputError:
-                continue
-            if not all(name in reading and is_same(reading[name], value) for name, value in taken.items()):
-                raise self._unclear_version(newer)
-
-    def _holds_container(self, arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
-        """Whether a string of *arguments* looks like a container that *newer* asks for, and is only that."""
-        for name, text in arguments.items():
-            if isinstance(text, str) and text.strip(" '\"`\n")[:1] in ("[", "{", "("):
-                kinds = {str(each.get("type")) for each in subschemas(newer.references, (name,))}
-                if kinds and kinds <= {"array", "object"} and not _describes_text(shape.references, (name,)):
-                    return True
-        return False
-
-    def _unclear_version(self, current: _Attempt) -> SkillInputError:
-        """Return the error of arguments that an older version reads otherwise; it says how to send them."""
-        sent = next((each for each in current.coerced.repairs if each.rule not in _UNCOUNTED and each.path), None)
-        action = f"Send them in the form of version {self.version}, or state the version"
-        if sent is not None and not sent.secret and not self.input.may_hold_secrets:
-            value = without_decimals(sent.after)
-            written = json.dumps(value, ensure_ascii=False)
-            if len(written) <= 60 and sent.rule != "key-name":
-                action = (
-                    f"Send `{sent.path[1:]}` as the {_kind(value)} {written} ({self.version}), or state the version"
-                )
-        return SkillInputError(
-            "The arguments could be of this version or of an older one, with different results",
-            suggested_action=action,
-        )
-
-    def _is_untouched(self, arguments: Any, shape: Schema) -> bool:
-        return isinstance(arguments, dict) and shape.is_valid(arguments)
-
-    def _as_version(self, arguments: Any, stated: str, policy: Policy) -> _Attempt:
-        try:
-            version = Version.parse(str(stated))
-        except ValueError as error:
-            raise UnsupportedVersionError(
-                str(error), suggested_action="State a version such as 1.2.0, or leave the version out"
-            ) from None
-        covering = chain(self.migrations, version)
-        if covering and self._arrives(covering[-1].to):
-            start = self.migrations.index(covering[0])
-            old = self._along(arguments, start, policy, may_hold_containers=True)
-            if self._is_of_current(arguments, start) and not is_same(without_decimals(old.coerced.value), arguments):
-                raise self._unclear_version(old)
-            return replace(old, migrated_from=stated)
-        if not covering and self._arrives(version):
-            return self._along(arguments, None, policy)
-        covered = [str(migration.source) for migration in self.migrations]
-        ends = f", and the migrations from it end at {covering[-1].to}" if covering else ""
-        raise UnsupportedVersionError(
-            f"No contract covers version {stated}; this is {self.version}{ends}",
-            details={"version": self.version, "migrates_from": covered},
-            suggested_action=f"Send the arguments in the form of version {self.version}",
-        )
-
-    def _arrives(self, version: Version) -> bool:
-        """Whether arguments in the shape of *version* are of the current contract's line."""
-        return self.version is None or same_line(Version.parse(self.version), version)
-
-    def _is_of_current(self, arguments: Any, start: int) -> bool:
-        """Whether *arguments* fit the current shape and use a name of it that the shape before *start* lacks."""
-        shape = self._shapes[start]
-        if shape is None or not self._is_untouched(arguments, self.input):
-            return False
-        new = _declared(self.input.document).keys() - declared_properties(shape.references, [()]).keys()
-        return not new.isdisjoint(arguments)
-
-    def _along(
-        self, arguments: Any, start: int | None, policy: Policy, *, may_hold_containers: bool = False
-    ) -> _Attempt:
-        """Bring *arguments* from the shape before migration *start* to the current one; ``None`` is the current."""
-        repairs: tuple[Repair, ...] = ()
-        value = arguments
-        sent: frozenset[str] | None = None
-        if start is not None:
-            first = self.migrations[start]
-            for migration in (first, *chain(self.migrations, first.to)):
-                shape = self._shapes[self.migrations.index(migration)]
-                if shape is not None:
-                    coerced = self._coerced(value, shape, policy)
-                    repairs += coerced.repairs
-                    value = coerced.value
-                    sent = frozenset(value) if sent is None else sent
-                if not may_hold_containers and isinstance(value, dict):
-                    migration.check_texts(value, _described_texts(value, shape))
-                value = migration.apply(value)
-        coerced = self._coerced(value, self.input, policy)
-        sent = frozenset(coerced.value) if sent is None else sent
-        source = None if start is None else str(self.migrations[start].source)
-        return _Attempt(replace(coerced, repairs=repairs + coerced.repairs), source, sent)
-
-    def _coerced(self, arguments: Any, shape: Schema, policy: Policy) -> Coerced:
-        coerced = coerce(arguments, shape, policy, reserved=self._reserved)
-        if not coerced.fits:
-            raise SkillInputError("Input validation failed", skill_errors=explain(coerced.violations, shape))
-        if not isinstance(coerced.value, dict):
-            kind = type(coerced.value).__name__
-            error = SkillError(ErrorCode.INVALID_INPUT, f"the arguments are a {kind}, not an object", True)
-            raise SkillInputError("Input validation failed", skill_errors=[error])
-        return coerced
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """Arguments brought to the current shape; ``sent`` are their keys in the shape that they were read by."""
-
-    coerced: Coerced
-    migrated_from: str | None = None
-    sent: frozenset[str] = frozenset()
-
-
-# Rules of repair that leave out or make up something: a reading that needs them says nothing about its version.
-_UNCOUNTED = frozenset({"default", "null-optional", "null-text", "unknown-key", "unknown-null", "empty-key"})
-
-
-def _describes_text(references: References, path: tuple[str, ...]) -> bool:
-    """Whether an old shape says what the string at *path* holds, so that it is meant as a string."""
-    return any(
-        not {"format", "pattern", "contentMediaType", "enum", "const"}.isdisjoint(schema)
-        for schema in subschemas(references, path)
-    )
-
-
-def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str]:
-    """Return the strings of *arguments* that *shape* describes, so that they are meant as strings."""
-    if shape is None:
-        return set()
-    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
-    return {text for name, text in texts.items() if _describes_text(shape.references, (name,))}
-
-
-def _kind(value: Any) -> str:
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return kinds.get(type(value), "value")
+# Rules of repair that make a text of a number.
+_TEXTS = frozenset({"number-for-text", "enum-value"})
 
 
 def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:

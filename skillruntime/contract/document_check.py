@@ -57,7 +57,7 @@ def check_document(document: Any, *, path: str) -> list[Diagnostic]:
         message = f"a contract is a JSON object, not {type(document).__name__}"
         return [Diagnostic("contract-value", Severity.ERROR, path, message)]
     try:
-        if (find_fault(document) or "").startswith("nested"):  # no contract that a person writes has ten levels
+        if (find_fault(document, 100) or "").startswith("nested"):  # no contract that a person writes has ten levels
             raise RecursionError
         found = [*_fields(document, path), *_version(document, path), *_parts(document, path)]
     except (ValueError, RecursionError):  # a value that an engine cannot read is nested too deep as well

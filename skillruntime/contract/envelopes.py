@@ -13,7 +13,8 @@ from typing import Any
 
 from skillruntime.contract.arguments import CALL_MARK, fail
 from skillruntime.contract.coercion.keys import wrapped
-from skillruntime.contract.lenient_json import LenientParser, UnreadableError
+from skillruntime.contract.lenient_json import LenientParser
+from skillruntime.contract.strict_json import UnreadableError
 
 __all__ = ["Call", "calls_in", "is_name_of", "split_calls"]
 
@@ -85,7 +86,7 @@ def split_calls(text: str) -> list[dict[str, Any]]:
         SkillInputError: there is no object, or there is other text between two of them.
     """
     calls: list[dict[str, Any]] = []
-    position = 0
+    position, failure = 0, None
     try:
         while (start := text.find("{", position)) >= 0:
             between = CALL_MARK.sub("", text[position:start]).strip(" \t\r\n,;[`")
@@ -98,7 +99,9 @@ def split_calls(text: str) -> list[dict[str, Any]]:
         if not calls:
             raise UnreadableError("it is {}", text[:200])
     except UnreadableError as error:
-        fail(error, True)
+        failure = error
+    if failure is not None:  # outside the handler: the error would carry the parser's own, which quotes the text
+        fail(failure, True)
     return calls
 
 

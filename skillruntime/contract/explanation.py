@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from skillruntime.contract.coercion.keys import may_wrap
@@ -24,6 +24,16 @@ from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.violations import Violation
+from skillruntime.contract.wording import (
+    MAX_LISTED,
+    MAX_QUOTED,
+    in_words,
+    listed,
+    part_of,
+    quoted,
+    shortened,
+    type_names,
+)
 from skillruntime.errors import ErrorCode, SkillError
 
 __all__ = ["AMBIGUOUS", "OVER_BUDGET", "explain"]
@@ -37,11 +47,7 @@ OVER_BUDGET = "budget"
 MAX_ERRORS = 12
 # Of the 80 that the design allows, a few are left for the frame of the envelope.
 MAX_TOKENS = 74
-MAX_QUOTED = 40
 MAX_NAME = 60
-MAX_ITEMS = 5
-MAX_LISTED = 72
-MAX_SCHEMA = 48
 MAX_POINTER = 80
 MAX_COMPARED = 60
 # Each branch takes about 20 µs to list, so that 300 of them take 6 ms.
@@ -62,11 +68,6 @@ _RANGE = {
     "multipleOf": "is not a multiple of",
 }
 _UNIT = {"minLength": " characters", "maxLength": " characters"}
-_ARTICLES = {"integer": "an integer", "array": "an array", "object": "an object", "null": "null"}
-_SHOWN = (
-    *("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "minItems", "maxItems", "const", "pattern", "enum", "items"),
-)
 
 Hidden = Callable[[Path, Any], bool]
 
@@ -161,41 +162,41 @@ class _Explainer:
                 action = _advice(violation, is_secret)
                 shown = self.shown(path)
                 message = f"{_name(shown)}{received} {_fault(violation, is_secret)}"
-                yield path, _error(code, message, shown, _part(violation.schema), received, action)
+                yield path, _error(code, message, shown, part_of(violation.schema), received, action)
 
     def missing(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
         places = property_locations(self.references, _locations(violation)).get(name, [])
         sides = [side for _, side in in_place(self.references, places, choices=False)] or [properties.get(name, {})]
-        declared = next((side for side in sides if _wanted(side)), sides[0])
+        declared = next((side for side in sides if in_words(side)), sides[0])
         present = violation.value if isinstance(violation.value, dict) else {}
-        action = f"Add {_quoted(name)}"
-        wanted = _wanted(declared)
+        action = f"Add {quoted(name)}"
+        wanted = in_words(declared)
         if wanted:
             action += f": {wanted}"
         # The name that was sent instead is the likeliest cause.
         near = _nearest(name, [key for key in present if key not in properties])
         if near and not self.hides_names(violation.path):
-            action += f" (you sent {_quoted(near)})"
+            action += f" (you sent {quoted(near)})"
         shown_path = self.shown(violation.path)
         message = f"{_name(shown_path)}{name!r} is a required property"
         where = (*shown_path, name)
-        return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, _part(declared), None, action)
+        return _error(ErrorCode.MISSING_REQUIRED_PARAM, message, where, part_of(declared), None, action)
 
     def unknown(self, violation: Violation, name: str) -> SkillError:
         properties = self.properties(violation)
         present = violation.value if isinstance(violation.value, dict) else {}
         near = _nearest(name, [known for known in properties if known not in present]) or _nearest(name, properties)
         if near:
-            action = f"Did you mean {_quoted(near)}?"
+            action = f"Did you mean {quoted(near)}?"
         elif may_wrap(name) and isinstance(present.get(name), dict) and not self.hides_names(violation.path):
-            action = f"Send its members directly, without {_quoted(name)} around them"
+            action = f"Send its members directly, without {quoted(name)} around them"
         elif properties:
-            action = "Leave it out; known are " + _listed(properties)
+            action = "Leave it out; known are " + listed(properties)
         else:
             action = "Leave it out; this takes no parameters"
         where = (*violation.path, name)
-        shown = "(secret)" if self.hides_names(violation.path) else repr(_shortened(name))
+        shown = "(secret)" if self.hides_names(violation.path) else repr(shortened(name))
         message = f"{_name(self.shown(violation.path))}{shown} is not a known property"
         received = self.quoted(where, present.get(name))
         return _error(ErrorCode.INVALID_INPUT, message, self.shown(where), None, received, action)
@@ -230,7 +231,7 @@ class _Explainer:
     def quoted(self, path: Path, value: Any) -> str:
         if self.may_hide and value is not None and is_hidden(self.references, path, value):
             return _SECRET
-        return _quoted(value)
+        return quoted(value)
 
 
 def _locations(violation: Violation) -> list[Path | None]:
@@ -244,7 +245,7 @@ _LESS = "Send each value in its declared type, or fewer items in one call"
 
 def _error(code: ErrorCode, message: str, path: Path, expected: Any, received: Any, action: str | None) -> SkillError:
     """Return the error; what its message and its next step say already is left out of the details of a long one."""
-    details = {"path": _shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
+    details = {"path": shortened(format_pointer(path), MAX_POINTER), "expected": expected, "received": received}
     kept = {key: value for key, value in details.items() if value is not None}
     # Message and next step come first: what they leave of the budget goes to the details.
     over = _tokens([message, action, *kept.values()]) + _FRAME - MAX_TOKENS
@@ -283,29 +284,33 @@ def _fault(violation: Violation, is_secret: bool) -> str:
             options = [] if is_secret else _distinct(expected[:3])
             return "could mean " + (" or ".join(options) or "several things")
         case "type":
-            return f"is not {_type_names(expected)}"
+            return f"is not {type_names(expected)}"
         case "enum":
-            return f"is not one of {_listed(expected)}"
+            return f"is not one of {listed(expected)}"
         case "const":
-            return f"is not {_quoted(expected)}"
+            return f"is not {quoted(expected)}"
         case "format":
             return f"is not a valid {expected}"
         case "pattern":
-            return f"does not match {_shortened(str(expected))}"
+            return f"does not match {shortened(str(expected))}"
         case "anyOf" | "oneOf":
-            kinds = [_wanted(branch) for branch in expected or () if isinstance(branch, dict)]
+            # More than are shown need not be described: a union may have hundreds of branches.
+            some = islice((each for each in expected or () if isinstance(each, dict)), MAX_LISTED // 2)
+            kinds = [in_words(branch) for branch in some]
             # No branch is violated, so several fit; that is the only other way to break `oneOf`.
             if keyword == "oneOf" and not violation.branches:
                 return "fits more than one of the alternatives, and must fit exactly one"
-            return "is none of: " + _shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
+            return "is none of: " + shortened("; ".join(kind for kind in kinds if kind), MAX_LISTED)
         case "uniqueItems":
             return "has an item twice"
         case "contains" | "minContains" | "maxContains":
-            return f"does not contain the right number of items that fit {_shortened(json.dumps(expected))}"
+            return f"does not contain the right number of items that fit {shortened(json.dumps(expected))}"
         case "propertyNames":
             return "has a key that is not allowed"
         case "not":
             return "is a value that the schema excludes"
+        case "nested":
+            return "has a part that does not fit, nested too deep to be explained"
         case _ if keyword in _RANGE:
             return f"{_RANGE[keyword]} {expected}{_UNIT.get(keyword, '')}"
         case _:
@@ -318,12 +323,12 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
         case "ambiguous":
             if is_secret or not _distinct(violation.expected[:3]):
                 return "Send it exactly as the schema describes it" + (
-                    f": {_wanted(schema)}" if _wanted(schema) else ""
+                    f": {in_words(schema)}" if in_words(schema) else ""
                 )
             is_text = all(map(_is_text, violation.expected))
             return "Send one of them, exactly as it is written here" if is_text else "Send one of them, in its own type"
         case "not":
-            other = _wanted(schema.get("not")) if isinstance(schema, dict) else ""
+            other = in_words(schema.get("not")) if isinstance(schema, dict) else ""
             return f"Send a value other than {other}" if other else "Send another value; this one is excluded"
         case "uniqueItems":
             return "Send each item once"
@@ -333,7 +338,9 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
             near = (
                 _nearest(value, filter(_is_text, schema["enum"])) if isinstance(value, str) and not is_secret else None
             )
-            return f"Did you mean {_quoted(near)}?" if near else "Send one of them"
+            # "UTC 5" may be UTC-5 or UTC+5: where only a sign is missing, the nearest is as far as its opposite.
+            is_clear = near and _SIGNS.sub("", near) != _SIGNS.sub("", value)
+            return f"Did you mean {quoted(near)}?" if is_clear else "Send one of them"
         case "anyOf" | "oneOf" if violation.branches:
             return "Send one of these"
     if not isinstance(schema, dict):
@@ -341,17 +348,20 @@ def _advice(violation: Violation, is_secret: bool) -> str | None:
     # The author's own example says more than any description of the type.
     examples = schema.get("examples")
     if isinstance(examples, list) and examples:
-        return f"Send a value like {_quoted(examples[0])}"
+        return f"Send a value like {quoted(examples[0])}"
     if keyword == "pattern":
         return "Send a string that matches it"
-    wanted = _wanted(schema)
+    wanted = in_words(schema)
     return f"Send {wanted}" if wanted else None
+
+
+_SIGNS = re.compile(r"[\s+_\u2212-]+(?=\d)")
 
 
 def _distinct(options: list[Any]) -> list[str]:
     """Return *options* as they are written, if each is short enough to show how they differ; else nothing."""
     written = [json.dumps(option, ensure_ascii=False, default=str) for option in options]
-    shown = [_shortened(text, MAX_LISTED // len(written)) for text in written]
+    shown = [shortened(text, MAX_LISTED // len(written)) for text in written]
     return shown if len(set(shown)) == len(shown) else []
 
 
@@ -365,119 +375,5 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _wanted(schema: Any) -> str:
-    """Return in words what *schema* takes, for a next step: ``an integer from 1 to 10``."""
-    if not isinstance(schema, dict):
-        return ""
-    if isinstance(schema.get("enum"), list):
-        return "one of " + _listed(schema["enum"])
-    if "const" in schema:
-        return _quoted(schema["const"])
-    words = _type_names(schema["type"]) if "type" in schema else ""
-    names = schema.get("required") or schema.get("properties")
-    if words == "an object" and names:
-        words += f" with {_listed(names)}"
-        # What a discriminated union differs in: without the value all its branches read alike.
-        kinds = [
-            f"{_quoted(key)} {_wanted(part)}"
-            for key, part in (schema.get("properties") or {}).items()
-            if isinstance(part, dict) and "const" in part
-        ]
-        words = "an object with " + ", ".join(kinds) if kinds else words
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and low == high:
-        words += f" equal to {low}"
-    elif low is not None and high is not None:
-        words += f" from {low} to {high}"
-    elif low is not None:
-        words += f", at least {low}"
-    elif high is not None:
-        words += f", at most {high}"
-    for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
-        if keyword in schema:
-            words += f", {side} than {schema[keyword]}"
-    for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
-        if few in schema and schema[few] == schema.get(many):
-            words += f", exactly {schema[few]} {unit if schema[few] != 1 else unit[:-1]}"
-        elif few in schema and many in schema:
-            words += f", {schema[few]} to {schema[many]} {unit}"
-        elif few in schema or many in schema:
-            bound = schema.get(few, schema.get(many))
-            words += f", at {'least' if few in schema else 'most'} {bound} {unit if bound != 1 else unit[:-1]}"
-    if "pattern" in schema:
-        words += f" that matches {_shortened(str(schema['pattern']))}"
-    if "format" in schema:
-        article = "an" if str(schema["format"])[:1] in tuple("aeio") else "a"
-        words += f" in the form of {article} {schema['format']}"
-        # RFC 3339, section 5.6: an offset is required, which callers often leave out.
-        if schema["format"] in _FORMS:
-            words += f", such as {_FORMS[schema['format']]}"
-    inner = _wanted(schema.get("items")) if words == "an array" or words.startswith("an array,") else ""
-    words += f", each {inner}" if inner else ""
-    return _shortened(words.lstrip(", "), MAX_LISTED)
-
-
-_FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
-
-
-def _part(schema: Any) -> Any:
-    """Return the part of *schema* that says what is asked for, without descriptions, as much of it as is short."""
-    if not isinstance(schema, dict):
-        return None
-    part: dict[str, Any] = {}
-    size = 0
-    for key in _SHOWN:
-        if key in schema:
-            value = _part(schema[key]) if key == "items" else schema[key]
-            cost = len(json.dumps(value, ensure_ascii=False, default=str).encode()) + len(key) + 4
-            if size + cost <= MAX_SCHEMA:
-                part[key] = value
-                size += cost
-    return part or None
-
-
 def _name(path: Path) -> str:
-    return f"{_shortened(format_pointer(path), MAX_NAME)}: " if path else ""
-
-
-def _type_names(types: Any) -> str:
-    names = types if isinstance(types, list) else [types]
-    return " or ".join(_ARTICLES.get(name, f"a {name}") for name in names)
-
-
-def _listed(names: Iterable[Any]) -> str:
-    """Return *names* as a model reads them, as many as fit."""
-    every, quoted, size = list(names), list[str](), 0
-    for name in every:
-        written = _quoted(name)
-        size += len(written.encode()) + 2
-        if size > MAX_LISTED and quoted:
-            return ", ".join(quoted) + f" and {len(every) - len(quoted)} more"
-        quoted.append(written)
-    return ", ".join(quoted)
-
-
-def _quoted(value: Any) -> str:
-    match value:
-        case dict():
-            return "{" + _shortened(", ".join(map(str, value))) + "}"
-        case list() if not _is_short(value):
-            return f"an array of {len(value)}"
-        case Decimal():
-            # `1e5` as a number, and not as `1E+5`, which Python alone writes.
-            return f"{value:f}" if -20 < value.adjusted() < 20 else str(value).lower().replace("e+", "e")
-        case _:
-            return _shortened(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _is_short(items: list[Any]) -> bool:
-    """Whether *items* are few, and each a scalar or an array of few scalars."""
-    parts = [part for item in items for part in (item if isinstance(item, list) else [item])]
-    return len(items) <= MAX_ITEMS >= len(parts) and all(isinstance(part, str | int | float | None) for part in parts)
-
-
-def _shortened(text: str, limit: int = MAX_QUOTED) -> str:
-    """Return *text*, cut to *limit* bytes: what tokens follow more closely than characters."""
-    # Bytes follow tokens more closely than characters do: a Chinese character is one token or more.
-    data = text.encode(errors="replace")
-    return text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"
+    return f"{shortened(format_pointer(path), MAX_NAME)}: " if path else ""

@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 from typing_extensions import TypedDict
 
+from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError, SkillOutputError
 
@@ -180,6 +181,8 @@ class TypedFunction:
                 return self.output.dump_python(result, mode="json", by_alias=True, warnings=False)
             return to_jsonable_python(result)
         except (PydanticSerializationError, ValueError, TypeError) as error:
+            if isinstance(result, dict | list) and is_plain_json(result):
+                return result  # pydantic stops at 255 levels, whatever the value is
             is_binary = "utf-8" in str(error)  # pydantic writes bytes as the text that they encode
             reason = "bytes that are not text; return base64 text, or write a file" if is_binary else error
             raise SkillOutputError(f"The function's result cannot be written as JSON: {reason}") from None
@@ -435,11 +438,10 @@ def _count(reference: str, part: Any) -> int:
 
 def _default_of(parameter: inspect.Parameter) -> Any:
     """Return the default, or ``PydanticUndefined`` for a required parameter."""
-    if parameter.default is inspect.Parameter.empty:
-        return PydanticUndefined
-    if isinstance(parameter.default, FieldInfo):
-        return PydanticUndefined if parameter.default.is_required() else parameter.default.default
-    return parameter.default
+    default = parameter.default
+    if isinstance(default, FieldInfo):
+        return PydanticUndefined if default.is_required() else default.default
+    return PydanticUndefined if default is inspect.Parameter.empty else default
 
 
 def _plain_default(default: Any) -> Any:

@@ -6,17 +6,15 @@ last value closed itself, and that only where it is asked to.
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
 from typing import Any
 
-from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.plain_json import MAX_DEPTH
+from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
+from skillruntime.contract.strict_json import UnreadableError, integer, literal, unique_members
 
-__all__ = ["TOO_DEEP", "LenientParser", "UnreadableError", "integer", "literal", "quote", "unescaped", "unique_members"]
+__all__ = ["LenientParser", "unescaped"]
 
-TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 # Python's white space, which is more than JSON's four characters: models copy U+00A0 and U+3000 from pages.
 _SPACE = re.compile(r"\s+")
 # Half of a double encoding: the strings were decoded once, the white space between the tokens was not.
@@ -25,8 +23,9 @@ _ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 # RFC 8259, section 6: no plus sign, no leading zero, a digit on both sides of the point.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-# JSON5 and Python also write `.5`. Not `+5`: `{"phone": +491234}` would lose its plus sign as a string.
-_LOOSE_NUMBER = re.compile(r"-?\.\d+(?![\w.])", re.ASCII)
+# JSON5 and Python also write `.5` and `+5`. A string cannot be made of the latter: `{"phone": +491234}` would lose its
+# sign, so the contract refuses what was read under this rule and became one.
+_LOOSE_NUMBER = re.compile(r"[-+]?\.\d+(?![\w.])|\+(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])", re.ASCII)
 _UNFINISHED_NUMBER = re.compile(r"\.|(\.\d+)?[eE][+-]?", re.ASCII)
 # `7 // 2` is an expression of Python and not a comment; models write both.
 _DIVISION = re.compile(r"//|[ \t]+//[\d\s.,()+\-*/%\]}]*(\n|$)")
@@ -53,21 +52,22 @@ _PLAIN_BACKSLASHES = re.compile(
     r"""(?:[^"\\\x00-\x1f]|\\[^"'\\/bfnrtu\x00-\x1f])*\\[^"'\\/bfnrtu\x00-\x1f][^"\\\x00-\x1f]*(?=")"""
 )
 _OTHER_ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|[0-7]|N\{)")
+# A member on the next line, with no comma before it: between two whole lines nothing else can be missing.
+_NEXT_MEMBER = re.compile(r"""[ \t\r]*\n\s*"[^"\\\n]*"[ \t]*:""")
+# Escapes that may be none, in a string in single quotes. Python's `repr` writes neither `\b` nor `\f`, so these are
+# of a pattern; the others may be those of a path: behind a drive letter, dots or `\\server`, or in the name of a file.
+_UNCLEAR_ESCAPE = re.compile(
+    r"""(?<!\\)(?:\\\\)*\\[bf]"""
+    r"""|(?:(?<![^\W\d_])[A-Za-z]:(?=[\\/])|(?<![^\s"'=(])(?:\.{1,2}(?=\\)|~(?=[\\/])|\\\\(?:\\\\)?\w))"""
+    r"""(?:\\\\|[\w .()~/-])*\\[nrt](?=\w)"""
+    r"""|^[\w.-]+(?:\\{1,2}[\w.-]+)*\\[nrt]\w[\w-]*(?:\\{1,2}[\w.-]+)*\.[A-Za-z]\w{0,4}$"""
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SOLID = frozenset("\"',:{}[]()0123456789-+.tfnTFN")
 _SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
 
 
-class UnreadableError(Exception):
-    """The text cannot be parsed: why, what to do instead, and whether because it ends too early (*cut*).
-
-    ``{}`` in *message* is replaced by *found*, quoted; ``unquoted`` is the message without it.
-    """
-
-    def __init__(self, message: str, found: str | None = None, *, cut: bool = False, action: str | None = None) -> None:
-        super().__init__(message if found is None else message.replace("{}", quote(found)))
-        self.unquoted = message if found is None else message.replace("{}", "other text")
-        self.cut, self.action = cut, action
+_DOUBLE = "Send the arguments as JSON, each backslash of a text written twice"
 
 
 class LenientParser:
@@ -122,8 +122,8 @@ class LenientParser:
 
     def value(self, depth: int) -> Any:
         # The parser calls itself for each level, and Python's stack has about a thousand frames.
-        if depth > MAX_DEPTH:
-            raise UnreadableError(TOO_DEEP)
+        if depth > MAX_REPAIRED_LEVELS:
+            raise UnreadableError(f"it is not JSON, and nested more than {MAX_REPAIRED_LEVELS} levels deep")
         match self.peek("where a value is expected"):
             case "{":
                 return self.object(depth)
@@ -151,6 +151,7 @@ class LenientParser:
                 raise UnreadableError("expected a colon, got {}", self.rest())
             self.position += 1
             value = self.value(depth + 1)
+            end = self.position
             pairs.append((key, value))
             self.space()
             # Only the outermost brace: how many of several missing ones belong where is a guess.
@@ -160,6 +161,9 @@ class LenientParser:
             character = self.peek("inside an object")
             if character == "}":
                 break
+            if _NEXT_MEMBER.match(self.text, end):
+                self.note("missing-comma")
+                continue
             if character != "," and not self.is_wide(","):
                 raise UnreadableError("expected a comma, got {}", self.rest())
             self.left_object = self.left_object or isinstance(value, dict)
@@ -226,6 +230,7 @@ class LenientParser:
         if mark != '"':
             self.note("single-quotes" if mark == "'" else "typographic-quotes")
         self.position += 1
+        start = self.position
         parts: list[str] = []
         keeps_backslashes = mark == '"' and self.has_plain_backslashes()
         while True:
@@ -248,6 +253,9 @@ class LenientParser:
             else:
                 self.note("control-character")
                 parts.append(character)
+        inside = self.text[start : self.position - 1]
+        if mark == "'" and "\\" in inside and _UNCLEAR_ESCAPE.search(inside):
+            raise UnreadableError("the backslashes in {} may be escapes or not", inside, action=_DOUBLE)
         following = self.text[self.position : self.position + 1]
         # `"say "hi", ok"`: a quote inside a string that was not escaped; where it ends is unknown.
         if following and following not in _SEPARATORS:
@@ -324,8 +332,12 @@ class LenientParser:
             raise UnreadableError("end in a number, which may not be whole", cut=True)
         if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
             raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
-        self.note("loose-number")
-        return self.number(text.replace(".", "0."))
+        if text[0] == "+":
+            self.note("plus-sign")
+        if "." in text[:2]:
+            self.note("loose-number")
+            text = text.replace(".", "0.")
+        return self.number(text.removeprefix("+"))
 
     def number(self, text: str) -> int | float | Decimal:
         if text.lstrip("-").isdecimal():
@@ -350,35 +362,3 @@ def unescaped(text: str) -> str | None:
         return parser.string()
     except UnreadableError:
         return None
-
-
-def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object.
-
-    Raises:
-        UnreadableError: a key is there twice, with different values.
-    """
-    members = dict(pairs)
-    # RFC 8259, section 4: names SHOULD be unique; parsers differ in which one they take.
-    if len(members) != len(pairs):
-        for key, value in pairs:
-            if not is_same(members[key], value):
-                raise UnreadableError(f"the key {quote(key)} is there twice, with different values")
-    return members
-
-
-def integer(text: str) -> int | Decimal:
-    """Return the integer *text* writes; of ``-0`` a decimal, which keeps the sign for a string that wants it."""
-    return Decimal(text) if text == "-0" else int(text)
-
-
-def literal(text: str) -> float | Decimal:
-    """Return the number *text* writes; one that a float would not keep as it was written is a decimal."""
-    number = float(text)
-    return number if repr(number) == text and not number.is_integer() else Decimal(text)
-
-
-def quote(text: str) -> str:
-    """Return *text* in quotes and on one line, shortened to 40 characters."""
-    text = " ".join(text.split())
-    return json.dumps(text if len(text) <= 40 else text[:39] + "…", ensure_ascii=False)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.contract.growth import Growth
+from skillruntime.contract.plain_json import ANY_LEVELS
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.references import Document, Location, References, children
 
@@ -25,8 +26,12 @@ MAX_BYTES = 1_000_000
 MAX_NODES = 50_000
 MAX_DEPTH = 100
 MAX_EVALUATIONS = 100_000
+# The stack that jsonschema-rs 0.60.3 takes for a level of a value, and for each subschema that is open above it, as
+# measured (about 350 and 70 bytes); half of the 8 MB that a thread has on Linux. It does not check its stack: beyond
+# it the process would end.
+LEVEL_BYTES, STEP_BYTES, STACK_BYTES = 400, 80, 4_000_000
 
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 
 class SchemaTooCostlyError(ValueError):
@@ -39,12 +44,14 @@ class Bounds:
 
     ``guarded`` is true where the schema has a place that takes anything, so that a value which is not JSON (NaN, a
     cycle) would not be noticed by the engine. ``is_exponential`` is true where an engine that remembers nothing takes
-    twice as long with every level of a value.
+    twice as long with every level of a value. ``levels`` is how deep a value may be nested, so that the engine, which
+    calls itself for each level of a recursive schema, does not run out of stack.
     """
 
     references: References
     guarded: bool
     is_exponential: bool = False
+    levels: int = ANY_LEVELS
 
 
 def measure(
@@ -69,8 +76,11 @@ def measure(
         return Bounds(references, not _is_closed(references, ()))
     expansion = _Expansion(references)
     expansion.of((), 0)
-    grows = expansion.is_recursive and Growth.of(references).is_exponential()
-    return Bounds(references, not _is_closed(references, ()), is_exponential=grows)
+    if not expansion.is_recursive:
+        return Bounds(references, not _is_closed(references, ()))
+    levels = STACK_BYTES // (LEVEL_BYTES + STEP_BYTES * expansion.longest)
+    # A recursive schema is always guarded: it would follow a cycle in the value without end.
+    return Bounds(references, True, Growth.of(references).is_exponential(), levels)
 
 
 def _check_size(document: Any) -> bool:
@@ -88,7 +98,7 @@ def _check_size(document: Any) -> bool:
                     raise SchemaTooCostlyError(f"the key {key!r} is not a string")
                 size += len(key)
                 pending.append((child, depth + 1))
-            has_references = has_references or any(keyword in value for keyword in _REFERENCES)
+            has_references = has_references or not _REFERENCES.isdisjoint(value)
         elif kind is list:
             pending += [(child, depth + 1) for child in value]
         elif kind is str:
@@ -111,6 +121,7 @@ class _Expansion:
     def __init__(self, references: References) -> None:
         self.references = references
         self.is_recursive = False
+        self.longest = 0
         self._known: dict[Location, int] = {}
         self._open: dict[Location, int] = {}
 
@@ -128,6 +139,7 @@ class _Expansion:
         if len(self._open) > 4 * MAX_DEPTH:
             raise SchemaTooCostlyError(f"a chain of references is longer than {4 * MAX_DEPTH}")
         self._open[location] = depth
+        self.longest = max(self.longest, len(self._open))
         unresolved = self.references.unresolved(location)
         if unresolved is not None:
             raise SchemaTooCostlyError(f"the reference {unresolved[:80]!r} does not resolve in this document")
@@ -157,12 +169,14 @@ def _is_closed(references: References, location: Location, seen: tuple[Location,
         return schema["const"] is not None and not isinstance(schema["const"], dict | list)
     if isinstance(schema.get("enum"), list):
         return all(value is not None and not isinstance(value, dict | list) for value in schema["enum"])
-    if any(keyword in schema for keyword in _REFERENCES):
+    if not _REFERENCES.isdisjoint(schema):
         targets = references.targets(location)
         if len(targets) != 1 or targets[0] in seen:
             return False
         return _is_closed(references, targets[0], (*seen, targets[0]))
     types = schema.get("type")
+    if isinstance(types, str) and types not in ("object", "array"):
+        return types != "null"
     below = list(children(schema, location))
     if types is None:
         branches = [child for child in below if {"anyOf", "oneOf"} & set(child.location[-2:-1])]

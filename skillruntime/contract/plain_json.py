@@ -1,30 +1,39 @@
-"""Tell JSON values from others: a host may pass anything, and an engine may raise on it."""
+"""Tell JSON values from others, and walk them: a host may pass anything, and an engine may raise on it.
+
+The law: how deep a value is nested never decides whether it is JSON, as long as Python's own json can write it. So what
+walks a whole value does not call itself for each level; only repairs are bounded (`MAX_REPAIRED_LEVELS`).
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.pointer import Path, format_pointer
 
-__all__ = ["MAX_BITS", "MAX_DEPTH", "find_fault", "is_plain_json", "is_unicode"]
+__all__ = ["ANY_LEVELS", "MAX_BITS", "MAX_REPAIRED_LEVELS", "find_fault", "is_plain_json", "is_unicode", "rebuilt"]
 
-# Engines, json and our own parser all recurse; real calls are at most a dozen levels deep.
-MAX_DEPTH = 100
+# Real calls are at most a dozen levels deep; what is nested deeper and malformed is not worth a guess.
+MAX_REPAIRED_LEVELS = 100
+# More levels than Python's json reads: 3.11 stops at the limit of its own stack, later versions at about 10,000.
+ANY_LEVELS = 100_000
 # About 4,200 digits: below the limit at which CPython refuses to write an integer as text.
 MAX_BITS = 14_000
 
+_TOO_DEEP = "nested deeper than JSON can be written here"
 
-def is_plain_json(value: Any, depth: int = MAX_DEPTH) -> bool:
-    """Whether *value* holds nothing but JSON, at most *depth* levels deep.
+
+def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = MAX_REPAIRED_LEVELS) -> bool:
+    """Whether the array or object *value* holds nothing but JSON, at most *levels* levels deep.
 
     >>> is_plain_json({"a": [1.5, None]}), is_plain_json({"a": float("nan")})
     (True, False)
     """
-    if depth <= 0:
-        return False
+    if _nested <= 0:
+        return find_fault(value, levels - MAX_REPAIRED_LEVELS) is None
     for member in value.values() if type(value) is dict else value:
         # `type` is faster than `isinstance`, and a subclass of dict may not behave as one.
         kind = type(member)
@@ -34,7 +43,8 @@ def is_plain_json(value: Any, depth: int = MAX_DEPTH) -> bool:
             if not math.isfinite(member):
                 return False
         elif kind is dict or kind is list:
-            if member and not is_plain_json(member, depth - 1):
+            # Calls of itself are faster than a list of what is left, so the usual levels are walked that way.
+            if member and not is_plain_json(member, levels, _nested - 1):
                 return False
         else:
             return False
@@ -56,41 +66,81 @@ def is_unicode(value: Any) -> bool:
     return True
 
 
-def find_fault(value: Any, depth: int = MAX_DEPTH, path: Path = ()) -> str | None:
+def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
     """Return a phrase about the first part of *value* that is not JSON, or ``None``.
+
+    A value of more than *levels* levels, or of more than Python's json can write, has the fault of being ``nested``.
 
     >>> find_fault({"a": {1, 2}})
     'a set at /a'
     """
-    if len(path) > depth:
-        return f"nested more than {depth} levels deep"
-    match value:
-        case None | bool():
-            return None
-        case str():
-            return None if value.isascii() or is_unicode(value) else f"half of a surrogate pair at {_where(path)}"
-        case int():
-            return None if value.bit_length() <= MAX_BITS else f"a number of thousands of digits at {_where(path)}"
-        case float() | Decimal():
-            return None if math.isfinite(value) else f"{value} at {_where(path)}"
-        case dict():
-            for key, member in value.items():
-                if not isinstance(key, str):
-                    return f"the key {key!r}, which is not a string, at {_where(path)}"
-                if not key.isascii() and not is_unicode(key):
-                    return f"half of a surrogate pair in a key at {_where(path)}"
-                fault = find_fault(member, depth, (*path, key))
-                if fault:
-                    return fault
-            return None
-        case list() | tuple():
-            for index, item in enumerate(value):
-                fault = find_fault(item, depth, (*path, index))
-                if fault:
-                    return fault
-            return None
-        case _:
-            return f"a {type(value).__name__} at {_where(path)}"
+    pending: list[tuple[Any, Path]] = [(value, ())]
+    is_writable = False
+    while pending:
+        part, path = pending.pop()
+        if len(path) > MAX_REPAIRED_LEVELS and not is_writable:
+            if not _is_writable(value):  # a cycle has no end that could be found here
+                return _TOO_DEEP
+            is_writable = True
+        if len(path) > levels:
+            return _TOO_DEEP
+        below: list[tuple[Any, Path]] = []
+        match part:
+            case None | bool():
+                continue
+            case str():
+                if not part.isascii() and not is_unicode(part):
+                    return f"half of a surrogate pair at {_where(path)}"
+            case int():
+                if part.bit_length() > MAX_BITS:
+                    return f"a number of thousands of digits at {_where(path)}"
+            case float() | Decimal():
+                if not math.isfinite(part):
+                    return f"{part} at {_where(path)}"
+            case dict():
+                for key, member in part.items():
+                    if not isinstance(key, str):
+                        return f"the key {key!r}, which is not a string, at {_where(path)}"
+                    if not key.isascii() and not is_unicode(key):
+                        return f"half of a surrogate pair in a key at {_where(path)}"
+                    below.append((member, (*path, key)))
+            case list() | tuple():
+                below += ((item, (*path, index)) for index, item in enumerate(part))
+            case _:
+                return f"a {type(part).__name__} at {_where(path)}"
+        pending += reversed(below)  # in the order of the value, for the first fault is the one that is reported
+    return None
+
+
+def rebuilt(value: Any, scalar: Callable[[Any], Any]) -> Any:
+    """Return a copy of the JSON *value* that shares no container with it, each scalar replaced by ``scalar(it)``.
+
+    >>> rebuilt({"a": [1, "b"]}, str)
+    {'a': ['1', 'b']}
+    """
+    top = [value]
+    pending: list[tuple[Any, Any]] = [(top, 0)]
+    while pending:
+        holder, key = pending.pop()
+        part = holder[key]
+        if isinstance(part, dict):
+            holder[key] = made = dict(part)
+            pending += ((made, name) for name in made)
+        elif isinstance(part, list):
+            holder[key] = items = list(part)
+            pending += ((items, index) for index in range(len(items)))
+        else:
+            holder[key] = scalar(part)
+    return top[0]
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether Python's json can write *value*: it is neither a cycle nor nested beyond the interpreter's limit."""
+    try:
+        json.dumps(value, skipkeys=True, default=str)
+    except (RecursionError, ValueError):
+        return False
+    return True
 
 
 def _where(path: Path) -> str:

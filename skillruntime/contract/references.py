@@ -7,8 +7,7 @@ that is called ``$ref`` or ``enum`` is a property. Nothing is fetched: what lies
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
@@ -22,6 +21,14 @@ _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("if", "then", "else", "not")
 _DEFINITIONS = ("$defs", "definitions")
 _REST = ("additionalProperties", "unevaluatedProperties")
+_OF_ARRAYS = frozenset({"prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"})
+# All keywords that hold subschemas (2020-12, core, 10; older drafts).
+_APPLICATORS = frozenset(
+    {
+        *(*_IN_PLACE_LISTS, *_IN_PLACE, *_REST, *_DEFINITIONS, "dependentSchemas", "dependencies"),
+        *("properties", "patternProperties", "propertyNames", *_OF_ARRAYS),
+    }
+)
 _METASCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
 # From 2019-09 on, keywords beside a reference count (core, 8.2.3.1); before, they are ignored.
 _BEFORE_2019 = ("draft-03", "draft-04", "draft-06", "draft-07")
@@ -33,8 +40,7 @@ class Document(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(NamedTuple):  # a hundred are made for a schema of usual size; a dataclass would take three times as long
     """A subschema directly inside another one, and which values it applies to.
 
     ``kind`` is ``"same"`` (the value itself), ``"name"`` (the member ``key``), ``"pattern"`` (members whose name
@@ -54,29 +60,31 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
     >>> [(child.location, child.kind) for child in children({"items": {}, "properties": {"a": {}}})]
     [(('properties', 'a'), 'name'), (('items',), 'items')]
     """
-    if not isinstance(schema, dict):
+    if not isinstance(schema, dict) or schema.keys().isdisjoint(_APPLICATORS):  # most schemas of a value have none
         return
     for keyword in _IN_PLACE_LISTS:
-        yield from _listed(schema, location, keyword, "same")
+        if keyword in schema:
+            yield from _listed(schema, location, keyword, "same")
     for keyword in _IN_PLACE:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "same")
     # Up to draft 7 one keyword had both meanings; 2019-09 divided it.
     for keyword in ("dependentSchemas", "dependencies"):
-        for name, child in _members(schema, keyword):
+        for name, child in _members(schema, keyword) if keyword in schema else ():
             if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
                 yield Child((*location, keyword, name), child, "same", name)
     for keyword, kind in (("properties", "name"), ("patternProperties", "pattern")):
-        for name, child in _members(schema, keyword):
+        for name, child in _members(schema, keyword) if keyword in schema else ():
             yield Child((*location, keyword, name), child, kind, name)
     for keyword in _REST:
         if keyword in schema:
             yield Child((*location, keyword), schema[keyword], "rest", frozenset(dict(_members(schema, "properties"))))
     if "propertyNames" in schema:
         yield Child((*location, "propertyNames"), schema["propertyNames"], "names")
-    yield from _items(schema, location)
+    if not _OF_ARRAYS.isdisjoint(schema):
+        yield from _items(schema, location)
     for keyword in _DEFINITIONS:
-        for name, child in _members(schema, keyword):
+        for name, child in _members(schema, keyword) if keyword in schema else ():
             yield Child((*location, keyword, name), child, "none", name)
 
 

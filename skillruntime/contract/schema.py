@@ -21,7 +21,9 @@ from skillruntime.contract.engines import (
     RustEngine,
     UnusableSchemaError,
 )
+from skillruntime.contract.harmless_pattern import is_harmless, patterns_of
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
+from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.secret_names import names_a_secret
 from skillruntime.contract.violations import Fits, Lister, Violation
@@ -49,7 +51,7 @@ class Schema:
 
     __slots__ = (
         *("_checkers", "_engine", "_lister", "document", "guarded", "is_valid", "may_hold_secrets"),
-        *("references", "where"),
+        *("levels", "references", "where"),
     )
 
     document: Mapping[str, Any] | bool
@@ -73,6 +75,7 @@ class Schema:
             bounds = measure(document, resources=resources, dialect=dialect, base=BASE)
             self.references = bounds.references
             self.guarded = bounds.guarded
+            self.levels = bounds.levels
             # The text is also the key under which an engine is kept, so that the same schema is compiled once.
             text = json.dumps(document, ensure_ascii=False)
             self.may_hold_secrets = '"writeOnly"' in text or '"password"' in text or names_a_secret(text)
@@ -93,14 +96,23 @@ class Schema:
         return f"Schema({json.dumps(self.document)[:60]})"
 
     def violations(
-        self, value: Any, location: Path = (), *, most: int | None = None, fits: Fits | None = None
+        self,
+        value: Any,
+        location: Path = (),
+        *,
+        most: int | None = None,
+        fits: Fits | None = None,
+        levels: int = MAX_REPAIRED_LEVELS,
     ) -> list[Violation]:
         """Return what is wrong with *value* by the subschema at *location*, at most *most* things; none if it fits.
 
-        *fits* is asked instead of this schema's own, by a caller that counts the questions.
+        *fits* is asked instead of this schema's own, by a caller that counts the questions. What is nested deeper than
+        *levels* is one violation for all that is wrong inside.
         """
         ask = fits or self.fits
-        return list(islice(self._lister.violations(value, location, ask), most)) if not ask(value, location) else []
+        if ask(value, location):
+            return []
+        return list(islice(self._lister.violations(value, location, ask, levels=levels), most))
 
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location* of the document."""
@@ -148,4 +160,9 @@ def _compile(document: Any, resources: dict[str, Any], assert_formats: bool, eng
     except ImportError:
         if engine == "rust":
             raise
+        # Python's `re` backtracks: a pattern of an untrusted contract must not hold the host for years.
+        if harmful := next((each for each in patterns_of(document) if not is_harmless(each)), None):
+            raise UnusableSchemaError(
+                f"the pattern {harmful[:60]!r} may take endless time without jsonschema-rs; install it"
+            ) from None
         return ReferenceEngine(document, **options)

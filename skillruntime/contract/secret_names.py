@@ -7,6 +7,7 @@ Whole segments of a name decide: ``api_key`` and ``authToken`` are secrets, ``ma
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["MASK", "is_secret_name", "masked", "names_a_secret"]
@@ -25,6 +26,7 @@ _NOT_SECRET_TOKENS = frozenset(
 _KEY_IN_JSON = re.compile(r'"([A-Za-z0-9_.\-]{2,64})"\s*:')
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Return whether a parameter, property or variable called *name* holds a secret.
 

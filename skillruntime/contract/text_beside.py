@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-__all__ = ["beside_fault"]
+__all__ = ["beside_fault", "called_name"]
 
 # Words that may say that the object is not to be used; in the last sentence before it, the call is refused.
 _NEGATION = re.compile(
@@ -38,6 +38,7 @@ _CALLED = r"(?:this|that|it|these|those|calls?|arguments?|inputs?|object|json|re
 _REJECTION = re.compile(
     rf"(?:^|[.!?\n]|//|#)\W{{0,9}}(?:{_CALLED}\s+)?(?:(?:is|was|are|were)\s+)?{_JUDGED}\b"
     rf"|\b{_CALLED}(?:['\u2019]s|\s+(?:is|was|are|were|has\s+been|looks?|seems?))\s+(?:\w+\s+){{0,2}}?{_JUDGED}\b"
+    rf"|\b{_CALLED}\s+(?:that|which)\s+(?:(?:is|was|has\s+been|had\s+been)\s+)?{_JUDGED}\b"
     rf"|\b{_JUDGED}\s+(?:tool\s+|function\s+)?(?:calls?|arguments?|inputs?|parameters?|requests?|json)\b"
     r"|\b(?:ignore|disregard|discard|cancel|abort|delete|remove|skip|stop|undo|revert|retract|withdraw)\s+"
     r"(?:this|that|it|these|(?:the\s+)?(?:above|following|previous|last)|the\s+call)(?:\s+(?:call|one|please|for\s+now))?(?=\s*(?:[.!,;:]|$))"
@@ -77,6 +78,18 @@ _REACT = re.compile(r"^[ \t]*Action[ \t]*:[ \t]*[\w.:/-]+[ \t]*$(?=\s*Action Inp
 # A sentence that introduces a call of its own: what was said before it is about something else.
 _INTRODUCES = re.compile(
     r"\b(?:again|now|retry\w*|let\s+me|here(?:\s+\w+)?|input|arguments|sure|okay)\b[^\n]*:\s*$", re.IGNORECASE
+)
+# `Let me try again, the previous call was wrong: {...}`: the object is the new call, where the text says there is one.
+_RETRIES = re.compile(
+    r"\b(?:let\s+me|i\s+will|i['\u2019]ll|now)\s+(?:\w+\s+)?(?:try|retry|call|do)\b[^.!?\n]{0,40}?(?:\bagain\b(?!\s+(?:later|if|when|once|after|unless)\b)|(?<=retry)\b)"
+    r"|\b(?:trying|retrying)\b(?:\s+(?:it\s+)?again)?"
+    r"|\bhere(?:['\u2019]s|\s+is)\s+(?:the|a)\s+(?:right|correct|corrected|fixed|new)\s+(?:one|call|input|request)\b",
+    re.IGNORECASE,
+)
+_PREVIOUS = re.compile(
+    rf"(?<!\bif\s)(?<!\bunless\s)(?<!\bwhether\s)\b(?:the|my|that)\s+(?:previous|last|first|earlier|prior)\s+(?:\w+\s+)?(?:call|attempt|try|request|input|arguments?|one)\s+"
+    rf"(?:was|were|had\s+been)\s+(?:\w+\s+){{0,1}}?{_JUDGED}(?=\s*(?:[.,:;!]|\bso\b|$))",
+    re.IGNORECASE,
 )
 _REPORTED = re.compile(r"\b(?:sent|called|tried|used|previous\w*|old|last|earlier|was|were|had)\b", re.IGNORECASE)
 
@@ -140,13 +153,38 @@ def beside_fault(before: str, after: str, value: Any, names: Collection[str]) ->
     for name, member in _members(value):
         known.setdefault(_folded(name), []).append(member)
     for name, said in _members_beside(before, after, {_folded(name) for name in names}):
-        if not any(_says(said, member) for member in known.get(_folded(name), ())):
+        if not any(_says(said, member) for member in known.get(_folded(name), ())) and not _is_topic(said, value):
             return "beside the object there is {}", f"{name}: {said}"
     return None
 
 
+def called_name(text: str) -> str:
+    """Return the name of the tool that *text* calls with the first object in it; empty if it names none.
+
+    >>> called_name('get_news({"city": "Paris"})'), called_name("Action: get_news\\nAction Input: {}")
+    ('get_news', 'get_news')
+    >>> called_name('Here (as asked): {"city": "Paris"}')
+    ''
+    """
+    before = text[: text.find("{")][-MAX_NAMING:]
+    match = _CALLED_WITH.search(before) or _REACT.search(before)
+    if match is None:
+        return ""
+    name = match[0].partition("(")[0].rpartition("Action")[2].strip(" \t:") if match.re is _REACT else match["name"]
+    return "" if name.casefold() in _ANY_CALL else name
+
+
+# `get_news({...})`, `get_news(**{...})` and `get_news(params={...})`; a parenthesis behind a space is one of prose.
+_CALLED_WITH = re.compile(r"(?P<name>[^\W\d][\w.:/-]*)\(\s*(?:\*\*|\w+\s*=\s*)?$")
+# Names of no tool in particular.
+_ANY_CALL = frozenset({"call", "tool_call", "function_call", "function", "tool", "invoke", "run", "print", "dict"})
+MAX_NAMING = 400
+
+
 def _rejects_before(text: str) -> bool:
     # `I will not call {...}` is not a call. `I could not find it. Trying again: {...}` is one.
+    if _RETRIES.search(text):  # what was wrong with the call before is the reason for this one
+        text = _PREVIOUS.sub("", text)
     sentences = [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
     if not sentences:
         return False
@@ -236,10 +274,25 @@ def _folded(name: str) -> str:
 
 def _members(value: Any) -> Iterable[tuple[str, Any]]:
     """Yield each member of *value* and of the objects in it."""
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield name, member
-            yield from _members(member)
+    pending = [value]
+    while pending:  # not by recursion, for the object may be nested deeply
+        part = pending.pop()
+        if isinstance(part, dict):
+            yield from part.items()
+            pending += part.values()
+
+
+_TOPIC = re.compile(r"(?:about|regarding|concerning)\s+(?P<topic>[^\d\s][^\d]*)$", re.IGNORECASE)
+
+
+def _is_topic(said: str, value: Any) -> bool:
+    """Whether *said*, as in `the query is about Paris`, only says what it is about, in words that *value* has too."""
+    match = _TOPIC.match(_SENTENCE_END.split(said, maxsplit=1)[0].strip(" .!:"))
+    if match is None:
+        return False
+    topic = match["topic"].casefold()
+    texts = [member.strip().casefold() for _, member in _members(value) if isinstance(member, str)]
+    return any(topic in text or re.search(rf"\b{re.escape(text)}\b", topic) for text in texts if text)
 
 
 def _says(said: str, member: Any) -> bool:

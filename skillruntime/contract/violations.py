@@ -15,6 +15,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
+from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import Document, Location, References
 from skillruntime.errors import InvalidSkillError
@@ -81,18 +82,28 @@ class Lister:
         self._references = references
         self._compile_alone = compile_alone
         self._schemas: dict[Location, Any] = {}
+        self._unions_at: dict[Location, list[Location]] = {}
         self._checks: dict[Location, list[tuple[str, Callable[[Any], bool]]]] = {}
         self._patterns: dict[str, Callable[[Any], bool]] = {}
 
-    def violations(self, value: Any, location: Location, fits: Fits, path: Path = ()) -> Iterator[Violation]:
-        """Yield what is wrong with *value*, which is at *path* and does not fit the subschema at *location*."""
+    def violations(
+        self, value: Any, location: Location, fits: Fits, path: Path = (), *, levels: int = MAX_REPAIRED_LEVELS
+    ) -> Iterator[Violation]:
+        """Yield what is wrong with *value*, which is at *path* and does not fit the subschema at *location*.
+
+        Below *levels* nothing is taken apart: each level is judged once more for each level above it.
+        """
         is_empty = True
         pending: list[Part] = [(value, location, path)]
         while pending:  # not by recursion, for each yield would pass through a frame for every level of the value
             part, place, where = pending.pop()
+            if len(where) > levels:
+                is_empty = False
+                yield Violation("nested", where, _in_document(place), self._schema(place), part)
+                continue
             below: list[Part] = []
             try:
-                for violation in self._here(part, place, where, fits, below):
+                for violation in self._here(part, place, where, fits, below, levels):
                     is_empty = False
                     yield violation
             except InvalidSkillError:  # a part that an engine cannot compile alone: "$id" beside "$ref" in draft 7
@@ -105,7 +116,9 @@ class Lister:
             keyword = next((word for word in _UNTRACED if isinstance(schema, dict) and word in schema), "schema")
             yield Violation(keyword, path, _in_document(location), schema, value)
 
-    def _here(self, value: Any, location: Location, path: Path, fits: Fits, below: list[Part]) -> Iterator[Violation]:
+    def _here(
+        self, value: Any, location: Location, path: Path, fits: Fits, below: list[Part], levels: int
+    ) -> Iterator[Violation]:
         """Yield what the keywords at *location* find wrong with *value* itself; put what they refuse inside *below*."""
         schema, found = self._schema(location), _in_document(location)
         if not isinstance(schema, dict):
@@ -117,7 +130,7 @@ class Lister:
                 if _concerns(keyword, value) and not check(value):
                     named, shown = _as_since_draft_6(keyword, schema)
                     yield Violation(named, path, found, shown, value)
-            yield from self._unions(value, schema, location, path, fits)
+            yield from self._unions(value, schema, location, path, fits, levels)
             if isinstance(value, dict):
                 yield from self._members(value, schema, location, path, fits, below)
             elif isinstance(value, list):
@@ -130,13 +143,13 @@ class Lister:
             below += refusing
 
     def _unions(
-        self, value: Any, schema: dict[str, Any], location: Location, path: Path, fits: Fits
+        self, value: Any, schema: dict[str, Any], location: Location, path: Path, fits: Fits, levels: int
     ) -> Iterator[Violation]:
         for keyword in _UNIONS:
             branches = schema.get(keyword)
             if not isinstance(branches, list):
                 continue
-            places: list[Location] = [(*location, keyword, index) for index in range(len(branches))]
+            places = self._branches(location, keyword, len(branches))
             # The part is known to be refused: a union that stands alone need not be asked, fifty branches each time.
             if not schema.keys() - _ANNOTATIONS <= {keyword}:
                 fitting = islice((place for place in places if fits(value, place)), 2)
@@ -146,11 +159,18 @@ class Lister:
             def branches_of(places: list[Location] = places) -> tuple[tuple[Violation, ...], ...]:
                 if any(fits(value, place) for place in places):  # several branches of a ``oneOf``
                     return ()
-                return tuple(tuple(self.violations(value, place, fits, path)) for place in places)
+                return tuple(tuple(self.violations(value, place, fits, path, levels=levels)) for place in places)
 
             yield Violation(keyword, path, _in_document(location), schema, value, (), cache(branches_of))
         if "not" in schema and fits(value, (*location, "not")):
             yield Violation("not", path, _in_document(location), schema, value)
+
+    def _branches(self, location: Location, keyword: str, count: int) -> list[Location]:
+        """Return the locations of the *count* branches of a union, made once: each item of an array asks for them."""
+        key = (*location, keyword)
+        if key not in self._unions_at:
+            self._unions_at[key] = [(*key, index) for index in range(count)]
+        return self._unions_at[key]
 
     def _in_place(self, value: Any, schema: dict[str, Any], location: Location, fits: Fits) -> Iterator[Location]:
         """Yield the subschemas that surely apply to *value* itself and refuse it."""

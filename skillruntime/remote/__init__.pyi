@@ -8,6 +8,7 @@ from skillruntime.remote.credentials import NoCredentials as NoCredentials
 from skillruntime.remote.descriptor import AccessPolicy as AccessPolicy
 from skillruntime.remote.descriptor import OAuth2Config as OAuth2Config
 from skillruntime.remote.descriptor import SkillDescriptor as SkillDescriptor
+from skillruntime.remote.descriptor_file import read_descriptor_file as read_descriptor_file
 from skillruntime.remote.descriptor_schema import DESCRIPTOR_SCHEMA as DESCRIPTOR_SCHEMA
 from skillruntime.remote.environment_credentials import from_environment as from_environment
 from skillruntime.remote.environment_credentials import variable_for as variable_for

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from skillruntime.catalog.file_opening import read_inside
 from skillruntime.catalog.skill import Skill
 from skillruntime.errors import InvalidSkillError
 from skillruntime.remote.descriptor import SkillDescriptor
 from skillruntime.remote.protocol import MessageError, parse_json
 
 __all__ = ["read_descriptor_file"]
+
+_MAX_BYTES = 1024 * 1024  # as for a contract
 
 
 def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
@@ -20,13 +23,14 @@ def read_descriptor_file(skill: Skill) -> SkillDescriptor | None:
     """
     path = Path(skill.directory) / "descriptor.json"
     try:
-        data = path.read_bytes()
+        # As every file of a skill: no link is followed, no FIFO waited for, and nothing larger is read.
+        data = read_inside(str(skill.directory), "descriptor.json", _MAX_BYTES, identity=skill.identity)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InvalidSkillError(f"{path} cannot be read: {error}") from None
+        raise InvalidSkillError(f"{path} cannot be read: {error.strerror}") from None
     try:
-        # As strict as with a message of the network: a third party wrote it, and its depth or a name that stands twice
+        # As strict as with a message of the network: a third party wrote it, and its depth or a name that appears twice
         # must neither end the process nor be read in two ways.
         document = parse_json(data)
     except MessageError as error:

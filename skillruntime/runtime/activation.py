@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.catalog.resources import Resource
+from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.skill import Skill
-from skillruntime.catalog.visible_text import framed, visible_line, without_tag
+from skillruntime.catalog.visible_text import framed, hidden_characters, listed_kinds, visible_line, without_tag
 from skillruntime.contract.contract import Contract
 
-__all__ = ["ActiveSkill", "as_text", "digest_of", "fingerprint", "identity_of", "render_activation"]
+__all__ = [
+    "ActiveSkill",
+    "as_text",
+    "digest_of",
+    "fingerprint",
+    "identity_of",
+    "render_activation",
+    "render_resource",
+]
+
+_log = logging.getLogger("skillruntime.runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,7 @@ def render_activation(
     *to_tool_name* gives the name under which the model calls a tool. With *to_schema* the schema of each tool's
     arguments is in the text, for models that call all of them through one tool.
     """
+    # Instructions are words of the skill's author: only in this frame, and nothing after it can look like a second one.
     parts = [framed("skill", active.body.strip(), name=active.name)]
     if resources := active.resources():
         parts.append("Files, read with the skill's name and this path:")
@@ -69,6 +81,22 @@ def render_activation(
     frame, *rest = parts
     # What follows the frame must not look like another one.
     return "\n".join([frame, *(without_tag("skill", line) for line in rest)])
+
+
+def render_resource(skill: Skill, path: str) -> str:
+    """Return a text file of *skill* as a model reads it: in a frame that it cannot close or imitate.
+
+    Hidden characters are removed; the frame then says which, and so does a warning in the log.
+
+    Raises:
+        ResourceNotFoundError: there is no such file in the skill, or it is not text.
+    """
+    written = decode_text(skill.read_resource_bytes(path), path)
+    attributes = {"skill": skill.name, "path": path}
+    if hidden := hidden_characters(written):
+        attributes["removed"] = listed_kinds(hidden)
+        _log.warning("%s/%s has %s; removed", skill.name, visible_line(path), attributes["removed"])
+    return framed("skill_resource", written.removesuffix("\n"), **attributes)
 
 
 def fingerprint(active: ActiveSkill) -> str:

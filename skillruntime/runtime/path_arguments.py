@@ -31,12 +31,13 @@ def with_resolved_paths(arguments: dict[str, Any], schema: Schema, workspace: Wo
     found = dict.fromkeys(_locate(arguments, schema, [()], ()))
     resolved = arguments
     outside = []
-    for location in found:
-        value = _at(arguments, location)
+    for location, is_key in found:
+        value = str(location[-1]) if is_key else _at(arguments, location)
         path = workspace.resolve(value)
         if path is None:
             outside.append(_refusal(location, value))
-        else:
+        elif not is_key:  # a key stays as it is: the script runs in the workspace, and looks it up by this name
+            # A copy: the caller's arguments, which a log may hold, stay as they were sent.
             resolved = _with(resolved, location, str(path))
     if outside:
         raise SkillInputError("A path is outside the workspace", skill_errors=outside)
@@ -56,17 +57,28 @@ def _refusal(location: tuple[str | int, ...], value: str) -> SkillError:
 
 def _locate(
     value: Any, schema: Schema, locations: Iterable[Location], at: tuple[str | int, ...]
-) -> Iterator[tuple[str | int, ...]]:
-    """Yield where in *value* the subschemas at *locations* say ``format: path``, in every branch that may apply."""
+) -> Iterator[tuple[tuple[str | int, ...], bool]]:
+    """Yield where in *value* the subschemas at *locations* say ``format: path``, in every branch that may apply.
+
+    With each place comes whether it is the key there (``propertyNames``) instead of the value.
+    """
     found = in_place(schema.references, locations)
-    if isinstance(value, str) and any(each.get("format") == "path" for _, each in found):
-        yield at
+    if isinstance(value, str) and _is_path(found):
+        yield at, False
     elif isinstance(value, dict) and found:
+        names = [(*location, "propertyNames") for location, each in found if "propertyNames" in each]
+        are_paths = bool(names) and _is_path(in_place(schema.references, names))
         for key, item in value.items():
+            if are_paths:
+                yield (*at, key), True
             yield from _locate(item, schema, _of_member(schema, found, key), (*at, key))
     elif isinstance(value, list) and found:
         for index, item in enumerate(value):
             yield from _locate(item, schema, _of_item(found, index), (*at, index))
+
+
+def _is_path(found: _Found) -> bool:
+    return any(each.get("format") == "path" for _, each in found)
 
 
 _Found = list[tuple[Location, dict[str, Any]]]

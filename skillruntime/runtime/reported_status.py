@@ -8,9 +8,15 @@ from typing import Any
 from skillruntime.catalog.visible_text import visible_line
 from skillruntime.contract.response import STATUSES, Status
 from skillruntime.errors import ErrorCode, SkillError
+from skillruntime.runtime.activation import as_text
 from skillruntime.runtime.error_responses import with_next_step
+from skillruntime.runtime.script_result import capped
 
 __all__ = ["read_reported"]
+
+# An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
+_MOST_ERRORS = 20
+_MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as JSON
 
 
 def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
@@ -27,11 +33,11 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
         return "success", []
     status: Status = output["status"]
     listed = output.get("errors")
-    errors = [_error_from(item) for item in listed] if isinstance(listed, list) else []
+    errors = [_error_from(item) for item in listed[:_MOST_ERRORS]] if isinstance(listed, list) else []
     if status == "failed" and not errors:
         message = output.get("message")
         said = (
-            visible_line(message)
+            _line(message, _MESSAGE)
             if isinstance(message, str) and message
             else "The skill reported a failure without a reason"
         )
@@ -41,7 +47,7 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
 
 def _error_from(item: Any) -> SkillError:
     if not isinstance(item, Mapping):
-        return SkillError(ErrorCode.TOOL_EXECUTION_FAILED, visible_line(str(item)), recoverable=False)
+        return SkillError(ErrorCode.TOOL_EXECUTION_FAILED, _line(str(item), _MESSAGE), recoverable=False)
     given: Any = item.get("code")
     details = dict(item["details"]) if isinstance(item.get("details"), Mapping) else {}
     try:
@@ -50,11 +56,18 @@ def _error_from(item: Any) -> SkillError:
         code = ErrorCode.TOOL_EXECUTION_FAILED
         if given is not None:
             details["code"] = given
+    if len(as_text(details)) > _DETAILS:
+        details = {"cut": True}
     action = item.get("suggested_action")
     return SkillError(
         code,
-        visible_line(str(item.get("message") or "The skill gave no message")),
+        _line(str(item.get("message") or "The skill gave no message"), _MESSAGE),
         recoverable=item.get("recoverable") is True,
         details=details or None,
-        suggested_action=visible_line(action) if isinstance(action, str) else None,
+        suggested_action=_line(action, _ACTION) if isinstance(action, str) else None,
     )
+
+
+def _line(text: str, limit: int) -> str:
+    # Cut first: cleaning megabytes takes longer than the call may.
+    return capped(visible_line(text[: 2 * limit]), limit)

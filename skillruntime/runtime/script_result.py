@@ -64,13 +64,16 @@ class Said:
 
 
 def without(finished: Finished, secrets: Iterable[str]) -> Finished:
-    """Return *finished* with ``***`` in place of each of *secrets*, also where JSON escapes it.
+    """Return *finished* with ``***`` in place of each of *secrets*, also where JSON or Python escapes it.
 
     A script may print the variables that it was granted: in a traceback, or on purpose. What it encodes is not found.
     """
     stdout, stderr = finished.stdout, finished.stderr
+    # The longest first: one secret may contain another.
     for secret in sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True):
-        for text in dict.fromkeys((secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])):
+        # As JSON writes it, and as Python's tracebacks do: KeyError and `{secret!r}` show the repr.
+        escaped = (json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret), ascii(secret))
+        for text in dict.fromkeys((secret, *(each[1:-1] for each in escaped))):
             stdout = stdout.replace(os.fsencode(text), b"***")
             stderr = stderr.replace(os.fsencode(text), b"***")
     return replace(finished, stdout=stdout, stderr=stderr)

@@ -16,7 +16,14 @@ from skillruntime.catalog.rendering import Rendered
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ResourceNotFoundError, SkillError, SkillRuntimeError, TokenLimitError
-from skillruntime.runtime.activation import ActiveSkill, as_text, fingerprint, identity_of, render_activation
+from skillruntime.runtime.activation import (
+    ActiveSkill,
+    as_text,
+    fingerprint,
+    identity_of,
+    render_activation,
+    render_resource,
+)
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.call_record import Observer, Operation, record_of, start
 from skillruntime.runtime.workspace import Workspace
@@ -89,6 +96,7 @@ class SkillSession:
         counts_tokens: bool = True,
     ) -> None:
         self._runtime = runtime
+        # Not a counter: it is in logs and spans of several processes.
         self.id = os.urandom(16).hex()
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
         self.limits = limits
@@ -203,7 +211,9 @@ class SkillSession:
                 del self._active[name]
 
     def read_resource(self, name: str, path: str) -> str:
-        """Return the text of one of the skill's files, or its first page.
+        """Return one of the skill's text files as a model reads it, in a ``<skill_resource>`` frame; or its first page.
+
+        `Skill.read_resource` returns the text alone.
 
         Raises:
             SkillNotFoundError: no such skill.
@@ -330,7 +340,7 @@ class SkillSession:
                 f"The skill {name!r} is a function and has no files",
                 suggested_action=f"Load it with load_skill, or call {name!r}",
             )
-        return active.skill.read_resource(path)
+        return render_resource(active.skill, path)
 
     def _fits(self, text: str) -> bool:
         left = self.ledger.remaining(Tier.RESULT)

@@ -215,6 +215,8 @@ def test_the_answers_of_the_conversations_tools(runtime: SkillRuntime, tool: str
     text = answer.text if isinstance(answer.text, str) else answer.text()
     if tool == "read_skill_resource" or HOSTILE in strings(arguments):  # an error quotes what the model sent, as JSON
         assert not hidden_in(text)
+        assert text.count("</skill_resource>") == text.count("<skill_resource ")
+        assert "</skill>" not in text or not text.startswith("<skill_resource ")
     else:
         assert_text(text, tool)
 
@@ -238,6 +240,15 @@ def test_the_mcp_server(runtime: SkillRuntime) -> None:
             assert_text(prompt.messages[0].content.text, "the prompt")
             loaded = await client.call_tool("load_skill", {"name": "hostile"})
             assert_text(loaded.content[0].text, "load_skill")
+            asked = {"name": "hostile", "path": "notes.md"}
+            read = (await client.call_tool("read_skill_resource", asked)).content[0].text
+            assert not hidden_in(read)
+            assert read.startswith('<skill_resource skill="hostile" path="notes.md" removed="hidden characters (')
+            # The Skills extension publishes digests of the bytes, so they are exact, but not a text for a model.
+            for path in ("notes.md", "SKILL.md", "contract.json"):
+                (content,) = (await client.read_resource(f"skill://hostile/{path}")).contents
+                assert not hasattr(content, "text") or not hidden_in(content.text), path
+            assert not [text for text in strings(await adapter.list_skills(client)) if hidden_in(text)]
 
     anyio.run(main)
     assert_text(adapter.to_server(runtime).instructions or "", "the instructions")

@@ -182,7 +182,8 @@ def test_instructions_reach_every_client(counting: SkillCatalog, way: Any) -> No
     assert "- word_list: List words" in text
     assert [each.name for each in prompts] == ["counting", "word-list"]
     assert prompt.messages[0].content.text == text
-    assert resource.content[0].text == "Spaces count."
+    framed = '<skill_resource skill="counting" path="references/rules.md">\nSpaces count.\n</skill_resource>'
+    assert resource.content[0].text == framed
     assert json.loads(called.content[0].text)["data"] == {"letters": 3}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -47,14 +49,23 @@ class LocalMachine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.commands: list[str] = []
+        self.running: subprocess.Popen[str] | None = None
 
     def _at(self, text: str) -> str:
         return text.replace("/tmp/skillruntime-", f"{self.root}/skillruntime-")
 
     def execute(self, command: str, *, timeout: int | None = None) -> Any:
         self.commands.append(command)
-        done = subprocess.run(["sh", "-c", self._at(command)], capture_output=True, text=True)
-        return SimpleNamespace(output=done.stdout + done.stderr, exit_code=done.returncode, truncated=False)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with subprocess.Popen(["sh", "-c", self._at(command)], **pipes, text=True, start_new_session=True) as running:
+            self.running = running
+            output, _ = running.communicate()
+        return SimpleNamespace(output=output, exit_code=running.returncode, truncated=False)
+
+    def end(self) -> None:
+        """End the command that still runs: nothing else does, and Python waits at its exit for the thread."""
+        if self.running is not None and self.running.poll() is None:
+            os.killpg(self.running.pid, signal.SIGKILL)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[Any]:
         for path, data in files:
@@ -168,9 +179,10 @@ def test_at_the_deadline_nothing_is_claimed(
 ) -> None:
     """Whether a process of another machine is gone cannot be seen from here; it is killed there all the same."""
     monkeypatch.setenv("API_TOKEN", "abcd")
-    runtime = remote_runtime(tmp_path, machine, "import time; time.sleep(600)")
+    runtime = remote_runtime(tmp_path, machine, "import time; time.sleep(15)")
 
     response = runtime.call_sync("sample", {"file": "in.txt"}, timeout=1.0)
+    machine.end()
 
     assert response.errors is not None
     assert response.errors[0].details == {"timeout_seconds": 1.0, "stopped": False}

@@ -93,7 +93,8 @@ def test_a_resource_is_read_and_nothing_else(counting: SkillCatalog) -> None:
     gone = call(read, {"name": "counting", "path": "references/rule.md"})
     outside = call(read, {"name": "counting", "path": "../../../etc/passwd"})
 
-    assert (found.content, found.status) == ("Spaces count.", "success")
+    framed = '<skill_resource skill="counting" path="references/rules.md">\nSpaces count.\n</skill_resource>'
+    assert (found.content, found.status) == (framed, "success")
     assert json.loads(gone.content)["errors"][0]["code"] == "FETCH_FAILED"
     assert "references/rules.md" in gone.content
     assert json.loads(outside.content)["status"] == "failed"

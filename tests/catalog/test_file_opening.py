@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from skillruntime.catalog.discovery import discover
-from skillruntime.catalog.file_opening import FileTooLargeError, identity_of, open_inside, read_inside, read_regular
+from skillruntime.catalog.file_opening import (
+    FileTooLargeError,
+    identity_of,
+    open_inside,
+    read_inside,
+    read_regular,
+    write_inside,
+)
 from skillruntime.catalog.lockfile import digest_of
 from skillruntime.catalog.validation import validate
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
@@ -134,3 +141,33 @@ def test_links_that_lead_elsewhere_are_reported(tmp_path: Path, write_skill: Wri
         found = {(Path(each.path).parent.name, each.rule) for each in catalog.diagnostics}
         assert {("pdf", "directory-link"), ("own", "hard-link")} <= found
         assert ("alias", "directory-link") not in found
+
+
+def test_a_file_is_written_through_no_link(tmp_path: Path, secret: Path) -> None:
+    """A link in its place is replaced; one above it is refused."""
+    directory = tmp_path / "made"
+    directory.mkdir()
+    (directory / "contract.json").symlink_to(tmp_path / "outside")
+    (directory / "contracts").symlink_to(secret, target_is_directory=True)
+
+    write_inside(str(directory), "contract.json", b"new")
+    write_inside(str(directory), "other/deep/a.json", b"deep")
+    with pytest.raises(OSError, match=r"\S"):
+        write_inside(str(directory), "contracts/a.json", b"new")
+
+    assert not (tmp_path / "outside").exists()
+    assert not (directory / "contract.json").is_symlink()
+    assert (directory / "contract.json").read_bytes() == b"new"
+    assert (directory / "other" / "deep" / "a.json").read_bytes() == b"deep"
+    assert sorted(each.name for each in secret.iterdir()) == ["SKILL.md", "a.md", "references"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    """The old bytes, and nothing temporary."""
+    (tmp_path / "a" / "full").mkdir(parents=True)
+    (tmp_path / "a" / "full" / "file").touch()
+
+    with pytest.raises(OSError, match=r"\S"):
+        write_inside(str(tmp_path / "a"), "full", b"new")
+
+    assert [each.name for each in (tmp_path / "a").iterdir()] == ["full"]

@@ -239,7 +239,7 @@ def test_a_value_without_end_is_refused() -> None:
     cycle: dict[str, Any] = {}
     cycle["again"] = cycle
 
-    with pytest.raises(SkillInputError, match="levels deep"):
+    with pytest.raises(SkillInputError, match="nested deeper"):
         Contract.from_dict({"input": {"type": "object"}}).accept(cycle)
 
 

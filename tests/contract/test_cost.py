@@ -10,17 +10,27 @@ from skillruntime.contract.coercion.coercion import coerce
 from skillruntime.contract.coercion.state import BASE_WORK, WORK_PER_PART
 from skillruntime.contract.schema import Schema
 
-TAGGED = {
-    "anyOf": [
-        {
-            "type": "object",
-            "required": ["kind", "n"],
-            "properties": {"kind": {"const": f"k{number}"}, "n": {"type": "integer"}},
-            "additionalProperties": False,
-        }
-        for number in range(50)
-    ]
-}
+
+def tagged(count: int) -> dict[str, Any]:
+    return {
+        "anyOf": [
+            {
+                "type": "object",
+                "required": ["kind", "n"],
+                "properties": {"kind": {"const": f"k{number}"}, "n": {"type": "integer"}},
+                "additionalProperties": False,
+            }
+            for number in range(count)
+        ]
+    }
+
+
+def closed_by_key(count: int) -> dict[str, Any]:
+    objects = [{"properties": {f"a{n}": {"type": "integer"}}, "required": [f"a{n}"]} for n in range(count)]
+    return {"oneOf": [{"type": "object", "additionalProperties": False, **each} for each in objects]}
+
+
+OPTIONAL_INTEGER = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 UNTAGGED = {
     "anyOf": [
         {"type": "object", "required": [f"a{n}"], "properties": {f"a{n}": {"type": "integer"}}} for n in range(50)
@@ -38,8 +48,23 @@ def nested(levels: int) -> dict[str, Any]:
 
 CASES: dict[str, tuple[dict[str, Any], Any, bool]] = {
     "50 items of a tagged union of 50": (
-        {"type": "array", "items": TAGGED},
+        {"type": "array", "items": tagged(50)},
         [{"kind": f"K{number}", "n": "5"} for number in range(50)],
+        True,
+    ),
+    "250 items of a tagged union of 200": (
+        {"type": "array", "items": tagged(200)},
+        [{"kind": f"k{number % 200}", "n": "5"} for number in range(250)],
+        True,
+    ),
+    "300 items of a union of 200 closed objects": (
+        {"type": "array", "items": closed_by_key(200)},
+        [{f"a{number % 200}": "5"} for number in range(300)],
+        True,
+    ),
+    "300 objects of two optional numbers": (
+        {"type": "array", "items": {"type": "object", "properties": {"a": OPTIONAL_INTEGER, "b": OPTIONAL_INTEGER}}},
+        [{"a": "5", "b": "6"}] * 300,
         True,
     ),
     "50 items that fit no branch of 50": ({"type": "array", "items": UNTAGGED}, [{"zz": "5"}] * 50, False),

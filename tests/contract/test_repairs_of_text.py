@@ -138,7 +138,6 @@ TEXTS: list[tuple[str, Any]] = [
     ('{"city": "Paris", /* why not */ "days": 5 # five\n}', PARIS),
     ('{"city": "Paris", "days": 5} // done', PARIS),
     ('{"city": "Paris", "days": 05}', REFUSED),
-    ('{"city": "Paris", "days": +5}', REFUSED),
     ('{"city": "Paris", "days": 1_000}', REFUSED),
     ('{"city": "Paris", "days": "5", "days": 5}', REFUSED),
     ('{"city": "Paris", "days": 5, "days": 5}', PARIS),

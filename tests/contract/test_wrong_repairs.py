@@ -350,21 +350,6 @@ def test_the_rename_of_a_key_is_not_a_secret() -> None:
     assert accepted.repairs[0].to_dict()["after"] == "api_key"
 
 
-def test_a_value_deeper_than_the_limit_is_refused_and_one_at_the_limit_is_not() -> None:
-    """100 levels: no validator or caller recurses further."""
-    contract = Contract.from_dict({"input": {"type": "object"}})
-
-    def nested(levels: int) -> Any:
-        value: Any = 1
-        for _ in range(levels):
-            value = {"a": value}
-        return value
-
-    assert contract.accept(nested(100)).arguments == nested(100)
-    with pytest.raises(Exception, match="nested more than 100 levels deep"):
-        contract.accept(nested(102))
-
-
 def test_dates_are_not_made_of_numbers() -> None:
     """A format is asserted after conversion as before it."""
     assert_outcome(closed("d", d=DATE), {"d": 20240501}, REFUSED)

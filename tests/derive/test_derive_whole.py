@@ -108,7 +108,8 @@ def test_a_node_assertion_and_an_exact_number_of_positionals_demand_words() -> N
         "const assert = require('assert');\nconst [src] = process.argv.slice(2);\nassert(src);\nconsole.log(src);\n"
     )
     counted = (
-        "import { parseArgs } from 'node:util';\nconst { positionals } = parseArgs({ options: {}, allowPositionals: true });\n"
+        "import { parseArgs } from 'node:util';\n"
+        "const { positionals } = parseArgs({ options: {}, allowPositionals: true });\n"
         "if (positionals.length !== 1) { process.exit(2); }\n"
     )
 

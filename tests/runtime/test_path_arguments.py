@@ -106,3 +106,28 @@ def _filled(value, directory: str):
         case dict():
             return {key: _filled(item, directory) for key, item in value.items()}
     return value
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"propertyNames": PATH},
+        {"propertyNames": {"$ref": "#/$defs/p"}, "$defs": {"p": PATH}},
+        {"propertyNames": {"anyOf": [PATH, {"maxLength": 3}]}},
+        {"allOf": [{"propertyNames": PATH}]},
+        {"properties": {"files": {"propertyNames": PATH}}},
+    ],
+)
+def test_a_name_that_is_a_path_stays_inside(tmp_path: Path, schema: dict[str, Any]) -> None:
+    """`propertyNames` with the format: a key out of the workspace is refused, another stays as it was sent."""
+    workspace = Workspace(tmp_path)
+    made = Schema(schema)
+    assert has_paths(schema)
+
+    def arguments(key: str) -> dict[str, Any]:
+        return {"files": {key: 1}} if "properties" in schema else {key: 1}
+
+    assert with_resolved_paths(arguments("a/b"), made, workspace) == arguments("a/b")
+    for key in ("../x", "/etc/passwd", "a/../../x", "\0"):
+        with pytest.raises(SkillInputError, match="outside"):
+            with_resolved_paths(arguments(key), made, workspace)

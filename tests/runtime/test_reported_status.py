@@ -51,3 +51,14 @@ def test_a_failure_without_a_reason_gets_one() -> None:
     status, errors = read_reported({"status": "failed"})
 
     assert (status, [error.code for error in errors or []]) == ("failed", [ErrorCode.TOOL_EXECUTION_FAILED])
+
+
+def test_the_errors_of_a_skill_are_short_and_few() -> None:
+    """They are shown to a model whatever its limits: a script cannot fill the conversation with them."""
+    item = {"code": "QUOTA", "message": "m" * 100_000, "suggested_action": "a" * 100_000, "details": {"d": "x" * 9_000}}
+
+    _, errors = read_reported({"status": "failed", "errors": [item] * 1_000})
+
+    assert len(errors) == 20
+    assert (len(errors[0].message), len(errors[0].suggested_action or "")) == (1_000, 500)
+    assert errors[0].details == {"cut": True}

@@ -54,7 +54,7 @@ def test_every_text_is_recorded_by_tier(write_skill: WriteSkill, tmp_path: Path)
         "error": ["sample"],
         "retry": ["sample"],
     }
-    assert tiers["resource"]["tokens"] == 4
+    assert tiers["resource"]["tokens"] == 20  # 4 of the file, the others of its frame
 
 
 def test_without_limits_nothing_is_counted_until_somebody_asks(

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.coercion.keys import is_schema_echo, wrapped
+from skillruntime.contract.coercion.keys import is_schema_echo, may_wrap, wrapped
 from skillruntime.contract.coercion.nothing import is_named
 from skillruntime.contract.coercion.repair import Repaired
-from skillruntime.contract.coercion.scalars import Options, bare, fold_name, number_in
-from skillruntime.contract.coercion.state import Coercion
+from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, number_in
+from skillruntime.contract.coercion.state import Coercion, is_container_text
 from skillruntime.contract.coercion.subschemas import (
     declared_properties,
     discriminators,
     in_place,
     item_locations,
+    properties_of,
 )
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import References
@@ -23,6 +24,11 @@ from skillruntime.contract.schema import Violation
 
 __all__ = ["branches", "claims"]
 
+_QUOTES = " \t\r\n\"'`"
+# The keywords of an object whose members alone say what it takes.
+_PLAIN_OBJECT = frozenset(
+    {"type", "properties", "required", "additionalProperties", "title", "description", "$comment", "examples"}
+)
 # The items of an array that say which branch it is of; one is enough in nearly every call.
 MAX_ITEMS = 8
 
@@ -38,7 +44,7 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
     results: list[Repaired] = []
     takers: list[Path] = []
     is_doubtful = False
-    every = [(*union.location, union.keyword, index) for index in range(len(union.expected))]
+    every = _every_branch(state, (*union.location, union.keyword), len(union.expected))
     possible = _possible_branches(state, every, value)
     is_word = isinstance(value, str) and any(is_named(state.references, value, branch) for branch in every)
     for branch in possible:
@@ -67,6 +73,15 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
         state.around.pop(path, None)
     else:
         state.around[path] = before
+
+
+def _every_branch(state: Coercion, union: Path, count: int) -> list[Path]:
+    """Return the locations of the *count* branches of *union*, made once for all items of an array."""
+    known = state.references.known
+    if ("branches", union) not in known:
+        known["branches", union] = [(*union, index) for index in range(count)]
+    found: list[Path] = known["branches", union]
+    return found
 
 
 def _is_of_another(state: Coercion, readings: list[Any], every: list[Path], takers: list[Path]) -> bool:
@@ -163,10 +178,18 @@ def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[P
 
     A union of fifty tagged objects is decided by the tag, not by fifty attempts.
     """
-    if not isinstance(value, dict) or not every:
+    if isinstance(value, list) or not every:
         return every
     union = every[0][:-1]
     known = state.references.known
+    if not isinstance(value, dict):
+        # `anyOf` of a type and null is how an optional parameter is written; most values are not null in any reading.
+        if is_nothing(value.strip(_QUOTES) if isinstance(value, str) else value, more_words=True):
+            return every
+        if ("not null", union) not in known:
+            known["not null", union] = [each for each in every if state.references.schema_at(each) != {"type": "null"}]
+        others: list[Path] = known["not null", union]
+        return others
     if ("constants", union) not in known:
         constants = [discriminators(state.references, branch) for branch in every]
         tags = [name for name in constants[0] if all(name in each for each in constants)]
@@ -180,11 +203,52 @@ def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[P
     meant: Sequence[int] = range(len(every))
     if tags and isinstance(value.get(tags[0]), str):
         meant = by_text.get(bare(value[tags[0]]), ())
+    elif not any(map(_may_hold_keys, value.items())):
+        meant = _sharing_keys(state, every, value)
     return [
         every[index]
         for index in meant
         if all(each.meant_by(value[name]) for name, each in options[index].items() if isinstance(value.get(name), str))
     ]
+
+
+def _sharing_keys(state: Coercion, every: list[Path], value: dict[str, Any]) -> Sequence[int]:
+    """Return the indexes of the branches of *every* that *value* may be of by its keys, whose values hold no others.
+
+    A closed object that requires a parameter is out of reach of an object that has none of its keys in any letters; a
+    union of a hundred such objects without a tag is decided by the keys, not by a hundred attempts.
+    """
+    known = state.references.known
+    if ("keys", every[0][:-1]) not in known:
+        unbound, by_key = list[int](), dict[str, list[int]]()
+        for index, branch in enumerate(every):
+            names = _keys_of_closed(state.references, branch)
+            unbound += [index] if names is None else []
+            for name in names or ():
+                by_key.setdefault(name, []).append(index)
+        known["keys", every[0][:-1]] = unbound, by_key
+    unbound, by_key = known["keys", every[0][:-1]]
+    return sorted({*unbound, *(index for key in value for index in by_key.get(fold_name(key), ()))})
+
+
+def _keys_of_closed(references: References, branch: Path) -> frozenset[str] | None:
+    """Return the folded keys of the closed object at *branch* that requires one without a default; else nothing."""
+    schema = references.schema_at(branch)
+    if not isinstance(schema, dict) or schema.get("type") != "object" or schema.keys() - _PLAIN_OBJECT:
+        return None
+    properties, required = properties_of(schema), schema.get("required")
+    if schema.get("additionalProperties") is not False or not isinstance(required, list) or not required:
+        return None
+    defaults = [
+        isinstance(each, dict) and not each.keys() & {"default", "$ref", "allOf"} for each in properties.values()
+    ]
+    return frozenset(map(fold_name, properties)) if all(defaults) else None
+
+
+def _may_hold_keys(member: tuple[str, Any]) -> bool:
+    """Whether *member* of an object may wrap another object: in itself, in a text, or under the name of a wrapper."""
+    name, value = member
+    return isinstance(value, dict | list) or (isinstance(value, str) and is_container_text(value)) or may_wrap(name)
 
 
 def _may_hold_members(branch: Any) -> bool:

@@ -57,9 +57,9 @@ def _parts_or_whole(state: Coercion, value: Any, location: Path, path: Path, dep
     current = Repaired(value)
     violations: list[Violation] = []
     for attempt in range(MAX_ROUNDS):
-        state.spend(ROUND_WORK + (5 + len(current.value) // 2 if isinstance(current.value, dict) else 0))
         if attempt and state.fits(current.value, location):
             return _beside_wrapper(state, value, current, location, path, depth)
+        state.spend(ROUND_WORK + (5 + len(current.value) // 2 if isinstance(current.value, dict) else 0))
         violations = state.violations(current.value, location)
         options = members(state, current.value, violations, location, path, depth)
         if len(options) > 1:

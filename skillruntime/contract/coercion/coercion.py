@@ -16,6 +16,7 @@ from skillruntime.contract.coercion.repair import Repair, without_decimals
 from skillruntime.contract.coercion.state import Coercion, OverBudgetError
 from skillruntime.contract.coercion.subschemas import is_hidden
 from skillruntime.contract.explanation import AMBIGUOUS, OVER_BUDGET
+from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 from skillruntime.contract.schema import Schema, Violation
 
@@ -25,6 +26,8 @@ __all__ = ["LENIENT", "SAFE", "STRICT", "Coerced", "Policy", "Repair", "coerce",
 MAX_PARTS = 20_000
 # Twice what is explained: several violations may be about one parameter.
 MAX_REPORTED = 24
+# Of a value with more levels than are repaired; each question about it takes half a millisecond.
+MAX_LEVELS_REPORTED = 25
 _TOO_MUCH = Violation(OVER_BUDGET, (), (), {}, None)
 
 
@@ -46,7 +49,8 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     """Return *value* repaired so that *schema* accepts it.
 
     *value* is a JSON value and is never changed. Where it cannot be repaired whole, the result is *value* as it came,
-    with all that is wrong with it. A value of more than 20,000 parts is not repaired, and one violation is reported.
+    with all that is wrong with it. A value of more than 20,000 parts is not repaired, and one violation is reported;
+    one of more than 100 levels is not repaired either.
     *reserved* are names of parameters that an unknown key is never left out for.
 
     >>> coerce({"n": "5"}, Schema({"properties": {"n": {"type": "integer"}}})).value
@@ -56,9 +60,11 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     """
     if schema.is_valid(value):
         return Coerced(value)
-    parts = _count_parts(value)
+    parts, levels = _measure(value)
     if parts > MAX_PARTS:
         return Coerced(value, (), (_TOO_MUCH, *schema.violations(value, most=1)))
+    if levels > MAX_REPAIRED_LEVELS:
+        return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED, levels=MAX_LEVELS_REPORTED)))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     state = begin(schema, policy, parts, reserved)
@@ -71,15 +77,18 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     return Coerced(value, (), _still_wrong(value, state))
 
 
-def _count_parts(value: Any) -> int:
-    """Return the number of members and items in *value*; counting stops above MAX_PARTS."""
-    pending, seen = [value], 0
-    while pending and seen <= MAX_PARTS:
-        part = pending.pop()
-        if isinstance(part, dict | list):
-            seen += len(part)
-            pending += part.values() if isinstance(part, dict) else part
-    return seen
+def _measure(value: Any) -> tuple[int, int]:
+    """Return the number of members and items in *value*, and of its levels; counting stops above MAX_PARTS."""
+    level, parts, levels = [value], 0, 0
+    while level and parts <= MAX_PARTS:
+        below: list[Any] = []
+        for part in level:
+            if isinstance(part, dict | list):
+                parts += len(part)
+                below += part.values() if isinstance(part, dict) else part
+        level = below
+        levels += 1
+    return parts, levels
 
 
 def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
@@ -101,12 +110,22 @@ def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     if best is not None:
         sent = {violation.path: violation for violation in original}
         rest = schema.violations(best.value, most=MAX_REPORTED)
-        reported = [
-            sent.get((*each.path, each.names[0]), each) if each.keyword == "required" else each for each in rest
-        ]
+        reported = [_as_sent(each, value, sent) for each in rest]
     return tuple(
         _unclear(each, value, state) for violation in reported or original for each in _nearly(violation, state)
     )
+
+
+def _as_sent(violation: Violation, value: Any, sent: dict[Path, Violation]) -> Violation:
+    """Return *violation* of the repaired value as one of *value*: of what was left out, or of equal items."""
+    if violation.keyword == "required":
+        return sent.get((*violation.path, violation.names[0]), violation)
+    if violation.keyword == "uniqueItems":  # `["5", 5]`, whose items are equal once they are numbers
+        try:
+            return replace(violation, value=value_at(value, violation.path))
+        except LookupError:  # under a key that was renamed
+            return violation
+    return violation
 
 
 def _nearly(violation: Violation, state: Coercion) -> list[Violation]:

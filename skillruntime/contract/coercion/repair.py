@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_same
+from skillruntime.contract.plain_json import rebuilt
 
 __all__ = ["Repair", "Repaired", "least", "plain", "without_decimals"]
 
@@ -77,15 +78,16 @@ def plain(value: Any) -> Any:
 
 
 def without_decimals(value: Any) -> Any:
-    """Return *value* with the numbers that remembered how they were written as plain floats.
+    """Return *value* with the numbers that remembered how they were written as plain floats; itself if it has none.
 
     >>> without_decimals({"a": [Decimal("1.50"), 2]})
     {'a': [1.5, 2]}
     """
-    match value:
-        case dict():
-            return {key: without_decimals(member) for key, member in value.items()}
-        case list():
-            return [without_decimals(item) for item in value]
-        case _:
-            return plain(value)
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Decimal):
+            return rebuilt(value, plain)
+        if isinstance(part, dict | list):
+            pending += part.values() if isinstance(part, dict) else part
+    return value  # the same object: most values hold none

@@ -294,14 +294,24 @@ def is_same(one: Any, other: Any) -> bool:
     >>> is_same({"a": [5]}, {"a": [5.0]}), is_same([True], [1])
     (True, False)
     """
-    # In Python True == 1, in JSON they are different values (JSON Schema 2020-12, core, 4.2.2).
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    return bool(one == other)
+    pending = [(one, other)]
+    while pending:  # not by recursion, nor by Python's `==`, for values may be nested deeply
+        one, other = pending.pop()
+        # In Python True == 1, in JSON they are different values (JSON Schema 2020-12, core, 4.2.2).
+        if isinstance(one, bool) or isinstance(other, bool):
+            if one is not other:
+                return False
+        elif isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            pending += [(value, other[key]) for key, value in one.items()]
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            pending += zip(one, other, strict=True)
+        elif one != other:
+            return False
+    return True
 
 
 def matches(value: Any, allowed: Iterable[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from skillruntime.contract.schema import Schema, Violation
 
 __all__ = ["BASE_WORK", "WORK_PER_PART", "Coercion", "OverBudgetError", "is_container_text", "types_of"]
 
-BASE_WORK = 2_600
+BASE_WORK = 3_000
 # The validator calls that one repair may take, and those for each part of the value: 3 to 8 µs each as measured, so
 # that 8 KB, which is 2,000 parts at most, take less than 50 ms.
 WORK_PER_PART = 4

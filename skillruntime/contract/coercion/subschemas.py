@@ -124,9 +124,13 @@ def properties_of(schema: Mapping[str, Any], keyword: str = "properties") -> Map
 
 def item_locations(references: References, location: Path) -> list[Path]:
     """Return where the items of an array at *location* are described, by its own schema or by what that refers to."""
+    return _known(references, (location,), True, _item_locations)
+
+
+def _item_locations(references: References, locations: tuple[Path | None, ...], choices: bool) -> list[Path]:
     return [
         place
-        for where, schema in in_place(references, [location])
+        for where, schema in in_place(references, locations, choices=choices)
         for keyword in ("items", "prefixItems")
         for place in _each(where, schema, keyword, list)
     ]

@@ -29,6 +29,10 @@ from skillruntime.contract.schema import Violation
 
 __all__ = ["whole"]
 
+# The formats whose texts never begin or end with white space, so that it says nothing.
+_WITHOUT_BLANKS = frozenset(
+    {"date", "time", "date-time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"}
+)
 _UNQUOTED = ("type", "enum", "const", "format", "pattern")
 _QUOTES = " \t\r\n\\\"'`\u2018\u2019\u201c\u201d\u300c\u300d"
 
@@ -62,6 +66,9 @@ def _converted(state: Coercion, value: Any, here: list[Violation], path: Path, d
             case "enum" | "const":
                 for after in _options(state, violation).meant_by(value):
                     yield Repaired(after, (Repair(pointer, "enum-value", plain(value), after),))
+            case "format" if isinstance(value, str) and violation.expected in _WITHOUT_BLANKS:
+                if value.strip() != value:
+                    yield Repaired(value.strip(), (Repair(pointer, "surrounding-space", value, value.strip()),))
             case "type":
                 for wanted in types_of(violation):
                     for rule, after in read_as(wanted, value, more_words=state.policy.more_words):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from skillruntime.contract.plain_json import rebuilt
 from skillruntime.contract.pointer import Path, format_pointer
 
 __all__ = [
@@ -38,11 +39,7 @@ class StepRefused(Exception):  # noqa: N818 - it never leaves a migration; named
 
 def copy_json(value: Any) -> Any:
     """Return a copy of *value* that shares no array or object with it."""
-    if isinstance(value, dict):
-        return {key: copy_json(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [copy_json(child) for child in value]
-    return value
+    return rebuilt(value, lambda scalar: scalar)
 
 
 def common_prefix(tokens: Tokens) -> Tokens:

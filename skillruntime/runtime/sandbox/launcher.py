@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,8 @@ class LocalSandbox:
     async def run(self, command: SandboxCommand, *, on_stopped: Callable[[bool], object] | None = None) -> Finished:
         """Run *command* once and return how it ended; see `Sandbox`."""
         with ExitStack() as ours:
+            for path in command.writable:
+                ours.callback(_restore_mode, path, path.lstat())
             if self._level == "landlock":
                 # There is no private /tmp: the command gets a directory of its own instead.
                 temporary = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()
@@ -81,6 +84,7 @@ class LocalSandbox:
             except BaseException:
                 # A deadline or a cancellation must not pass before the command is gone: `stopped` is what was seen.
                 with anyio.move_on_after(_ENDING, shield=True):
+                    # Its report still comes: the supervisor says what it saw before it exits.
                     conversation.end()
                     await conversation.read_report()
                 if on_stopped is not None:
@@ -173,6 +177,20 @@ def remove_tree(directory: Path) -> None:
                 if not path.is_symlink():
                     path.chmod(0o700)
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def _restore_mode(directory: Path, before: os.stat_result) -> None:
+    """Give *directory* the mode that it had: a script that closes its workspace must not close it to the next one."""
+    with suppress(OSError):  # gone, or exchanged for a link, which is not followed
+        descriptor = os.open(directory, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            after = os.fstat(descriptor)
+            is_same = (after.st_dev, after.st_ino) == (before.st_dev, before.st_ino)
+            if is_same and after.st_mode != before.st_mode:
+                # fchmod(2) refuses a descriptor of O_PATH, and opening for reading may be what the script forbade.
+                Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IMODE(before.st_mode))
+        finally:
+            os.close(descriptor)
 
 
 class _Conversation:

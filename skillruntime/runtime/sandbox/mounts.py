@@ -59,12 +59,14 @@ def stage_mounts(paths: Iterable[str], guest: Guest) -> dict[str, str]:
         OSError: the kernel refuses, or the file system of a path cannot be mounted with another owner.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    # In the forked child alone: the host keeps its own view of the file system.
     _checked(libc.unshare(_CLONE_NEWNS), "make a mount namespace")
     # Private first: a mount must not spread to the host, which systemd would otherwise make it do.
     _checked(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make its mounts private")
     staged: dict[str, str] = {}
     # Every path is opened before anything is mounted: the stage would hide what lies below it.
     trees: list[tuple[int, str, bool]] = []
+    # Of the usual owner it was made before there was a command; one of another owner costs a fork.
     namespaces = {(0, 0): guest.namespace}
     for path in paths:
         if path.startswith(_SHARED_ROOTS):

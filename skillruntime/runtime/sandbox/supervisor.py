@@ -53,6 +53,8 @@ def serve() -> NoReturn:
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
+    for network in (False, True):  # once, here: each supervisor is a copy of this process
+        seccomp_program(namespaces=True, network=network)
     gc.disable()
     gc.freeze()  # a collection in a child would copy every page that it shares with its parent
     _Launcher(requests).serve()
@@ -210,6 +212,7 @@ class _Run:
         _take_streams(self.streams)
         if self.level == "landlock":
             _apply_filter(seccomp_program(namespaces=False, network=self.asked["network"], landlock_abi=abi))
+        # After the filter nothing here may need a system call that it refuses.
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # once more: changing the user cleared it (prctl(2))
         _reset_signals()
         os.execve(self.asked["argv"][0], self.asked["argv"], self.asked["environment"])
@@ -324,6 +327,8 @@ def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden:
     """
     arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += [] if asked["network"] else ["--unshare-net"]
+    # A namespace made inside would give back the capabilities behind most faults of the kernel; a new session has no
+    # terminal to type into (CVE-2017-5226).
     arguments += ["--disable-userns", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
     arguments += ["--hostname", "sandbox", "--proc", "/proc", "--dev", "/dev"]
     # Files in memory count for no process: without a size each of these could hold half of the machine's memory.

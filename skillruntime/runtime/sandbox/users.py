@@ -27,6 +27,7 @@ def unused_user() -> int | None:
 
     None where there is no other: the root of a user namespace that maps a single user is an unprivileged user outside.
     """
+    # Random, not counted up: two hosts on one machine do not ask each other.
     wanted = _FIRST + int.from_bytes(os.urandom(4), "little") % _COUNT
     lines = Path("/proc/self/uid_map").read_text("ascii").splitlines()
     ranges = [(int(words[0]), int(words[2])) for words in (line.split() for line in lines)]

@@ -14,13 +14,14 @@ import sys
 import tempfile
 import time
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from skillruntime.runtime.sandbox.launcher import remove_tree
 from skillruntime.runtime.sandbox.processes import descendants
 from skillruntime.testing.hostile.cases import CANARY, Case, World, open_world, skill_text
 from skillruntime.testing.hostile.schemas import schema_cases
@@ -75,13 +76,22 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
     ``read(loaded, skill, path)``, ``run(loaded, skill, workspace, seconds)`` and ``accept(schema, payload)``. Each
     returns text (``accept`` whatever it accepted) or raises; ``run`` ends the script after *seconds*.
     """
+    # Made and removed here: a process that is killed at its deadline removes nothing.
+    root = Path(tempfile.mkdtemp(prefix="hostile-")).resolve()
+    try:
+        return _run_below(root, case, adapter, seconds, memory)
+    finally:
+        remove_tree(root)
+
+
+def _run_below(root: Path, case: Case, adapter: ModuleType, seconds: float, memory: int) -> Verdict:
     reading, writing = os.pipe()
     started = time.perf_counter()
     sys.stdout.flush()  # or the child would print the buffer a second time
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _in_child(case, adapter, writing, memory)
+        _in_child(root, case, adapter, writing, memory)
     os.close(writing)
     said = b""
     timed_out = False
@@ -111,7 +121,7 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
     return Verdict(case, outcome, detail, took, megabytes)
 
 
-def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
+def _in_child(root: Path, case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
     os.setsid()
     ctypes.CDLL(None).prctl(
         36, 1, 0, 0, 0
@@ -121,10 +131,7 @@ def _in_child(case: Case, adapter: ModuleType, writing: int, memory: int) -> Non
         # Beyond what is in use already, so that a loader with many libraries is not judged by its size at rest.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (used + memory, used + memory))
-        with (
-            tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as root,
-            open_world(Path(root).resolve()) as world,
-        ):
+        with open_world(root) as world:
             answer = _judged(case, adapter, world)
     except MemoryError:
         answer = ("failed", f"needs more than {memory // 1024**2} MiB")
@@ -200,8 +207,8 @@ def _judge_skill(case: Case, adapter: ModuleType, loaded: Any) -> tuple[str, str
     for what, text in shown:
         if CANARY in text or "root:x:0" in text:
             return "leaked", f"{what} holds a secret of the host"
-    if hidden := sorted({f"U+{ord(c):04X}" for c in listing if _is_hidden(c)}):
-        return "leaked", f"the listing holds {', '.join(hidden[:5])}"
+        if hidden := _hidden_in(text):
+            return "leaked", f"{what} holds {hidden}"
     if re.search(rf"(?m)^[\W_]*(<name>)?{FORGED}|<name>{FORGED}", listing):
         return "leaked", "the listing holds an entry that does not exist"
     if len(listing) > 100_000:
@@ -239,6 +246,13 @@ def _judge_script(
     for path in world.workspace.iterdir():
         if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o6000:
             return "leaked", f"{path.name} would run as its owner"
+    # Root may enter any directory, so the bits are looked at.
+    if world.workspace.stat().st_mode & 0o700 != 0o700:
+        return "leaked", "the workspace is closed"
+    if case.expected.startswith("shown") and (hidden := _hidden_in(text)):
+        return "leaked", f"the answer holds {hidden}"
+    if case.expected == "shortened" and len(text) > 50_000:
+        return "leaked", f"the answer has {len(text):,} characters"
     refused = case.expected.startswith("refused")
     if refused and getattr(adapter, "succeeded", lambda text: False)(text):
         return "leaked", f"it was accepted: {text[:100]}"
@@ -268,6 +282,11 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     ]
 
 
+def _hidden_in(text: str) -> str:
+    """Return the first hidden characters of *text*, by number."""
+    return ", ".join(sorted({f"U+{ord(each):04X}" for each in set(text) if _is_hidden(each)})[:5])
+
+
 def _is_hidden(character: str) -> bool:
     if character in "\n\t":
         return False
@@ -278,8 +297,3 @@ def _is_hidden(character: str) -> bool:
 
 def _bound(function: Callable[..., str], *arguments: Any) -> Callable[[], str]:
     return lambda: function(*arguments)
-
-
-def run_all(cases: Iterable[Case], adapter: ModuleType) -> list[Verdict]:
-    """Return the verdict of each of *cases*."""
-    return [run_case(case, adapter) for case in cases]

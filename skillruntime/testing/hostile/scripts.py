@@ -46,6 +46,7 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
      "return open('/proc/1/root' + world['outside'] + '/secret').read()"),
     ("read-through-proc-cwd", "reads through the directory of the host's process",
      "return os.listdir('/proc/%d/cwd' % world['host'])"),
+    # Docker of 2014 let it: the exploit named shocker read /etc/shadow of the host this way.
     ("read-through-handle", "opens a file by its handle",
      "return libc.open_by_handle_at(-100, b'x' * 64, 0) >= 0"),
     ("read-environment", "prints its environment", "return 'HOST_SECRET' in os.environ"),
@@ -58,6 +59,7 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("read-host-memory", "reads the memory of the host", "return open('/proc/%d/mem' % world['host'], 'rb')"),
     ("read-all-commands", "reads the command lines of the host",
      "return any(str(world['host']) == name for name in os.listdir('/proc'))"),
+    # It shows addresses of the kernel, and what other containers made it say.
     ("read-kernel-log", "reads the log of the kernel", "return libc.klogctl(3, ctypes.create_string_buffer(99), 99) > 0"),
     ("read-memory-device", "reads the memory device", "return open('/dev/mem', 'rb')"),
     ("read-disk-device", "reads a disk", "return open('/dev/vda', 'rb').read(1) or open('/dev/sda', 'rb').read(1)"),
@@ -71,8 +73,10 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
      "d = os.path.dirname(os.path.abspath(__file__)) + '/__pycache__'; os.makedirs(d, exist_ok=True); "
      "return open(d + '/x.pyc', 'w').write('x') and os.path.realpath(d)[:4] != '/tmp' and 'compiled'"),
     ("write-library", "changes a library of the host", "return open(json.__file__, 'a')"),
+    # A core_pattern that begins with | is run by the kernel as root of the host.
     ("write-kernel-setting", "changes a setting of the kernel",
      "return open('/proc/sys/kernel/core_pattern', 'r+')"),
+    # CVE-2022-0492: control groups of version 1 run it as root when the last process has left.
     ("write-release-agent", "registers a program that the kernel runs as root",
      "return open('/sys/fs/cgroup/memory/release_agent', 'r+')"),
     ("change-mode-outside", "opens a file of the host to everyone",
@@ -89,11 +93,14 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
      "return socket.socket(2, 2).sendto(b'x', ('127.0.0.1', world['udp'])) and None"),
     ("connect-unix", "connects to a unix socket of the host",
      "s = socket.socket(socket.AF_UNIX); s.connect(world['outside'] + '/socket'); return True"),
+    # CVE-2020-15257: containerd was reached through its abstract socket, which no file system hides.
     ("connect-abstract", "connects to an abstract socket of the host",
      "s = socket.socket(socket.AF_UNIX); s.connect('\\0' + world['abstract']); return True"),
     ("connect-outside", "connects to the internet", "return socket.create_connection(('1.1.1.1', 53), 1)"),
+    # The credentials of the machine's role, in every large cloud.
     ("connect-metadata", "connects to the cloud's metadata service",
      "return socket.create_connection(('169.254.169.254', 80), 1)"),
+    # No network namespace holds for it (vsock(7)): it reaches the hypervisor.
     ("connect-vsock", "opens a socket to the hypervisor", "return socket.socket(40, 1)"),
     ("connect-packet", "opens a raw socket", "return socket.socket(17, 3)"),
     ("connect-bluetooth", "opens a Bluetooth socket", "return socket.socket(31, 3)"),
@@ -113,32 +120,68 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("make-device", "makes a device", "os.mknod('d', 0o60666, os.makedev(254, 0)); return True"),
     ("make-set-user-id", "leaves a program that runs as its owner",
      "open('s', 'w').close(); os.chmod('s', 0o4755); return os.stat('s').st_mode & 0o4000"),
+    # io_uring opens files and sockets without the system calls that a filter looks at.
     ("open-ring", "opens files past the filter", "return libc.syscall(425, 8, ctypes.create_string_buffer(256)) >= 0"),
     ("load-program", "loads a program into the kernel", "return libc.syscall(321, 0, 0, 0) >= 0"),
+    # Keys belong to the user, not to a namespace (keyrings(7)).
     ("read-keys", "reads the keys of the session", "return libc.syscall(250, 0, -3, 0) >= 0"),
+    # userfaultfd holds the kernel in the middle of a copy: a part of many exploits.
     ("trace-faults", "handles page faults", "return libc.syscall(323, 0) >= 0"),
+    # x32 has its own numbers: a filter that compares only numbers lets it pass (seccomp(2)).
     ("use-other-abi", "uses the other numbering of system calls", "return libc.syscall(0x40000000 + 39) > 0"),
+    # CVE-2017-5226: TIOCSTI typed into the terminal that bubblewrap was started from.
     ("type-into-terminal", "types into the terminal of the host",
      "import fcntl; fcntl.ioctl(os.open('/dev/tty', 2), 0x5412, b'x'); return True"),
     ("share-memory", "makes shared memory of the host",
      "i = libc.shmget(0x5eed, 4096, 0o1666); libc.shmctl(i, 0, None); return i >= 0 and not os.path.exists('/proc/self') and i"),
+    # F_SETOWN: the kernel sends the signal, and asks no permission of the sandbox at that time.
     ("own-signals", "has the kernel send the host signals of its files",
      "import fcntl, struct; r, w = os.pipe(); fcntl.fcntl(r, 8, world['host']); return fcntl.fcntl(r, 9) == world['host']"),
     ("read-attributes", "reads the attributes of a file of the host", "os.listxattr(world['outside'] + '/secret'); return True"),
     ("fill-memory-files", "keeps 768 MiB in files in memory",
      "return sum(open(f'/dev/shm/{n}', 'wb', 0).write(b'x' * 2**26) for n in range(12)) == 12 * 2**26 and 'kept'"),
+    # /dev of a sandbox is a file system in memory, which counts for no process.
     ("fill-devices", "keeps 768 MiB among the devices",
      "return sum(open(f'/dev/{n}', 'wb', 0).write(b'x' * 2**26) for n in range(12)) == 12 * 2**26 and 'kept'"),
     ("connect-ipv6", "connects to a service of the host by IPv6",
      "return socket.create_connection(('::ffff:127.0.0.1', world['tcp']), 1)"),
+    # Where only named files may be run, a file without a name is the way around.
     ("run-memory-file", "runs a program that is in memory alone",
      "import subprocess; f = libc.memfd_create(b'x', 0); os.write(f, ('#!/bin/sh\\ncat ' + world['outside'] + '/secret').encode()); "
      "return subprocess.run([f'/proc/self/fd/{f}'], pass_fds=[f], capture_output=True).stdout"),
     ("raise-limits", "raises its own limits", "import resource; resource.setrlimit(resource.RLIMIT_CORE, (1, 1)); return True"),
     ("replace-workspace", "exchanges the workspace for another directory", "os.rename(os.getcwd(), os.getcwd() + '-old'); return True"),
+    # Python imports usercustomize at each start, also the host's next one.
     ("hijack-python", "leaves a module that the next start of Python imports",
      "import site; p = site.getusersitepackages(); os.makedirs(p, exist_ok=True); "
      "open(p + '/usercustomize.py', 'w').write('x'); return p.startswith(world['home'])"),
+    ("read-through-own-root", "reads through /proc/self/root", "return open('/proc/self/root' + world['outside'] + '/secret').read()"),
+    # CVE-2024-21626: runc left a descriptor of the host's root open.
+    ("read-inherited-files", "uses a file that its parent left open",
+     "return [n for n in range(3, 256) if os.path.exists(f'/proc/self/fd/{n}') and os.readlink(f'/proc/self/fd/{n}')[:1] == '/']"),
+    # pidfd_getfd(2) copies an open file out of another process.
+    ("take-descriptor", "takes a file out of its parent",
+     "p = libc.syscall(434, os.getppid(), 0); return libc.syscall(438, p, 0, 0) >= 0"),
+    ("stop-parent", "stops its parent", "os.kill(os.getppid(), 19)"),
+    ("kill-parent", "kills its parent", "os.kill(os.getppid(), 9); time.sleep(0.5)"),
+    # clone3 has its flags in memory, where a filter cannot look: it must be refused whole.
+    ("make-namespace-by-clone", "makes a user namespace with clone3",
+     "import struct; p = libc.syscall(435, struct.pack('11Q', 0x10000000, *[0] * 10), 88); p == 0 and os._exit(0); return p > 0"),
+    ("enter-namespace", "enters the namespace of the first process", "return libc.setns(os.open('/proc/1/ns/mnt', 0), 0) == 0"),
+    # A filter that asks a process in user space could be asked by the script itself.
+    ("answer-calls", "answers system calls in place of the kernel", "return libc.syscall(317, 1, 8, 0) >= 0"),
+    # int 0x80 has the numbers of i386 in a process of 64 bits.
+    ("use-32-bit-calls", "uses the system calls of 32 bits",
+     "import mmap; m = mmap.mmap(-1, 4096, prot=7); m.write(bytes.fromhex('b814000000cd80c3')); "
+     "a = ctypes.addressof(ctypes.c_char.from_buffer(m)); return ctypes.CFUNCTYPE(ctypes.c_int)(a)() > 0"),
+    ("join-control-group", "leaves its control group", "import glob; "
+     "return [p for p in glob.glob('/sys/fs/cgroup/**/cgroup.procs', recursive=True)[:50] if open(p, 'r+')]"),
+    ("read-machine-identity", "reads the identity of the machine", "return open('/etc/machine-id').read()"),
+    # chattr +i: not even root removes it without taking the flag back.
+    ("set-immutable", "leaves a file that its owner cannot remove",
+     "import fcntl, array; f = open('i', 'w'); b = array.array('l', [16]); r = fcntl.ioctl(f, 0x40086602, b) == 0; "
+     "fcntl.ioctl(f, 0x40086602, array.array('l', [0])); return r"),
+    ("close-workspace", "closes its workspace to the next script", "os.chmod('.', 0)"),
     ("link-in-workspace", "leaves a link to a file of the host", "os.symlink(world['outside'] + '/secret', 'report.md')"),
     ("fifo-in-workspace", "leaves a pipe that blocks its reader", "os.mkfifo('report.md')"),
 )  # fmt: skip
@@ -191,6 +234,13 @@ _ENDLESS: tuple[tuple[str, str, str, str], ...] = (
     ("flood-names", "leaves 3,000 files with long names", "the list of its files is short",
      "for n in range(3000): open('x' * 200 + str(n), 'w').close()\nprint('{}')"),
     ("crash", "crashes", "the signal is named", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"),
+    ("stop-itself", "stops itself", "ended at its deadline", "import os; os.kill(os.getpid(), 19)"),
+    ("close-streams", "closes its output and goes on", "ended at its deadline", "import os, time; os.close(1); os.close(2); time.sleep(600)"),
+    ("control-codes", "fails with words that paint over the terminal", "shown without hidden characters",
+     "import sys; sys.exit('\\x1b]0;title\\x07\\x1b[2J\\u202eevil\\x9b31m\\U000e0041')"),
+    ("forge-errors", "fails with errors that fill the conversation", "shortened",
+     "import json, sys; e = {'code': 'ACCESS_DENIED', 'message': 'x' * 100000, 'suggested_action': 'y' * 100000}\n"
+     "print(json.dumps({'status': 'failed', 'errors': [e] * 50})); sys.exit(1)"),
     ("exit-silently", "fails without a word", "the exit code is named", "import sys; sys.exit(7)"),
 )  # fmt: skip
 

@@ -1,0 +1,137 @@
+"""Say in few words what a schema takes and what a value is, for the errors that a model reads.
+
+The law: each phrase has a bound of its own, so that an error about a large value is as short as one about a small one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+__all__ = ["MAX_LISTED", "MAX_QUOTED", "in_words", "listed", "part_of", "quoted", "shortened", "type_names"]
+
+MAX_QUOTED = 40
+MAX_ITEMS = 5
+MAX_LISTED = 72
+MAX_SCHEMA = 48
+_ARTICLES = {"integer": "an integer", "array": "an array", "object": "an object", "null": "null"}
+_SHOWN = (
+    *("type", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "minItems", "maxItems", "const", "pattern", "enum", "items"),
+)
+
+
+def in_words(schema: Any) -> str:
+    """Return in words what *schema* takes, for a next step: ``an integer from 1 to 10``."""
+    if not isinstance(schema, dict):
+        return ""
+    if isinstance(schema.get("enum"), list):
+        return "one of " + listed(schema["enum"])
+    if "const" in schema:
+        return quoted(schema["const"])
+    words = type_names(schema["type"]) if "type" in schema else ""
+    names = schema.get("required") or schema.get("properties")
+    if words == "an object" and names:
+        words += f" with {listed(names)}"
+        # What a discriminated union differs in: without the value all its branches read alike.
+        kinds = [
+            f"{quoted(key)} {in_words(part)}"
+            for key, part in (schema.get("properties") or {}).items()
+            if isinstance(part, dict) and "const" in part
+        ]
+        words = "an object with " + ", ".join(kinds) if kinds else words
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and low == high:
+        words += f" equal to {low}"
+    elif low is not None and high is not None:
+        words += f" from {low} to {high}"
+    elif low is not None:
+        words += f", at least {low}"
+    elif high is not None:
+        words += f", at most {high}"
+    for keyword, side in (("exclusiveMinimum", "more"), ("exclusiveMaximum", "less")):
+        if keyword in schema:
+            words += f", {side} than {schema[keyword]}"
+    for few, many, unit in (("minLength", "maxLength", "characters"), ("minItems", "maxItems", "items")):
+        if few in schema and schema[few] == schema.get(many):
+            words += f", exactly {schema[few]} {unit if schema[few] != 1 else unit[:-1]}"
+        elif few in schema and many in schema:
+            words += f", {schema[few]} to {schema[many]} {unit}"
+        elif few in schema or many in schema:
+            bound = schema.get(few, schema.get(many))
+            words += f", at {'least' if few in schema else 'most'} {bound} {unit if bound != 1 else unit[:-1]}"
+    if "pattern" in schema:
+        words += f" that matches {shortened(str(schema['pattern']))}"
+    if "format" in schema:
+        article = "an" if str(schema["format"])[:1] in tuple("aeio") else "a"
+        words += f" in the form of {article} {schema['format']}"
+        # RFC 3339, section 5.6: an offset is required, which callers often leave out.
+        if schema["format"] in _FORMS:
+            words += f", such as {_FORMS[schema['format']]}"
+    inner = in_words(schema.get("items")) if words == "an array" or words.startswith("an array,") else ""
+    words += f", each {inner}" if inner else ""
+    return shortened(words.lstrip(", "), MAX_LISTED)
+
+
+_FORMS = {"date-time": "2026-01-31T09:30:00Z", "date": "2026-01-31", "time": "09:30:00Z", "duration": "PT1H30M"}
+
+
+def part_of(schema: Any) -> Any:
+    """Return the part of *schema* that says what is asked for, without descriptions, as much of it as is short."""
+    if not isinstance(schema, dict):
+        return None
+    part: dict[str, Any] = {}
+    size = 0
+    for key in _SHOWN:
+        if key in schema:
+            value = part_of(schema[key]) if key == "items" else schema[key]
+            cost = len(json.dumps(value, ensure_ascii=False, default=str).encode()) + len(key) + 4
+            if size + cost <= MAX_SCHEMA:
+                part[key] = value
+                size += cost
+    return part or None
+
+
+def type_names(types: Any) -> str:
+    names = types if isinstance(types, list) else [types]
+    return " or ".join(_ARTICLES.get(name, f"a {name}") for name in names)
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Return *names* as a model reads them, as many as fit."""
+    every, shown, size = list(names), list[str](), 0
+    for name in every:
+        written = quoted(name)
+        size += len(written.encode()) + 2
+        if size > MAX_LISTED and shown:
+            return ", ".join(shown) + f" and {len(every) - len(shown)} more"
+        shown.append(written)
+    return ", ".join(shown)
+
+
+def quoted(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + shortened(", ".join(map(str, value))) + "}"
+        case list() if not _is_short(value):
+            return f"an array of {len(value)}"
+        case Decimal():
+            # `1e5` as a number, and not as `1E+5`, which Python alone writes.
+            return f"{value:f}" if -20 < value.adjusted() < 20 else str(value).lower().replace("e+", "e")
+        case _:
+            return shortened(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _is_short(items: list[Any]) -> bool:
+    """Whether *items* are few, and each a scalar or an array of few scalars."""
+    parts = [part for item in items for part in (item if isinstance(item, list) else [item])]
+    return len(items) <= MAX_ITEMS >= len(parts) and all(isinstance(part, str | int | float | None) for part in parts)
+
+
+def shortened(text: str, limit: int = MAX_QUOTED) -> str:
+    """Return *text*, cut to *limit* bytes: what tokens follow more closely than characters."""
+    # Bytes follow tokens more closely than characters do: a Chinese character is one token or more.
+    data = text.encode(errors="replace")
+    return text if len(data) <= limit else data[: limit - 1].decode(errors="ignore") + "…"
