@@ -128,7 +128,7 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
 def _refuse_two_meanings(shapes: Shapes, arguments: Any, index: int, newer: Reading, policy: Policy) -> None:
     """Refuse arguments that fit a still older shape as well, and mean something else by it.
 
-    What an older shape only adds, the default of a parameter that was new then, is no difference in what was sent.
+    What an older shape only adds is the default of a parameter that was new then: what was sent means the same.
     """
     taken = without_decimals(newer.coerced.value)
     for start in (each for each in shapes.starts if each < index):

@@ -101,7 +101,7 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
 
 
 def without_proof(command: Command, found: Demanded) -> list[Unread]:
-    """Return the arguments without which the script may refuse a call, by a test that is no plain demand.
+    """Return the arguments without which the script may refuse a call, by a test that is more than a plain demand.
 
     Each test is evaluated for the least call, with three values: ``if args.mode == "decode" and not args.key`` may
     hold there, ``if args.limit is not None and args.limit < 1`` cannot.
