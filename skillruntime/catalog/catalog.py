@@ -8,19 +8,31 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.filtered import Filtered
-from skillruntime.catalog.offering import Guard, admission, as_reference, checked, metadata_of, no_version, offered_of
-from skillruntime.catalog.precedence import by_name, newest, rank, settle, version_of
+from skillruntime.catalog.offering import (
+    Granted,
+    Guard,
+    admission,
+    as_reference,
+    candidates,
+    checked,
+    metadata_of,
+    next_of_name,
+    no_version,
+    offered_of,
+    settled,
+    several,
+)
+from skillruntime.catalog.precedence import Names, by_name, newest, rank, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
 from skillruntime.diagnostic import Diagnostic
-from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
+from skillruntime.errors import SkillNotFoundError
 
 if TYPE_CHECKING:
     from skillruntime.catalog.environment_check import Surroundings
     from skillruntime.catalog.rendering import Rendered
     from skillruntime.catalog.search import Hit, Rank, SearchIndex
     from skillruntime.contract.contract import Contract
-    from skillruntime.contract.versions import Version
 
 __all__ = ["SkillCatalog"]
 
@@ -29,6 +41,8 @@ Rescan = Callable[[Sequence[Snapshot]], Sequence[Snapshot]]
 
 _MAX_RENDERED = 4
 """How many lists of skills a catalog keeps; an agent asks for one or two."""
+
+_FEW_GRANTS = 100
 
 
 class SkillCatalog(Mapping[str, SkillMetadata]):
@@ -48,8 +62,18 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
     """
 
     __slots__ = (
-        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_origin"),
-        *("_rank", "_recorded", "_rendered", "_rescan", "_rivals", "_search_directory", "_searched", "_snapshots"),
+        *("_admits", "_beside", "_derive", "_diagnose", "_diagnostics", "_entries", "_guard", "_index", "_numbers"),
+        *(
+            "_origin",
+            "_rank",
+            "_recorded",
+            "_rendered",
+            "_rescan",
+            "_rivals",
+            "_search_directory",
+            "_searched",
+            "_snapshots",
+        ),
         "shadowed",
     )
 
@@ -79,9 +103,10 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
         self._diagnostics: tuple[Diagnostic, ...] | None = None
-        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: self._found(offered, names.collisions)
+        self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: _found(offered, names)
         self._guard = guard
         self._searched: SkillCatalog | None = None
+        self._numbers: dict[str, int] | None = None
         self._recorded = tuple(root for root in self.roots if root.record)
 
     def __getitem__(self, name: str) -> SkillMetadata:
@@ -105,7 +130,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def __repr__(self) -> str:
         roots = ", ".join(repr(snapshot.root.path) for snapshot in self._snapshots)
-        return f"<SkillCatalog of {len(self)} skills from {roots or 'nowhere'}>"
+        return f"<SkillCatalog of {len(self)} {'skill' if len(self) == 1 else 'skills'} from {roots or 'nowhere'}>"
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -152,15 +177,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         Raises:
             SkillNotFoundError: no such skill.
         """
-        several = [
+        found = [
             entry
             for entry in self._rivals.get(name, ())
             if (entry.name == name or entry.name in self._beside) and self._admits(entry)
         ]
-        if not several:
+        if not found:
             return (self._find(name),)
-        several.sort(key=lambda entry: rank(version_of(entry.version)), reverse=True)
-        return tuple(map(metadata_of, several))
+        found.sort(key=lambda entry: rank(version_of(entry.version)), reverse=True)
+        return tuple(map(metadata_of, found))
 
     def every_version(self) -> dict[str, SkillMetadata]:
         """Return all skills by name, including older versions: ``digest``, ``digest@1.2.0``."""
@@ -213,8 +238,8 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         and none of *exclude*. With *tags* it must have one of them; this reads every frontmatter. If a skill has
         several versions, the newest one that remains has the plain name, so *where* can pin an agent to version 1.
         """
-        wanted, unwanted = tuple(include), tuple(exclude)
-        keywords = {tag.lower() for tag in tags}
+        wanted, unwanted = tuple(several(include)), tuple(several(exclude))
+        keywords = {tag.lower() for tag in several(tags)}
 
         def keeps(entry: Entry) -> bool:
             if wanted and not any(fnmatchcase(entry.name, pattern) for pattern in wanted):
@@ -241,20 +266,25 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         it: not for ``len``, ``in``, iteration, `search`, `render`, `suggest` or `activate`. Each use asks again, so
         that *visible* should be fast, and must always give the same answer for the same skill.
         """
-        scopes = None if namespaces is None else frozenset(namespaces)
-        # A frozenset is shared, not copied.
-        granted = None if grants is None else frozenset(grants)
+        scopes = None if namespaces is None else frozenset(several(namespaces))
+        granted: frozenset[str] | Granted | None = None if grants is None else frozenset(several(grants))
+        if isinstance(granted, frozenset) and len(granted) > _FEW_GRANTS:
+            if self._numbers is None:
+                self._numbers = {name: number for number, name in enumerate(self._entries)}
+            granted = Granted(granted, self._numbers)
         admits = admission(visible, scopes, granted)
 
         def keeps(entry: Entry) -> bool:
             return admits(entry.name, entry.root.scope, lambda: metadata_of(entry))
 
         before = self._admits
-        view = self._view(Filtered(self._entries, keeps), Filtered(self._beside, keeps), self._rivals)
+        others = next_of_name(self._rivals, before, keeps)
+        view = self._view(Filtered(self._entries, keeps, others), Filtered(self._beside, keeps), self._rivals)
         view.shadowed = Filtered(self.shadowed, lambda each: admits(each.name, each.scope, lambda: each))
         view._admits = lambda entry: before(entry) and keeps(entry)
         view._origin = (self, lambda whole: whole.view(visible, namespaces=scopes, grants=granted))
         view._searched = self._searched or self
+        view._numbers = self._numbers
         return view
 
     def to_prompt(self, style: str = "compact") -> str:
@@ -299,7 +329,12 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         later searches, also in other processes, read only files that changed. *rank* is called with the query and the
         best 50 hits, and returns them in its own order; see `with_rank`.
         """
-        whole = self if self._searched is None else self._searched
+        whole = self._searched or self
+        # An index of its own, if it shows other skills than the index has under some names: they have other words.
+        if whole is not self and any(
+            self._entries.get(name) not in (None, whole._entries[name]) for name in self._rivals
+        ):
+            whole = self
         if whole._index is None:
             from skillruntime.catalog.search import open_search_index
 
@@ -333,24 +368,15 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             snapshots, rescan=rescan, derive=self._derive, guard=self._guard, search_directory=directory
         )
 
-    def _found(self, snapshots: Iterable[Snapshot], collisions: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-        from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
-        from skillruntime.catalog.root_diagnostics import diagnostics_of
-
-        for snapshot in snapshots:
-            yield from diagnostics_of(snapshot)
-        yield from collisions
-        yield from look_alikes(self._entries.values())
-
     def _find(self, name: str) -> SkillMetadata:
         if isinstance(name, str):
             try:
                 return self[name]
             except KeyError:
                 base, at, stated = unicodedata.normalize("NFKC", name).rpartition("@")
-                candidates = [each for each in self._candidates(base) if self._admits(each[1])] if at else ()
-                if candidates:
-                    raise no_version(base, stated, candidates) from None
+                found = candidates(base, self._entries, self._rivals, self.shadowed) if at else ()
+                if admitted := [each for each in found if self._admits(each[1])]:
+                    raise no_version(base, stated, admitted) from None
         shown = str(name)[:80]
         close = self.suggest(str(name))
         action = f"Use one of: {', '.join(close)}" if close else "Search for another skill"
@@ -367,30 +393,13 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             wanted = VersionRange.parse(stated)
         except ValueError:
             return None
-        fitting = [(version, entry) for version, entry in self._candidates(base) if version and version in wanted]
+        found = candidates(base, self._entries, self._rivals, self.shadowed)
+        fitting = [(version, entry) for version, entry in found if version and version in wanted]
         if not fitting:
             return None
         best = newest(((version, entry.root.trusted) for version, entry in fitting), releases_first=False)
         chosen = fitting[best][1]
         return chosen if self._admits(chosen) else None
-
-    def _candidates(self, name: str) -> list[tuple[Version | None, Entry]]:
-        """Return every skill that *name* may refer to, with its effective version: its files are read now."""
-        entries = self._rivals.get(name)
-        if entries is None:
-            entry = self._entries.get(name)
-            if entry is None and name in self.shadowed:
-                wanted = self.shadowed[name].path
-                rivals = (entry for several in self._rivals.values() for entry in several)
-                entry = next((entry for entry in rivals if entry.file == wanted), None)
-            entries = () if entry is None else (entry,)
-        return [(self._version_that_counts(entry), entry) for entry in entries]
-
-    def _version_that_counts(self, entry: Entry) -> Version | None:
-        try:
-            return version_of(Skill.read(metadata_of(entry), derive=False).version)
-        except SkillRuntimeError:
-            return None
 
     def _visible(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view without the skills that *keeps* rejects; no other version takes their place."""
@@ -407,21 +416,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def _selected(self, keeps: Callable[[Entry], bool]) -> SkillCatalog:
         """Return the view of the skills that *keeps* accepts; if it rejects a version, the next one has the name."""
-        entries: dict[str, Entry] = {}
-        beside: dict[str, Entry] = {}
-        rivals: dict[str, tuple[Entry, ...]] = {}
-        for name, entry in self._entries.items():
-            if name not in self._rivals:
-                if keeps(entry):
-                    entries[name] = entry
-                continue
-            several = [each for each in self._rivals[name] if each is entry or each.name in self._beside]
-            kept = [each._replace(name=name) for each in several if self._admits(each)]
-            kept = [each for each in kept if keeps(each)]
-            if kept:
-                entries[name], own, _ = settle(name, kept)
-                beside.update(own)
-                rivals[name] = (entries[name], *own.values())
+        entries, beside, rivals = settled(self._entries, self._beside, self._rivals, self._admits, keeps)
         view = self._view(entries, beside, rivals)
         view._admits = self._admits
         view._origin = (self, lambda whole: whole._selected(keeps))
@@ -444,6 +439,16 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
         view._diagnose = diagnose
         return view
+
+
+def _found(snapshots: Iterable[Snapshot], names: Names) -> Iterator[Diagnostic]:
+    from skillruntime.catalog.look_alikes import look_alikes  # not needed by most starts
+    from skillruntime.catalog.root_diagnostics import diagnostics_of
+
+    for snapshot in snapshots:
+        yield from diagnostics_of(snapshot)
+    yield from names.collisions
+    yield from look_alikes(names.counting.values())
 
 
 def _always(entry: Entry) -> bool:

@@ -13,7 +13,7 @@ from skillruntime.catalog.resources import SCRIPT_SUFFIXES, Resource
 from skillruntime.derive import Derivation, check_documented_calls, find_documented_calls, with_examples
 from skillruntime.derive.draft import tool_name
 from skillruntime.diagnostic import Diagnostic, Severity
-from skillruntime.errors import ResourceNotFoundError
+from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 
 __all__ = ["MAX_SCRIPTS", "derive_scripts", "documented_call_diagnostics"]
 
@@ -77,6 +77,9 @@ def _derived(path: str, read: Read) -> Derivation | None:
         source = read(path)
         return derive_cached(source, path=path, neighbours=_beside(read, path, source))
     except ResourceNotFoundError:
+        return None
+    except InvalidSkillError as error:  # it is not what was locked or installed
+        _log.warning("%s", error)
         return None
     except Exception:  # a script that breaks the reader costs its own tool, never the skill
         _log.exception("%s could not be read", path)

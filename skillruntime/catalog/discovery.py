@@ -17,7 +17,7 @@ from skillruntime.catalog.file_notes import notes_on_file, what_it_is
 from skillruntime.catalog.file_opening import NO_FOLLOW, READ_FLAGS
 from skillruntime.catalog.index import add_changes, index_path, load_index, save_index
 from skillruntime.catalog.root_diagnostics import PARTS_OF_A_SKILL, SKIPPED
-from skillruntime.catalog.root_snapshot import STAMP, DirectoryStamp, Entry, Root, Snapshot
+from skillruntime.catalog.root_snapshot import STAMP, DirectoryStamp, Entry, Root, Snapshot, packed_stamp
 from skillruntime.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ class _Reading:
         if modified > self.recent and self.may_still_change(modified):
             size = -1
         self.entries.append(entry)
-        self.new_stamps.append(STAMP.pack(size, modified, status.st_ctime_ns, status.st_ino & _MAX))
+        self.new_stamps.append(packed_stamp(size, modified, status.st_ctime_ns, status.st_ino))
         return _VALID if summary is not None else _FAULTY
 
     def report_unopened(self, path: str, error: OSError) -> None:
@@ -414,7 +414,6 @@ class _Reading:
 
 
 _TICK, _COARSE_TICK, _FUTURE = 20_000_000, 2_000_000_000, 3_600_000_000_000  # nanoseconds
-_MAX = 2**63 - 1
 
 
 _new_entry = tuple.__new__
@@ -427,7 +426,7 @@ def _stamp_of(directory: str) -> DirectoryStamp:
     except OSError:
         return directory, 0, 0, 0
     # A program can set the modification time, but not the status change time; on Windows the latter does not change.
-    return directory, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _MAX
+    return directory, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _is_loop(path: str) -> bool:

@@ -13,13 +13,13 @@ import os
 import struct
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.cache_files import prune_cached, read_cached, write_cached
 from skillruntime.catalog.file_opening import READ_FLAGS, read_regular
-from skillruntime.catalog.lock_formats import Locked, each_once, files_of, parse_lock
-from skillruntime.catalog.root_snapshot import STAMP, Snapshot
+from skillruntime.catalog.lock_formats import Locked, each_once, files_of, is_left_behind, parse_lock
+from skillruntime.catalog.root_snapshot import STAMP, Root, Snapshot, packed_stamp
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import InvalidSkillError, LockfileNotFoundError
 
@@ -84,7 +84,8 @@ def _document(path: str, data: bytes) -> Any:
             return read.value
         return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
-        raise InvalidSkillError(f"{path!r} is not a readable lockfile ({type(error).__name__}: {error})") from None
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise InvalidSkillError(f"{path!r} is not a readable lockfile: {reason}") from None
 
 
 def _parsed(path: str, data: bytes) -> dict[str, Locked]:
@@ -153,6 +154,7 @@ class FrozenGuard:
         self._keeps_state = keeps_state
         self._state = _State.read(self._name) if keeps_state else _State()
         self._locks: dict[str, Locked] | None = None
+        self._offered: dict[Root, Snapshot] = {}
         digest = hashlib.sha256(data).hexdigest()
         if self._state.lock != digest:  # another edition: which skills are right is asked again
             self._state.lock, self._state.roots = digest, {}
@@ -177,12 +179,24 @@ class FrozenGuard:
         refused = None if self._full else self._refused_before(snapshot, seen)
         if refused is None:
             refused = self._examined(snapshot, seen)
+        if not refused:
+            self._offered[snapshot.root] = snapshot
+            return snapshot
+        self._offered[snapshot.root] = kept = snapshot.without(refused, ())
+        holders = {entry.name: entry.file for each in self._offered.values() for entry in each.entries}
         problems = []
         for position, fault in refused.items():
             entry = snapshot.entries[position]
-            message = f"{entry.name}: {fault} ({self._path}); skipped"
-            problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=_HINT))
-        return snapshot.without(refused, problems) if refused else snapshot
+            holder = holders.get(entry.name)
+            if holder is None or fault == _NOT_LOCKED:
+                message = f"{entry.name}: {fault} ({self._path}); skipped"
+                problems.append(Diagnostic("frozen-drift", Severity.ERROR, entry.file, message, hint=_HINT))
+                continue
+            # A lockfile has one skill for a name; to lock again would not change that.
+            message = f"{entry.name}: the lockfile ({self._path}) pins another skill of this name, {holder}; skipped"
+            hint = "rename one of them, then lock again"
+            problems.append(Diagnostic("frozen-drift", Severity.WARNING, entry.file, message, hint=hint))
+        return replace(kept, problems=(*kept.problems, *problems))
 
     def check(self, skill: Skill) -> Mapping[str, str]:
         """Hash the files of *skill* now, its SKILL.md as it was read; return the SHA-256 of each by its path.
@@ -207,7 +221,9 @@ class FrozenGuard:
                 f"The skill {skill.name!r} is refused: {fault} ({self._path})",
                 suggested_action="Continue without this skill",
             )
-        return {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
+        # What may appear beside the locked files is not pinned by them, and was not reviewed: it is not read.
+        pinned = ((path, data) for path, data in files.items() if not is_left_behind(path))
+        return {path: hashlib.sha256(data).hexdigest() for path, data in pinned}
 
     def _refused_before(self, snapshot: Snapshot, seen: str) -> dict[int, str] | None:
         """Return the skills to refuse if nothing changed since all others were right, else ``None``."""
@@ -260,7 +276,7 @@ class FrozenGuard:
                 is_changed = True
             relative = directory.removeprefix(f"{snapshot.root.path.rstrip('/')}/")
             beside += [relative + each[0] for each in stamps]
-            all_stamps += b"".join(STAMP.pack(*each[1:]) for each in stamps)
+            all_stamps += b"".join(packed_stamp(*each[1:]) for each in stamps)
         if is_complete:
             self._state.roots[snapshot.root.path] = [seen, beside, all_stamps.hex(), list(refused)]
         if self._keeps_state and (is_changed or is_complete):

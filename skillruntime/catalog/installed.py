@@ -1,28 +1,39 @@
 """Skills in installed packages: ``PACKAGE/.agents/skills/NAME/SKILL.md``, as FastAPI, Typer and Streamlit ship them.
 
 They are untrusted, and only looked for when a host asks. A skill counts only if its distribution's RECORD lists its
-SKILL.md (PyPA, "Recording installed projects"), and only while the file has the SHA-256 that is written there.
+SKILL.md (PyPA, "Recording installed projects"), and only while the file has the digest that is written there. The same
+holds for every other file of it when it is read, or copied to run.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from skillruntime.catalog.file_opening import read_regular
+from skillruntime.catalog.file_opening import read_inside, read_regular
 from skillruntime.catalog.root_snapshot import Root, Snapshot
 from skillruntime.diagnostic import Diagnostic, Severity
+from skillruntime.errors import InvalidSkillError
 
-__all__ = ["PLACE", "installed_roots", "is_recorded", "with_recorded_only"]
+if TYPE_CHECKING:
+    from skillruntime.catalog.skill import Skill
+
+__all__ = ["PLACE", "check_recorded", "installed_roots", "with_recorded_only"]
 
 PLACE = ".agents/skills"
 """Where a package keeps its skills, below its directory."""
 
 MAX_RECORD = 64 * 1024 * 1024
 MAX_FILE = 4 * 1024 * 1024
+_MAX_BESIDE = 256 * 1024 * 1024
+_ALGORITHMS = frozenset({"sha256", "sha384", "sha512"})  # PEP 427: "sha256 or better"; in practice always sha256
+
+Recorded = tuple[str, str]
+"""An algorithm and a digest, in the form of RECORD."""
 
 
 def installed_roots(
@@ -37,8 +48,8 @@ def installed_roots(
     *environment* is the directory of a virtual environment; by default it is the running one.
 
     Raises:
-        FileNotFoundError: *environment* does not exist, or a package that is named has no skills; with *missing_ok* it
-            is left out.
+        FileNotFoundError: *environment* is not a virtual environment, or a package that is named has no skills; with
+            *missing_ok* the package is left out.
     """
     if packages is False:
         return []
@@ -63,21 +74,56 @@ def with_recorded_only(snapshot: Snapshot) -> Snapshot:
     root = snapshot.root
     if not root.record:
         return snapshot
-    digests = _recorded(root)
+    recorded = dict(_lines(root.record, _below(root)))
     faults: dict[int, Diagnostic] = {}
+    own, notes = list(snapshot.entries), dict(snapshot.notes)
+    others: set[str] | None = None
     for position, entry in enumerate(snapshot.entries):
+        own[position] = entry._replace(version=root.version or entry.version, root=root)
+        path = _relative(entry.file, root)
         # An entry without a name is invalid anyway, and reported.
-        if entry.name and (fault := _fault(entry.file, digests.get(_relative(entry.file, root)))) is not None:
-            message = f"{fault}; skipped"
-            faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, message, hint=_HINT)
-    kept = snapshot.without(faults, faults.values())
-    own = [each._replace(version=root.version or each.version, root=root) for each in kept.entries]
-    return replace(kept, entries=own)
+        if not entry.name or (fault := _fault(entry.file, recorded.get(path))) is None:
+            continue
+        if path not in recorded:
+            others = _of_others(root) if others is None else others
+            if path in others:
+                # Distributions can share a namespace package: it is offered, and reported, in the root of the other.
+                own[position] = entry._replace(path=entry.file, name="", root=root)
+                notes.pop(position, None)
+                continue
+        message = f"{fault}; skipped"
+        faults[position] = Diagnostic("record-mismatch", Severity.ERROR, entry.file, message, hint=_HINT)
+    return replace(snapshot, entries=own, notes=notes).without(faults, faults.values())
 
 
-def is_recorded(root: Root, path: str, data: bytes) -> bool:
-    """Whether *data* are what the RECORD of *root*'s distribution has for the file *path*; true without a RECORD."""
-    return not root.record or _recorded(root).get(_relative(path, root)) == _digest(data)
+def check_recorded(root: Root, skill: Skill) -> Mapping[str, str]:
+    """Return the SHA-256 of each file of *skill* that the RECORD of *root*'s distribution lists, by its path.
+
+    Raises:
+        InvalidSkillError: its SKILL.md is not what is written there.
+    """
+    import hashlib
+
+    directory, own_name = os.path.split(skill.metadata.path)
+    below = f"{_relative(directory, root)}/"
+    found: dict[str, str] = {}
+    for path, recorded in _lines(root.record, below):
+        name = path.removeprefix(below)
+        try:
+            if name != own_name and recorded[0] == "sha256":
+                found[name] = urlsafe_b64decode(f"{recorded[1]}=").hex()
+                continue
+            data = skill.data if name == own_name else read_inside(directory, name, _MAX_BESIDE)
+            if _digest(data, recorded[0]) == recorded:
+                found[name] = hashlib.sha256(data).hexdigest()
+        except (OSError, ValueError):
+            continue  # what has no usable digest is refused when it is read
+    if own_name not in found:
+        raise InvalidSkillError(
+            f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
+            suggested_action="Continue without this skill",
+        )
+    return found
 
 
 def _why_missing(name: str, written: str, found: Iterable[str], environment: str | os.PathLike[str] | None) -> str:
@@ -99,69 +145,130 @@ def _why_missing(name: str, written: str, found: Iterable[str], environment: str
 _HINT = "reinstall the package"
 
 
-def _fault(path: str, digest: str | None) -> str | None:
-    if digest is None:
+def _fault(path: str, recorded: Recorded | None) -> str | None:
+    if recorded is None:
         return "the RECORD of its package does not list it"
     try:
         data = read_regular(path, MAX_FILE)
     except OSError as error:
         return f"it cannot be read: {error.strerror or error}"
-    return None if _digest(data) == digest else "its bytes differ from the SHA-256 in the RECORD of its package"
+    if _digest(data, recorded[0]) == recorded:
+        return None
+    return f"its bytes differ from the {recorded[0].upper().replace('SHA', 'SHA-')} in the RECORD of its package"
 
 
-def _digest(data: bytes) -> str:
+def _digest(data: bytes, algorithm: str) -> Recorded:
     import hashlib
 
-    return urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return algorithm, urlsafe_b64encode(hashlib.new(algorithm, data).digest()).rstrip(b"=").decode()
 
 
-def _recorded(root: Root) -> dict[str, str]:
-    """Return the SHA-256 of each file below *root*, by its path from the directory that holds the packages."""
-    prefix = f"{os.path.basename(os.path.dirname(os.path.dirname(root.path)))}/{PLACE}/"  # noqa: PTH119, PTH120
-    return dict(_lines(root.record, prefix))
+def _site(record: str) -> str:
+    """Return the directory of packages that the dist-info with *record* is in."""
+    return os.path.dirname(os.path.dirname(record))  # noqa: PTH120
 
 
-def _lines(record: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the digest of the lines of a RECORD that begin with *prefix*."""
-    import csv
-
-    try:
-        text = read_regular(record, MAX_RECORD).decode("utf-8", "replace")
-    except OSError:
-        return
-    wanted = [line for line in text.splitlines() if line.startswith((prefix, f'"{prefix}'))]
-    for row in csv.reader(wanted):
-        if len(row) >= 2 and row[1].startswith("sha256="):
-            yield row[0], row[1].removeprefix("sha256=")
+def _below(root: Root) -> str:
+    return f"{_relative(root.path, root)}/"
 
 
 def _relative(path: str, root: Root) -> str:
-    above = os.path.dirname(os.path.dirname(os.path.dirname(root.path)))  # noqa: PTH120
-    return path.removeprefix(above).lstrip("/")
+    return path.removeprefix(f"{_site(root.record)}/")
+
+
+def _lines(record: str, below: str) -> Iterator[tuple[str, Recorded]]:
+    """Yield the paths in a RECORD that begin with *below* and have a digest, each with it."""
+    import csv
+
+    try:
+        data = read_regular(record, MAX_RECORD)
+    except OSError:
+        return
+    # "may be absolute, or relative to the directory containing the .dist-info directory. On Windows, directories may
+    # be separated either by forward- or back-slashes" (PyPA, "The RECORD file").
+    if b"\\" in data:
+        data = data.replace(b"\\", b"/")
+    if os.fsencode(below) not in data:  # before it is decoded: that would take ten times as long
+        return
+    text = data.decode("utf-8-sig", "replace")
+    site = f"{_site(record)}/"
+    for row in csv.reader([line for line in text.splitlines() if below in line]):
+        path = row[0].removeprefix(site).removeprefix("./")
+        algorithm, _, digest = (row[1] if len(row) > 1 else "").partition("=")
+        if path.startswith(below) and algorithm.lower() in _ALGORITHMS and digest:
+            yield path, (algorithm.lower(), digest.rstrip("="))
+
+
+def _of_others(root: Root) -> set[str]:
+    """Return the paths below *root* that the RECORDs of other distributions list."""
+    site = _site(root.record)
+    others = [name for name in _names_in(site) if name.endswith(".dist-info") and _distribution(name) != root.scope]
+    return {path for name in others for path, _ in _lines(f"{site}/{name}/RECORD", _below(root))}
+
+
+def _names_in(directory: str) -> list[str]:
+    try:
+        with os.scandir(directory) as children:
+            return sorted(child.name for child in children)
+    except (OSError, ValueError):
+        return []
+
+
+def _holders(directory: str, names: Iterable[str], spaces: Container[str], prefix: str = "") -> Iterator[str]:
+    """Yield the packages in *directory* that have a directory of skills, those in namespace packages too.
+
+    *spaces* are the normalized names of those: a part of ``google-cloud-storage`` is in ``google/cloud/storage``.
+    """
+    for name in names:
+        # One question to the file system for each package; reading every RECORD would take a hundred times as long.
+        if "." in name or name == "__pycache__":
+            continue
+        path = prefix + name
+        if os.path.isdir(f"{directory}/{path}/{PLACE}"):  # noqa: PTH112
+            yield path
+        # A namespace package has no __init__.py (PEP 420).
+        if _normalized(path.replace("/", "-")) in spaces and not os.path.lexists(f"{directory}/{path}/__init__.py"):
+            yield from _holders(directory, _names_in(f"{directory}/{path}"), spaces, f"{path}/")
 
 
 def _roots_in(directory: str) -> Iterator[Root]:
     """Yield the roots in one directory of packages, by the name of the package."""
-    try:
-        with os.scandir(directory) as children:
-            names = sorted(child.name for child in children)
-    except (OSError, ValueError):
-        return
-    # One question to the file system for each package; reading every RECORD would take a hundred times as long.
-    holders = [name for name in names if "." not in name and os.path.isdir(f"{directory}/{name}/{PLACE}")]  # noqa: PTH112
-    if not holders:
-        return
-    metadata = [name for name in names if name.endswith(".dist-info")]
-    for holder in holders:
-        # Usually the distribution has the package's name: it is asked first.
-        own = [name for name in metadata if _normalized(name.partition("-")[0]) == _normalized(holder)]
-        for candidate in dict.fromkeys((*own, *metadata)):
+    names = _names_in(directory)
+    metadata = {name: _distribution(name) for name in names if name.endswith(".dist-info")}
+    spaces = {own[:end] for own in metadata.values() for end, sign in enumerate(own) if sign == "-"}
+    for holder in _holders(directory, names, spaces) if metadata else ():
+        # Usually the distribution has the package's name, or a longer one (pydantic-ai-slim): these are asked first.
+        like = _normalized(holder.replace("/", "-"))
+        own = [name for name, distribution in metadata.items() if distribution == like]
+        longer = [name for name, distribution in metadata.items() if distribution.startswith(f"{like}-")]
+        place = f"{directory}/{holder}/{PLACE}"
+        missing = {
+            f"{holder}/{PLACE}/{name}/SKILL.md"
+            for name in _names_in(place)
+            if os.path.isfile(f"{place}/{name}/SKILL.md")  # noqa: PTH113
+        }
+        found: dict[str, list[Root]] = {}
+        for candidate in dict.fromkeys((*own, *longer, *metadata)):
+            if not missing and candidate not in own:
+                break  # all its skills have a distribution
             record = f"{directory}/{candidate}/RECORD"
-            if next(_lines(record, f"{holder}/{PLACE}/"), None) is not None:
-                name, _, version = candidate.removesuffix(".dist-info").partition("-")
-                path = f"{directory}/{holder}/{PLACE}"
-                yield Root(path, scope=_normalized(name), version=version, record=record)
-                break
+            listed = dict(_lines(record, f"{holder}/{PLACE}/"))
+            if listed:
+                version = candidate.removesuffix(".dist-info").partition("-")[2]
+                root = Root(place, scope=metadata[candidate], version=version, record=record)
+                found.setdefault(root.scope, []).append(root)
+                missing -= listed.keys()
+        for several in found.values():
+            yield max(several, key=_matching) if len(several) > 1 else several[0]
+
+
+def _matching(root: Root) -> int:
+    """Return how many skills of *root* are as its RECORD says.
+
+    An installation that was interrupted leaves two versions of one distribution; this decides which one is there.
+    """
+    lines = _lines(root.record, _below(root))
+    return sum(_fault(f"{_site(root.record)}/{path}", digest) is None for path, digest in lines)
 
 
 def _site_directories(environment: str | os.PathLike[str] | None) -> list[str]:
@@ -170,13 +277,23 @@ def _site_directories(environment: str | os.PathLike[str] | None) -> list[str]:
     base = os.path.abspath(os.path.expanduser(os.fsdecode(environment)))  # noqa: PTH100, PTH111
     if not os.path.isdir(base):  # noqa: PTH112
         raise FileNotFoundError(f"There is no virtual environment {base!r}")
-    places = [f"{base}/Lib/site-packages"]  # Windows
+    places = [f"{base}/Lib/site-packages", f"{base}/site-packages"]  # Windows; PyPy before 3.8
     for library in ("lib", "lib64"):
         if os.path.isdir(f"{base}/{library}"):  # noqa: PTH112
-            versions = sorted(name for name in os.listdir(f"{base}/{library}") if name.startswith("python"))  # noqa: PTH208
+            versions = sorted(name for name in os.listdir(f"{base}/{library}") if name.startswith(("python", "pypy")))  # noqa: PTH208
             places += [f"{base}/{library}/{version}/site-packages" for version in versions]
+    # Windows is case-insensitive, and lib64 is often a link.
     real = {os.path.realpath(place): place for place in reversed(places) if os.path.isdir(place)}  # noqa: PTH112
+    if not real:
+        raise FileNotFoundError(
+            f"{base!r} is not a virtual environment: it has no site-packages; pass the directory with pyvenv.cfg"
+        )
     return list(real.values())[::-1]
+
+
+def _distribution(metadata: str) -> str:
+    """Return the normalized name of the distribution whose ``NAME-VERSION.dist-info`` is *metadata*."""
+    return _normalized(metadata.removesuffix(".dist-info").partition("-")[0])
 
 
 def _normalized(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from skillruntime.catalog.file_opening import FileTooLargeError, Identity, read_inside
 
-__all__ = ["Locked", "each_once", "files_of", "npx_hash", "parse_lock", "toolhive_digest"]
+__all__ = ["Locked", "each_once", "files_of", "is_left_behind", "npx_hash", "parse_lock", "toolhive_digest"]
 
 _Value = TypeVar("_Value")
 MAX_FILE = 256 * 1024 * 1024
@@ -67,14 +67,14 @@ class Locked:
     def fault(self, files: Mapping[str, bytes]) -> str | None:
         """Return how *files*, the bytes of a skill by path, differ from what is locked; ``None`` if they do not."""
         if self.files is not None:
-            now = {path: _sha256(data) for path, data in files.items() if not _is_left_behind(path)}
+            now = {path: _sha256(data) for path, data in files.items() if not is_left_behind(path)}
             changed = [path for path in sorted({*self.files, *now}) if self.files.get(path) != now.get(path)]
             return f"{', '.join(changed[:3])} changed" if changed else None
         if self.digest_of is None:
             return "the lockfile has no digest of its files"
         if self.digest_of(files) == self.digest:
             return None
-        clean = {path: data for path, data in files.items() if not _is_left_behind(path)}
+        clean = {path: data for path, data in files.items() if not is_left_behind(path)}
         if len(clean) < len(files) and self.digest_of(clean) == self.digest:
             return None
         unix = {path: data.replace(b"\r\n", b"\n") for path, data in clean.items()}
@@ -147,7 +147,7 @@ def each_once(pairs: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
     """Return *pairs* as a mapping, of the objects of a JSON document for example (``object_pairs_hook``).
 
     Raises:
-        ValueError: a key is there twice; which value counts differs between readers (RFC 8259, section 4).
+        ValueError: a key appears twice; which value counts differs between readers (RFC 8259, section 4).
     """
     found: dict[str, _Value] = {}
     for name, value in pairs:
@@ -196,7 +196,8 @@ def _paths(directory: str, prefix: str) -> Iterable[tuple[str, str]]:
                 yield prefix + child.name, "file"
 
 
-def _is_left_behind(path: str) -> bool:
+def is_left_behind(path: str) -> bool:
+    """Whether the file *path* is one that running a skill, or looking at it, leaves in its directory."""
     return path.endswith(_LEFT_BEHIND[1]) or f"/{_LEFT_BEHIND[0]}" in f"/{path}"
 
 

@@ -52,8 +52,8 @@ def lock_skills(skills: Mapping[str, SkillMetadata]) -> dict[str, Any]:
 def lock_for_npx(skills: Mapping[str, SkillMetadata], before: Any = None, *, base: str = ".") -> dict[str, Any]:
     """Return the lock document of *skills* as `npx skills` writes ``skills-lock.json``.
 
-    What the document *before* says of the source of a skill is kept; the source of any other is its directory, relative
-    to *base*, or its package.
+    What the document *before* says of the source of a skill is kept, and so are the fields that only later releases of
+    `npx skills` know; the source of any other skill is its directory, relative to *base*, or its package.
     """
     held = before.get("skills") if isinstance(before, dict) else None
     known: dict[str, Any] = held if isinstance(held, dict) else {}
@@ -68,7 +68,8 @@ def lock_for_npx(skills: Mapping[str, SkillMetadata], before: Any = None, *, bas
         else:
             entry = {"source": os.path.relpath(directory, base).replace(os.sep, "/"), "sourceType": "local"}
         entries[name] = entry | {"computedHash": npx_hash(files_of(directory))}
-    return {"version": 1, "skills": entries}
+    whole = before if known and "lock_version" not in before else {}
+    return {**whole, "version": 1, "skills": entries}
 
 
 def check_lock(skills: Mapping[str, SkillMetadata], document: Any, *, path: str = LOCK_FILE) -> list[Diagnostic]:

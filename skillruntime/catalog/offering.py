@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
+from skillruntime.catalog.precedence import settle, version_of
 from skillruntime.catalog.root_snapshot import HIDDEN_FROM_MODEL, HIDDEN_FROM_USER, Entry, Root, Snapshot
 from skillruntime.catalog.skill import Skill, SkillMetadata
-from skillruntime.errors import InvalidSkillError, SkillNotFoundError
+from skillruntime.errors import SkillNotFoundError, SkillRuntimeError
 
 if TYPE_CHECKING:
     from skillruntime.contract.versions import Version
 
 __all__ = [
+    "Granted",
     "Guard",
     "admission",
     "as_reference",
+    "candidates",
     "checked",
     "metadata_of",
+    "next_of_name",
     "no_version",
     "offered_of",
+    "settled",
+    "several",
 ]
 
 
@@ -70,6 +78,30 @@ def as_reference(metadata: SkillMetadata) -> SkillMetadata:
     return replace(metadata, name=name, path=os.path.realpath(metadata.path))
 
 
+def candidates(
+    name: str,
+    entries: Mapping[str, Entry],
+    rivals: Mapping[str, tuple[Entry, ...]],
+    shadowed: Mapping[str, SkillMetadata],
+) -> list[tuple[Version | None, Entry]]:
+    """Return every skill that *name* may refer to, with its effective version: its files are read now."""
+    found = rivals.get(name)
+    if found is None:
+        entry = entries.get(name)
+        if entry is None and name in shadowed:
+            wanted = shadowed[name].path
+            entry = next((each for own in rivals.values() for each in own if each.file == wanted), None)
+        found = () if entry is None else (entry,)
+    return [(_effective_version(entry), entry) for entry in found]
+
+
+def _effective_version(entry: Entry) -> Version | None:
+    try:
+        return version_of(Skill.read(metadata_of(entry), derive=False).version)
+    except SkillRuntimeError:
+        return None
+
+
 def no_version(name: str, stated: str, candidates: Sequence[tuple[Version | None, Entry]]) -> SkillNotFoundError:
     """Return the error for a skill *name* of which no version satisfies the range *stated*."""
     known = sorted({version for version, _ in candidates if version is not None}, reverse=True)
@@ -91,26 +123,51 @@ def checked(skill: Skill, recorded: Iterable[Root], guard: Guard | None) -> Skil
         InvalidSkillError: it was changed.
     """
     path = skill.metadata.path
-    root = next((each for each in recorded if path.startswith(f"{each.path}/")), None)
+    scope = skill.metadata.scope
+    # The scope too: distributions can share a namespace package.
+    root = next((each for each in recorded if path.startswith(f"{each.path}/") and each.scope == scope), None)
     if skill.metadata.installed and root is not None:
-        from skillruntime.catalog.installed import is_recorded
+        from skillruntime.catalog.installed import check_recorded
 
-        if not is_recorded(root, path, skill.data):
-            raise InvalidSkillError(
-                f"The SKILL.md of {skill.name!r} differs from the RECORD of its package",
-                suggested_action="Continue without this skill",
-            )
+        skill.with_check(partial(check_recorded, root))
     return skill if guard is None else skill.with_check(guard.check)
 
 
+def several(names: Iterable[str]) -> Iterable[str]:
+    """Return *names*; a single one may be given as it is: its letters are not meant, and one could be the pattern *."""
+    return (names,) if isinstance(names, str) else names
+
+
+class Granted:
+    """Many granted names in a byte for each name of a catalog; *numbers* are the positions of those names."""
+
+    __slots__ = ("_flags", "_numbers", "others")
+
+    def __init__(self, names: frozenset[str], numbers: Mapping[str, int]) -> None:
+        # One step in C for each name: a view with ten thousand grants is made for each request.
+        self._flags = bytes(map(names.__contains__, numbers))
+        self._numbers = numbers
+        is_complete = self._flags.count(1) == len(names)
+        # Patterns, and names that a later refresh may find.
+        self.others: frozenset[str] = frozenset() if is_complete else names.difference(numbers)
+
+    def __contains__(self, name: object) -> bool:
+        number = self._numbers.get(name) if isinstance(name, str) else None
+        return name in self.others if number is None else bool(self._flags[number])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from compress(self._numbers, self._flags)
+        yield from self.others
+
+
 def admission(
-    visible: Callable[[SkillMetadata], bool] | None, scopes: Container[str] | None, granted: frozenset[str] | None
+    visible: Callable[[SkillMetadata], bool] | None,
+    scopes: Container[str] | None,
+    granted: frozenset[str] | Granted | None,
 ) -> Callable[[str, str, Callable[[], SkillMetadata]], bool]:
     """Return what decides whether a caller may see a skill, by its name, its scope and, if needed, its metadata."""
-    patterns: tuple[str, ...] = ()
-    # One search in a joined text: a view is made for each request, perhaps with thousands of grants.
-    if granted and any(sign in (joined := "\n".join(granted)) for sign in "*?["):
-        patterns = tuple(name for name in joined.split("\n") if any(sign in name for sign in "*?["))
+    others = granted.others if isinstance(granted, Granted) else granted or ()
+    patterns = tuple(name for name in others if any(sign in name for sign in "*?["))
 
     def admits(name: str, scope: str, metadata: Callable[[], SkillMetadata]) -> bool:
         if scopes is not None and scope not in scopes:
@@ -121,3 +178,48 @@ def admission(
         return visible is None or visible(metadata())
 
     return admits
+
+
+def next_of_name(
+    rivals: Mapping[str, tuple[Entry, ...]], admits: Callable[[Entry], bool], keeps: Callable[[Entry], bool]
+) -> Callable[[str], Entry | None]:
+    """Return what gives the skill that has a plain name in a view in which the first of that name is hidden.
+
+    Without it, one tenant's skill would disappear because another tenant has one of the same name.
+    """
+    found: dict[str, Entry | None] = {}
+
+    def of(name: str) -> Entry | None:
+        if name not in rivals:
+            return None
+        if name not in found:
+            kept = [own for each in rivals[name] if admits(each) and keeps(own := each._replace(name=name))]
+            found[name] = settle(name, kept)[0] if kept else None
+        return found[name]
+
+    return of
+
+
+def settled(
+    entries: Mapping[str, Entry],
+    beside: Mapping[str, Entry],
+    rivals: Mapping[str, tuple[Entry, ...]],
+    admits: Callable[[Entry], bool],
+    keeps: Callable[[Entry], bool],
+) -> tuple[dict[str, Entry], dict[str, Entry], dict[str, tuple[Entry, ...]]]:
+    """Return *entries*, *beside* and *rivals* without what *keeps* rejects; the next version gets a name instead."""
+    own: dict[str, Entry] = {}
+    versions: dict[str, Entry] = {}
+    left: dict[str, tuple[Entry, ...]] = {}
+    for name, entry in entries.items():
+        if name not in rivals:
+            if keeps(entry):
+                own[name] = entry
+            continue
+        named = (each for each in rivals[name] if each.file == entry.file or each.name in beside)
+        kept = [renamed for each in named if admits(each) and keeps(renamed := each._replace(name=name))]
+        if kept:
+            own[name], others, _ = settle(name, kept)
+            versions.update(others)
+            left[name] = (own[name], *others.values())
+    return own, versions, left

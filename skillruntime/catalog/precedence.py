@@ -177,6 +177,7 @@ def _distinct(entries: Iterable[Entry]) -> Iterator[Entry]:
         seen.add(target)
         like = [each for each in kept if each.description == entry.description]
         # Read only if the metadata are the same: two files of one name usually differ there.
+        # In one root each file is accounted for: a copy in it is reported, and has a qualified name.
         if like and entry.root != like[0].root:
             own = _body(entry)
             if own is not None and any(_body(each) == own for each in like):

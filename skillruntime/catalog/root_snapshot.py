@@ -9,12 +9,21 @@ from typing import NamedTuple
 
 from skillruntime.diagnostic import Diagnostic
 
-__all__ = ["HIDDEN_FROM_MODEL", "HIDDEN_FROM_USER", "STAMP", "DirectoryStamp", "Entry", "Root", "Snapshot"]
+__all__ = [
+    "HIDDEN_FROM_MODEL",
+    "HIDDEN_FROM_USER",
+    "STAMP",
+    "DirectoryStamp",
+    "Entry",
+    "Root",
+    "Snapshot",
+    "packed_stamp",
+]
 
 HIDDEN_FROM_MODEL = 1
 HIDDEN_FROM_USER = 2
 
-STAMP = struct.Struct("=4q")
+STAMP = struct.Struct("=3qQ")
 """The stamp of a file: its size, modification time, status change time (both in nanoseconds) and inode.
 
 A program can set the modification time, but not the status change time; on Windows the latter does not change.
@@ -22,6 +31,17 @@ A program can set the modification time, but not the status change time; on Wind
 
 DirectoryStamp = tuple[str, int, int, int]
 """A directory that was searched for skills: its path, its two change times in nanoseconds, and its inode."""
+
+
+def packed_stamp(size: int, modified: int, changed: int, inode: int) -> bytes:
+    """Return the `STAMP` of a file; one that matches no file if a number does not fit into it.
+
+    A program can set any modification time, after 2262 for example; an inode of ReFS has 128 bits.
+    """
+    try:
+        return STAMP.pack(size, modified, changed, inode)
+    except struct.error:
+        return STAMP.pack(-1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

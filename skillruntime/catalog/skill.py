@@ -251,13 +251,13 @@ class Skill:
         return self
 
     def verify(self) -> Mapping[str, str] | None:
-        """Hash the files of the skill again, if the catalog is frozen: before a script starts, for example.
+        """Check the skill again, if it was locked or is part of a package: before a script starts, for example.
 
-        Return the SHA-256 of each file by its path, and ``None`` if the catalog is not frozen: what is used must have
-        this digest when it is used, because it can be changed after it was hashed.
+        Return the SHA-256 of each file by its path, and ``None`` for any other skill: what is used must have this
+        digest when it is used, because it can be changed after it was hashed.
 
         Raises:
-            InvalidSkillError: they are not what was locked.
+            InvalidSkillError: it is not what was locked or installed.
         """
         if self._check is not None:
             self._pinned = self._check(self)
@@ -285,7 +285,7 @@ class Skill:
 
         Raises:
             ResourceNotFoundError: there is no such file in the skill.
-            InvalidSkillError: the catalog is frozen, and the file changed since the skill was activated.
+            InvalidSkillError: it is not the file that was locked, or that the skill's package installed.
         """
         from skillruntime.catalog.resources import MAX_RESOURCE_BYTES
 
@@ -301,7 +301,8 @@ class Skill:
             own = "/".join(part for part in path.replace(os.sep, "/").split("/") if part not in ("", "."))
             if self._pinned.get(own) != hashlib.sha256(data).hexdigest():
                 raise InvalidSkillError(
-                    f"The file {path[:120]!r} of the skill {self.name!r} is refused: it changed since it was verified",
+                    f"The file {path[:120]!r} of the skill {self.name!r} is refused: "
+                    "it differs from the file that was locked or installed",
                     suggested_action="Continue without this skill",
                 )
         return data

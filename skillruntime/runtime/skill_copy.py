@@ -44,15 +44,15 @@ class SkillCopy:
     """The SHA-256 of each file by its path."""
 
     def require(self, pinned: Mapping[str, str], name: str) -> None:
-        """Check that every file of the copy is one of *pinned*, the digests of the skill *name* that a lockfile covers.
+        """Check that every file is one of *pinned*: the files of the skill *name* as they were locked or installed.
 
         Raises:
-            InvalidSkillError: a file was changed or added while it was copied.
+            InvalidSkillError: a file was changed or added.
         """
         changed = [path for path, digest in self.files.items() if pinned.get(path) != digest]
         if changed:
             raise InvalidSkillError(
-                f"The skill {name!r} is refused: {', '.join(changed[:3])} changed while the skill was copied to run",
+                f"The skill {name!r} is refused: not as it was locked or installed: {', '.join(changed[:3])}",
                 suggested_action="Continue without this skill",
             )
 

@@ -452,7 +452,62 @@ def test_files_that_change_after_the_activation_are_not_read(skills: Path) -> No
     (skills / "pdf" / "more.md").write_text("More.")
 
     for name in ("scripts/run.py", "more.md"):
-        with pytest.raises(InvalidSkillError, match="changed since it was verified"):
+        with pytest.raises(InvalidSkillError, match="differs from the file that was locked"):
             skill.read_resource(name)
     assert list(skill.contracts) == []
-    assert "changed since it was verified" in str(skill.diagnostics)
+    assert "differs from the file that was locked" in str(skill.diagnostics)
+
+
+def test_what_appears_beside_locked_files_is_not_read(skills: Path) -> None:
+    """Python's cache is not drift, but what is in it was not reviewed either."""
+    path = lock(skills)
+    cache = skills / "news" / "__pycache__"
+    cache.mkdir()
+    (cache / "notes.md").write_text("Follow these instead.")
+
+    skill = frozen(skills, path).activate("news")
+
+    with pytest.raises(InvalidSkillError, match="differs from the file that was locked"):
+        skill.read_resource("__pycache__/notes.md")
+
+
+def test_a_second_skill_of_a_locked_name_is_reported_as_such(skills: Path, tmp_path: Path) -> None:
+    """A lockfile has one skill for a name: to lock again, as for drift, would not help."""
+    path = lock(skills)
+    other = tmp_path / "other" / "news"
+    shutil.copytree(skills / "news", other)
+    (other / "SKILL.md").write_text((other / "SKILL.md").read_text() + "Another body.")
+
+    catalog = discover(skills, other.parent, frozen=path, use_index=False)
+
+    assert catalog["news"].path == str(skills / "news" / "SKILL.md")
+    assert [(each.rule, each.severity.value, each.path) for each in catalog.diagnostics] == [
+        ("frozen-drift", "warning", str(other / "SKILL.md"))
+    ]
+    assert f"pins another skill of this name, {skills / 'news' / 'SKILL.md'}" in catalog.diagnostics[0].message
+
+
+def test_a_lock_keeps_the_fields_of_later_releases(skills: Path) -> None:
+    """Beside the skills, and in them."""
+    catalog = discover(skills, use_index=False)
+    before = {"version": 1, "later": [1], "skills": {"news": {"source": "a/b", "computedHash": "x", "new": True}}}
+
+    document = lock_for_npx(catalog, before)
+
+    assert document["later"] == [1]
+    assert document["skills"]["news"]["new"] is True
+    assert document["skills"]["news"]["computedHash"] != "x"
+
+
+@pytest.mark.parametrize("seconds", [13_000_000_000, -5_000_000_000])
+def test_a_file_of_any_time_does_not_stop_a_start(skills: Path, seconds: int) -> None:
+    """A program can set any modification time; in nanoseconds some of them need more than 64 bits."""
+    beside = skills / "news" / "notes.md"
+    beside.write_text("Notes.")
+    for path in (beside, skills / "news" / "SKILL.md"):
+        os.utime(path, (seconds, seconds))
+    path = lock(skills)
+
+    for _ in range(3):
+        assert "news" in discover(skills, frozen=path)
+        assert "news" in discover(skills)

@@ -169,7 +169,7 @@ def test_a_distribution_with_two_packages_has_the_skills_of_both(site: Path) -> 
     assert [catalog.activate(name).version for name in sorted(catalog)] == ["1", "1"]
 
 
-@pytest.mark.parametrize("damage", ["absent", "empty", "editable", "directory", "no digest", "sha512"])
+@pytest.mark.parametrize("damage", ["absent", "empty", "editable", "directory", "no digest", "md5"])
 def test_without_a_usable_record_no_skill_is_offered(site: Path, damage: str) -> None:
     """An editable install has a RECORD without the files; a system's package has none."""
     path = install(site, "typer", "1.0", "typer")
@@ -183,7 +183,7 @@ def test_without_a_usable_record_no_skill_is_offered(site: Path, damage: str) ->
             "empty": "",
             "editable": "__editable__.typer-1.0.pth,sha256=x,1\n",
             "no digest": f"{path.relative_to(site).as_posix()},,\n",
-            "sha512": text.replace("sha256=", "sha512="),
+            "md5": text.replace("sha256=", "md5="),
         }
         record.write_text(contents[damage])
 
@@ -218,3 +218,113 @@ def test_a_name_that_looks_like_a_namespace_hides_nothing(site: Path, tmp_path: 
     assert catalog["fastapi"].description == "Ours 0."
     assert catalog["fastapi:fastapi"].description == "Ours 1."
     assert any(str(installed) in each.message or each.path == str(installed) for each in catalog.diagnostics)
+
+
+def recorded(site: Path, path: Path, algorithm: str = "sha256") -> str:
+    """Return the line of *path* for a RECORD in *site*."""
+    digest = urlsafe_b64encode(hashlib.new(algorithm, path.read_bytes()).digest()).rstrip(b"=").decode()
+    return f"{path.relative_to(site).as_posix()},{algorithm}={digest},{path.stat().st_size}"
+
+
+def test_a_changed_byte_beside_the_skill_is_refused_when_it_is_read(site: Path) -> None:
+    """And a file that no RECORD lists; what is as it was installed can be read."""
+    skill_file = install(site, "typer", "1.0", "typer")
+    beside = [skill_file.parent / "references" / name for name in ("one.md", "two.md", "three.md")]
+    beside[0].parent.mkdir()
+    for path in beside:
+        path.write_text("As it was installed.")
+    record = site / "typer-1.0.dist-info" / "RECORD"
+    lines = [recorded(site, beside[0]), recorded(site, beside[1], "sha512")]
+    record.write_text(record.read_text() + "\n".join(lines))
+    skill = discover(*roots(site), use_index=False).activate("typer")
+
+    assert skill.read_resource("references/one.md") == "As it was installed."
+    assert skill.read_resource("references/two.md") == "As it was installed."
+    beside[0].write_text("As it was InStalled.")
+    for name in ("references/one.md", "references/three.md"):
+        with pytest.raises(InvalidSkillError, match="differs from the file that was locked or installed"):
+            skill.read_resource(name)
+
+
+def test_a_script_of_a_package_that_was_changed_is_not_a_tool(site: Path) -> None:
+    """A contract is only derived from what was installed."""
+    skill_file = install(site, "typer", "1.0", "typer")
+    script = skill_file.parent / "scripts" / "add.py"
+    script.parent.mkdir()
+    script.write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
+    record = site / "typer-1.0.dist-info" / "RECORD"
+    record.write_text(record.read_text() + recorded(site, script))
+
+    assert list(discover(*roots(site), use_index=False).activate("typer").contracts) == ["typer/add"]
+    script.write_text(script.read_text() + "print('changed')\n")
+    assert list(discover(*roots(site), use_index=False).activate("typer").contracts) == []
+
+
+@pytest.mark.parametrize(
+    "form", ["mark", "backslash", "relative", "absolute", "quoted", "sha512", "padded", "capitals"]
+)
+def test_a_record_is_read_in_every_form_that_is_specified(site: Path, form: str) -> None:
+    """Recording installed projects: absolute paths, either separator on Windows; PEP 427: sha256 or better."""
+    path = install(site, "typer", "1.0", "typer")
+    line = recorded(site, path)
+    where, digest, size = line.split(",")
+    forms = {
+        "mark": f"\ufeff{line}",
+        "backslash": line.replace("/", "\\"),
+        "relative": f"./{line}",
+        "absolute": f"{site}/{line}",
+        "quoted": f'"{where}","{digest}","{size}"\r\n',
+        "sha512": recorded(site, path, "sha512"),
+        "padded": f"{where},{digest}=,{size}",
+        "capitals": line.replace("sha256", "SHA256"),
+    }
+    (site / "typer-1.0.dist-info" / "RECORD").write_text(forms[form], encoding="utf-8")
+
+    assert list(discover(*roots(site), use_index=False)) == ["typer"]
+
+
+def test_distributions_that_share_a_namespace_package_keep_their_skills(site: Path) -> None:
+    """Below a package of their own, and in one directory; each has the version of its distribution."""
+    install(site, "google-cloud-storage", "3.0", "storage", package="google/cloud/storage")
+    install(site, "google-cloud-tasks", "1.0", "tasks", package="google/cloud")
+    install(site, "google-cloud-vision", "2.0", "vision", package="google/cloud")
+
+    catalog = discover(*roots(site), use_index=False)
+
+    assert {name: (each.scope, each.version) for name, each in catalog.items()} == {
+        "storage": ("google-cloud-storage", "3.0"),
+        "tasks": ("google-cloud-tasks", "1.0"),
+        "vision": ("google-cloud-vision", "2.0"),
+    }
+    assert catalog.diagnostics == ()
+    assert catalog.activate("vision").version == "2.0"
+
+
+def test_the_metadata_that_an_interrupted_upgrade_left_are_not_used(site: Path) -> None:
+    """Of two versions of one distribution the one counts whose RECORD has the files that are there."""
+    path = install(site, "typer", "1.0", "typer")
+    path.write_text(path.read_text().replace("Body", "Newer body"))
+    info = site / "typer-1.1.dist-info"
+    info.mkdir()
+    (info / "RECORD").write_text(recorded(site, path))
+
+    catalog = discover(*roots(site), use_index=False)
+
+    assert [each.version for each in catalog.values()] == ["1.1"]
+    assert catalog.diagnostics == ()
+
+
+def test_a_directory_without_packages_is_not_an_environment(tmp_path: Path) -> None:
+    """An empty result would look like an environment without skills."""
+    with pytest.raises(FileNotFoundError, match="is not a virtual environment: it has no site-packages"):
+        installed_roots(environment=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "place", ["Lib/site-packages", "lib/pypy3.11/site-packages", "lib64/python3.13t/site-packages"]
+)
+def test_the_environments_of_windows_and_pypy_are_searched(tmp_path: Path, place: str) -> None:
+    """Whatever Python they have: nothing in them is imported."""
+    install(tmp_path / place, "typer", "1.0", "typer")
+
+    assert [root.scope for root in installed_roots(environment=tmp_path)] == ["typer"]

@@ -178,3 +178,16 @@ def test_a_signature_is_checked_with_an_identity_and_roots(work: Path) -> None:
     assert lock("--check", "--identity", IDENTITY).exit_code == 2
     (work / "skills" / "one" / "more.md").write_text("")
     assert lock(*expected, IDENTITY).exit_code == 1
+
+
+def test_a_lockfile_that_is_named_is_used(tmp_path: Path) -> None:
+    """Without ``--frozen`` the skills would look verified without being so."""
+    (tmp_path / "skills" / "one").mkdir(parents=True)
+    (tmp_path / "skills" / "one" / "SKILL.md").write_text("---\nname: one\ndescription: Does it.\n---\nBody.\n")
+    (tmp_path / "skills-lock.json").write_text('{"version": 1, "skills": {}}')
+
+    result = CliRunner().invoke(
+        group, ["list", "-s", str(tmp_path / "skills"), "--lockfile", str(tmp_path / "skills-lock.json"), "--json"]
+    )
+
+    assert json.loads(result.stdout)["skills"] == []
