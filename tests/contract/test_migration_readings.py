@@ -92,7 +92,7 @@ def test_a_value_at_a_place_without_a_part_is_not_taken_for_a_part(
     step: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
     """One coordinate and a member of the same name are not a point of two."""
-    with pytest.raises(MigrationError, match="is there already, and would be overwritten"):
+    with pytest.raises(MigrationError, match="already has a value"):
         steps(step).apply(arguments)
 
 
