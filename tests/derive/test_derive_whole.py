@@ -126,3 +126,11 @@ def test_nothing_is_written_to_the_host_about_a_script(caplog: pytest.LogCapture
 
     assert caught == []
     assert caplog.records == []
+
+
+def test_many_first_words_without_a_case_cost_no_more_than_their_lines() -> None:
+    """The lines between ``A=$1`` and ``case "$A"`` are counted one by one, not in every combination."""
+    found = derive("#!/bin/bash\n" + 'src=$1\nshift\nfor x in "$@"; do\n' * 80, path="a.sh")
+
+    assert found is not None
+    assert not found.complete

@@ -36,7 +36,7 @@ _KEY = re.compile(
 _REBUILT = re.compile(r"^(?:eval\s+)?set\s+--\s+\"\$\{(\w+)\[@\]\}\"", re.MULTILINE)
 _BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
 _FIRST_WORD = re.compile(
-    r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b).*\n){0,6}?)?"
+    r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b)[^\n]*\n){0,6}?)?"
     r"case\s+\"?\$(?:1|\{1(?::?-)?\}|(?(1)\{?\1\}?|1))\"?\s+in\b(.*?)^esac",
     re.MULTILINE | re.DOTALL,
 )
