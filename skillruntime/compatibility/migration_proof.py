@@ -18,6 +18,7 @@ from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, MigrationError, chain
 from skillruntime.contract.migration.value_conversions import same_as
 from skillruntime.contract.schema import Schema
+from skillruntime.contract.versions import Version, same_line
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import SkillInputError
 
@@ -97,6 +98,10 @@ def _tried(
     except NotComparable:
         narrow = old
     rest = chain(contract.migrations, migration.to)
+    end = (rest or [migration])[-1].to
+    if contract.version is not None and not same_line(Version.parse(contract.version), end):
+        why = f"nothing leads on from {end} to {contract.version}, so every call of an older version is refused"
+        return 0, [{"to": str(migration.to), "input": {}, "why": why}]
     tried, found = 0, list[tuple[Any, str]]()
 
     def attempt(value: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from skillruntime.compatibility.comparison import Change, Verdict, compare
 from skillruntime.compatibility.containment import covers
 from skillruntime.compatibility.sampling import samples
+from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.migration.migration import Migration, MigrationError
 from skillruntime.contract.migration.value_conversions import TYPES
@@ -50,7 +51,7 @@ def suggest_migration(
     before = old if isinstance(old, Contract) else Contract.from_dict(old)
     after = new if isinstance(new, Contract) else Contract.from_dict(new)
     verdict = verdict or compare(before, after)
-    steps: list[dict[str, Any]] = []
+    steps = _old_defaults(verdict)  # first: a renamed parameter has its old name there
     unresolved: list[Change] = []
     broken = [change for change in verdict.changes if change.side == "input" and change.is_breaking]
     names = {change.finding.path: change.finding.details.get("new_name") for change in broken if change.finding}
@@ -78,6 +79,24 @@ def suggest_migration(
     document: dict[str, Any] = {"from": _line_of(low, to), "to": str(to)}
     document |= {"accepts": before.input.document, "steps": steps}
     return Suggestion(document, (*unresolved, *_failing(document, broken, unresolved, after)))
+
+
+def _old_defaults(verdict: Verdict) -> list[dict[str, Any]]:
+    """Return the steps that give old calls the old default of a parameter whose default is another one now."""
+    steps = []
+    for change in verdict.changes:
+        if change.side != "input" or change.finding is None:
+            continue
+        old, new, details = change.finding.old, change.finding.new, change.finding.details
+        if change.rule == "parameter-renamed":
+            old, new = old["properties"][details["name"]], new["properties"][details["new_name"]]
+        elif change.rule != "default-changed":
+            continue
+        if not isinstance(old, dict) or "default" not in old or not covers(new, {"const": old["default"]}):
+            continue
+        if not isinstance(new, dict) or "default" not in new or not is_same(old["default"], new["default"]):
+            steps.append({"set_default": {"at": change.path, "value": old["default"]}})
+    return steps
 
 
 def _line_of(version: Version, to: Version) -> str:

@@ -13,13 +13,13 @@ from typing import Any
 
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, without_decimals
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.coercion.subschemas import subschemas
+from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.references import References
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.versions import Version
+from skillruntime.contract.versions import Version, same_line
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, UnsupportedVersionError
 
 __all__ = ["Reading", "Shapes", "read_as_version"]
@@ -39,6 +39,16 @@ class Shapes:
     older: tuple[Schema | None, ...]
     reserved: frozenset[str]
 
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The migrations, newest first, from which the way leads to the current line of versions."""
+        ends = [(chain(self.migrations, each.to) or [each])[-1].to for each in self.migrations]
+        return tuple(index for index in reversed(range(len(ends))) if self.arrives(ends[index]))
+
+    def arrives(self, version: Version) -> bool:
+        """Whether arguments in the shape of *version* are of the current line."""
+        return self.version is None or same_line(Version.parse(self.version), version)
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -55,7 +65,7 @@ def read_as_version(shapes: Shapes, arguments: Any, version: str | None, policy:
         return _as_version(shapes, arguments, version, policy)
     if _is_untouched(arguments, shapes.current):
         return Reading(Coerced(arguments))
-    newest_first = range(len(shapes.migrations) - 1, -1, -1)
+    newest_first = shapes.starts
     for index in newest_first:
         shape = shapes.older[index]
         if shape is not None and _is_untouched(arguments, shape):
@@ -89,7 +99,7 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
     old = _along(shapes, arguments, index, policy, may_hold_containers=True)
     shape = shapes.older[index]
     assert shape is not None
-    for start in (None, *range(len(shapes.migrations) - 1, index, -1)):
+    for start in (None, *(each for each in shapes.starts if each > index)):
         newer = shapes.current if start is None else shapes.older[start]
         if newer is None:
             continue
@@ -110,8 +120,27 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
         ):
             return reading
         raise _unclear_version(shapes, reading)
+    _refuse_two_meanings(shapes, arguments, index, old, policy)
     _along(shapes, arguments, index, policy)  # refuses a container in a text that would become an item
     return old
+
+
+def _refuse_two_meanings(shapes: Shapes, arguments: Any, index: int, newer: Reading, policy: Policy) -> None:
+    """Refuse arguments that fit a still older shape as well, and mean something else by it.
+
+    What an older shape only adds is the default of a parameter that was new then: what was sent means the same.
+    """
+    taken = without_decimals(newer.coerced.value)
+    for start in (each for each in shapes.starts if each < index):
+        shape = shapes.older[start]
+        if shape is None or not _is_untouched(arguments, shape):
+            continue
+        try:
+            reading = without_decimals(_along(shapes, arguments, start, policy).coerced.value)
+        except SkillInputError:
+            continue
+        if not all(name in reading and is_same(reading[name], value) for name, value in taken.items()):
+            raise _unclear_version(shapes, newer)
 
 
 def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
@@ -151,17 +180,30 @@ def _as_version(shapes: Shapes, arguments: Any, stated: str, policy: Policy) -> 
             str(error), suggested_action="State a version such as 1.2.0, or leave the version out"
         ) from None
     covering = chain(shapes.migrations, version)
-    if covering:
+    if covering and shapes.arrives(covering[-1].to):
         start = shapes.migrations.index(covering[0])
-        return replace(_along(shapes, arguments, start, policy, may_hold_containers=True), migrated_from=stated)
-    if shapes.version is None or _same_line(Version.parse(shapes.version), version):
+        old = _along(shapes, arguments, start, policy, may_hold_containers=True)
+        if _is_of_current(shapes, arguments, start) and not is_same(without_decimals(old.coerced.value), arguments):
+            raise _unclear_version(shapes, old)
+        return replace(old, migrated_from=stated)
+    if not covering and shapes.arrives(version):
         return _along(shapes, arguments, None, policy)
     covered = [str(migration.source) for migration in shapes.migrations]
+    ends = f", and the migrations from it end at {covering[-1].to}" if covering else ""
     raise UnsupportedVersionError(
-        f"No contract covers version {stated}; this is {shapes.version}",
+        f"No contract covers version {stated}; this is {shapes.version}{ends}",
         details={"version": shapes.version, "migrates_from": covered},
         suggested_action=f"Send the arguments in the form of version {shapes.version}",
     )
+
+
+def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
+    """Whether *arguments* fit the current shape and use a name of it that the shape before *start* lacks."""
+    shape = shapes.older[start]
+    if shape is None or not _is_untouched(arguments, shapes.current):
+        return False
+    new = _declared(shapes.current.document).keys() - declared_properties(shape.references, [()]).keys()
+    return not new.isdisjoint(arguments)
 
 
 def _along(
@@ -223,14 +265,6 @@ def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str
 def _kind(value: Any) -> str:
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
     return kinds.get(type(value), "value")
-
-
-def _same_line(current: Version, stated: Version) -> bool:
-    """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
-    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
-    if current.major != stated.major:
-        return False
-    return current.major > 0 or current.minor == stated.minor
 
 
 def _declared(document: Any) -> Mapping[str, Any]:

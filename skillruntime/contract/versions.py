@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Any
 
-__all__ = ["Version", "VersionRange", "VersionReading", "check_skill_compatibility", "read_version", "satisfies"]
+__all__ = [
+    "Version",
+    "VersionRange",
+    "VersionReading",
+    "check_skill_compatibility",
+    "read_version",
+    "same_line",
+    "satisfies",
+]
 
 _MAX_LENGTH = 256
 _NUMBER = r"0|[1-9][0-9]*"
@@ -102,6 +110,14 @@ class Version:
 
     def __hash__(self) -> int:
         return hash(self._order)
+
+
+def same_line(current: Version, stated: Version) -> bool:
+    """Whether *stated* is of the line that *current* continues: the same MAJOR; below 1.0.0, the same MINOR too."""
+    # SemVer 2.0.0, section 4: below 1.0.0 anything may change, and a new minor version is where it does.
+    if current.major != stated.major:
+        return False
+    return current.major > 0 or current.minor == stated.minor
 
 
 @dataclass(frozen=True, slots=True)

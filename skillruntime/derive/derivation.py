@@ -131,7 +131,7 @@ def _derive(text: str, path: str, neighbours: Neighbours | None) -> Derivation |
     try:
         reading = None if read is None else read(text, neighbours)
     except RecursionError:
-        _log.warning("%s is nested too deeply to be read", path)
+        _log.info("%s is nested too deeply to be read", path)
         return None
     return None if reading is None else _with_own_examples(_to_derivation(_with_all_words(reading, text), path), text)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from skillruntime.compatibility import prove_migrations, suggest_migration
+from skillruntime.contract import Contract
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -61,3 +62,18 @@ def test_a_list_that_is_required_now_is_not_bridged_where_the_text_was_optional(
     suggestion = suggest_migration(contract({"file": TEXT}), contract({"files": TEXTS}, "files"))
 
     assert [change.rule for change in suggestion.unresolved] == ["required-parameter-added"]
+
+
+def test_old_calls_keep_the_old_default() -> None:
+    """A call that leaves the parameter out meant the old default, also under another name."""
+    old = contract({"unit": {"enum": ["c", "f"], "default": "c"}, "count": {"type": "integer", "default": 10}})
+    new = contract({"unit": {"enum": ["c", "f"], "default": "f"}, "max_count": {"type": "integer", "default": 5}})
+    suggestion = suggest_migration(old, new)
+
+    assert suggestion.document["steps"] == [
+        {"set_default": {"at": "/count", "value": 10}},
+        {"set_default": {"at": "/unit", "value": "c"}},
+        {"rename": {"from": "/count", "to": "/max_count"}},
+    ]
+    migrated = Contract.from_dict({**new, "version": "2.0.0", "migrations": [suggestion.document]})
+    assert migrated.accept({}, version="1.0.0").arguments == {"unit": "c", "max_count": 10}

@@ -81,3 +81,15 @@ def test_what_a_proven_migration_did_is_undone_exactly() -> None:
             break
 
     assert restored > 1_000
+
+
+def test_migrations_that_end_before_the_current_version_do_not_hold() -> None:
+    """No call of an older version is accepted through them."""
+    accepts = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    proof = prove_migrations(
+        {"version": "3.0.0", "migrations": [{"from": "1.x", "to": "2.0.0", "accepts": accepts, "steps": []}]}
+    )
+
+    assert [failure["why"] for failure in proof.failures] == [
+        "nothing leads on from 2.0.0 to 3.0.0, so every call of an older version is refused"
+    ]

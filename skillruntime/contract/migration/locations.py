@@ -5,7 +5,7 @@ A place is the tokens of a JSON Pointer, of which ``*`` means each item of an ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from skillruntime.contract.plain_json import rebuilt
@@ -22,6 +22,7 @@ __all__ = [
     "objects_at",
     "put",
     "put_down",
+    "spread",
 ]
 
 Change: TypeAlias = Callable[[dict[str, Any]], None]
@@ -77,7 +78,8 @@ def objects_at(tokens: Tokens) -> Callable[[dict[str, Any]], Iterator[tuple[dict
 def items_at(arguments: dict[str, Any], shared: Tokens) -> Iterator[tuple[dict[str, Any], Path]]:
     """Yield every object at the place *shared*, and its path."""
     if not shared:
-        yield arguments, ()
+        if isinstance(arguments, dict):  # an output may be an array, which has no members to add
+            yield arguments, ()
         return
     for holder, path in _holders(arguments, shared):
         keys: Any = range(len(holder)) if isinstance(holder, list) else [key for key in holder if key == shared[-1]]
@@ -92,6 +94,16 @@ def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
         where = format_pointer((*path, key))
         raise StepRefused(where, f"{where} already has a value, which would be overwritten")
     holder[key] = value
+
+
+def spread(holder: dict[str, Any], key: str, targets: Sequence[str], parts: Sequence[Any], path: Path) -> None:
+    """Set members *targets* to *parts*, of which there may be fewer, in place of the member *key*."""
+    # A target without a part must be absent too: what is there already would be read as one of the parts.
+    there = next((target for target in targets if target in holder), None)
+    if there is not None:
+        put(holder, there, None, path)
+    del holder[key]
+    holder.update(zip(targets, parts, strict=False))
 
 
 def put_down(holder: dict[str, Any], tokens: Tokens, value: Any, path: Path) -> None:

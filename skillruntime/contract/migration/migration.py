@@ -115,10 +115,11 @@ class Migration:
         Raises:
             MigrationError: a step would overwrite or lose something, or the value has no new form.
         """
-        value = copy_json(dict(arguments))
         # The steps work on a copy: the law is that arguments are never changed.
+        value: dict[str, Any] = copy_json(dict(arguments))
         if self._function is None:
-            return _take(self.steps, value, self.to)
+            _take(self.steps, value, self.to)
+            return value
         try:
             result = self._function(value)
         except SkillInputError:
@@ -148,7 +149,7 @@ class Migration:
                 if text not in meant and looks_like_container(text):
                     message = f"cannot migrate to {self.to}: the text at {path} looks like an array or object"
                     raise MigrationError(message, step=index, path=path, to=self.to)
-            _take((step,), value, self.to, own=True)
+            _take((step,), value, self.to)
 
     def revert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments of version ``to`` in the old shape.
@@ -156,7 +157,9 @@ class Migration:
         Raises:
             MigrationError: a step loses something, or this value has no old form.
         """
-        return _take(_inverse(self.steps, self.to, has_function=self._function is not None), arguments, self.to)
+        value: dict[str, Any] = copy_json(dict(arguments))
+        _take(_inverse(self.steps, self.to, has_function=self._function is not None), value, self.to)
+        return value
 
     def revert_output(self, output: Any) -> Any:
         """Return an output of version ``to`` in the shape that a caller of the old version knows.
@@ -164,7 +167,11 @@ class Migration:
         Raises:
             MigrationError: this output has no old form.
         """
-        return _take(_inverse(self.output, self.to), output, self.to) if isinstance(output, dict) else output
+        value = copy_json(output)
+        # An output may also be an array (places such as /*/name); in a text or number there is no place to change.
+        if isinstance(value, dict | list):
+            _take(_inverse(self.output, self.to), value, self.to)
+        return value
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document; of a Python function only what it leads from and to."""
@@ -247,15 +254,14 @@ def _texts(step: Step, arguments: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _take(steps: Sequence[Step], arguments: Mapping[str, Any], to: Version, *, own: bool = False) -> dict[str, Any]:
-    value: dict[str, Any] = arguments if own and isinstance(arguments, dict) else copy_json(dict(arguments))
+def _take(steps: Sequence[Step], value: Any, to: Version) -> None:
+    """Take *steps* on *value* in place."""
     for index, step in enumerate(steps):
         try:
             step.change(value)
         except StepRefused as error:
             message = f"cannot migrate to {to}: {error} - in step {index} ({step.kind}), at {error.path}"
             raise MigrationError(message, step=index, path=error.path, to=to) from None
-    return value
 
 
 def _inverse(steps: Sequence[Step], to: Version, *, has_function: bool = False) -> list[Step]:

@@ -16,6 +16,7 @@ from skillruntime.contract.migration.locations import (
     objects_at,
     put,
     put_down,
+    spread,
 )
 from skillruntime.contract.migration.step_fields import StepFields
 from skillruntime.contract.migration.value_conversions import same_as
@@ -82,7 +83,8 @@ def _copy(fields: StepFields) -> Built:
 
 def _wrap(fields: StepFields) -> Built:
     place = fields.place("at", member=False)
-    change = each(place, lambda value, _: value if isinstance(value, list) else [value])
+    arrays = fields.take("arrays", bool, "true or false", False)
+    change = each(place, lambda value, _: value if isinstance(value, list) and not arrays else [value])
     return change, {"unwrap": format_pointer(place)}
 
 
@@ -94,7 +96,8 @@ def _unwrap(fields: StepFields) -> Built:
             raise StepRefused(where, f"an array of {len(value)} cannot become one value")
         return value[0] if isinstance(value, list) else value
 
-    return each(place, new), {"wrap": format_pointer(place)}
+    # The item may be an array itself, which a plain wrap would leave as it is.
+    return each(place, new), {"wrap": {"at": format_pointer(place), "arrays": True}}
 
 
 def _set_default(fields: StepFields) -> Built:
@@ -187,9 +190,7 @@ def _unpack(fields: StepFields) -> Built:
                 raise StepRefused(where, f"an array of {len(items)} has {len(targets)} places to go to")
             if not items and not lossy:
                 raise StepRefused(where, 'an empty array would not come back; say "lossy": true to let it go')
-            del holder[source[-1]]
-            for target, item in zip(targets, items, strict=False):
-                put(holder, target[-1], item, path)
+            spread(holder, source[-1], [target[-1] for target in targets], items, path)
 
     return change, {"pack": {"from": list(map(format_pointer, targets)), "to": format_pointer(source)}}
 

@@ -4,7 +4,8 @@ A step is a JSON object with one key, its kind::
 
     {"rename": {"from": "/count", "to": "/limit"}}          another name in the same object
     {"move": {"from": "/options/lang", "to": "/lang"}}      another place; missing objects on the way are made
-    {"wrap": "/topics"}                                     a value becomes an array of one; an array is left alone
+    {"wrap": "/topics"}                                     a value becomes an array of one; an array is left alone,
+                                                            unless "arrays": true
     {"unwrap": "/topics"}                                   an array of one becomes its item
     {"set_default": {"at": "/format", "value": "brief"}}    where none was given ("new": true: the old shape had none)
     {"drop": "/legacy"}                                     the new shape has no such thing

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from skillruntime.contract.migration.locations import StepRefused, Tokens, copy_json, each, objects_at, put
+from skillruntime.contract.migration.locations import StepRefused, Tokens, copy_json, each, objects_at, put, spread
 from skillruntime.contract.migration.shape_steps import Built
 from skillruntime.contract.migration.step_fields import REQUIRED, StepFields
 from skillruntime.contract.migration.value_conversions import (
@@ -176,9 +176,7 @@ def _split_apart(
                 raise StepRefused(
                     where, f"{show(text)} has {len(found)} parts, but there are {len(targets)} places for them"
                 )
-            del holder[source[-1]]
-            for target, part in zip(targets, found, strict=False):
-                put(holder, target[-1], part, path)
+            spread(holder, source[-1], [target[-1] for target in targets], found, path)
 
     outside = list(map(format_pointer, targets))
     return change, {"join": {"from": outside, "to": format_pointer(source), **joined}} if exact else None

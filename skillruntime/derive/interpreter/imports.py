@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from typing import Any
 
 from skillruntime.derive.interpreter.state import EarlyEnds, Exhausted, State, follow
 from skillruntime.derive.interpreter.values import UNKNOWN, Imported, Model, Scope, Symbol, is_constant
 
-__all__ = ["follow_import", "follow_import_from", "imported"]
+__all__ = ["follow_import", "follow_import_from", "imported", "parse_module"]
 
 MAX_MODULES = 12
 """Modules next to a script that are read for it."""
@@ -28,6 +29,17 @@ MAX_MODULE_STEPS = 5_000
 
 MAX_HOPS = 16
 """Modules through which one name may be re-exported."""
+
+
+def parse_module(text: str) -> ast.Module | None:
+    """Return the syntax tree of *text*; None where it is not Python."""
+    # CPython warns of invalid escapes and of ``x is 1`` while it parses: on the host's stderr, of another's script.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, MemoryError):
+            return None
 
 
 def imported(state: State, value: Imported) -> object:
@@ -112,11 +124,8 @@ def _beside(state: State, module: str) -> Scope | None:
     if source is None and (source := state.neighbours(f"{module}.__init__")) is not None:
         package = module
     state.text_read += len(source or "")
-    try:
-        # Parsing is most of the cost of a module.
-        tree = ast.parse(source) if source is not None and state.text_read <= MAX_TEXT_BESIDE else None
-    except (SyntaxError, ValueError, MemoryError):
-        tree = None
+    # Parsing is most of the cost of a module.
+    tree = parse_module(source) if source is not None and state.text_read <= MAX_TEXT_BESIDE else None
     if tree is not None:
         docstring = ast.get_docstring(tree, clean=False)
         names = {"__name__": module, "__file__": UNKNOWN, "__doc__": docstring}

@@ -9,17 +9,19 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
-from skillruntime.derive.command import Command
+from skillruntime.derive.command import Command, Unread
 from skillruntime.derive.command_line import ABSENT
 from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 from skillruntime.derive.interpreter.usage_errors import exits_with_error
+from skillruntime.derive.interpreter.values import UNKNOWN
 from skillruntime.derive.readers.argparse_model import ParserModel
 
-__all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands"]
+__all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands", "without_proof"]
 
 _NAMESPACE = r"^[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(vars\()?[^=\n]*\b(?:parse_args|parse_known_args{})\("
 _ALIAS = re.compile(r"^[ \t]*(\w+)[ ]*=[ ]*(\w+)\.(\w+)[ ]*$", re.MULTILINE)
@@ -34,8 +36,19 @@ _Given = Callable[[ast.expr], str | None]
 """The argument whose value an expression is."""
 
 
-def demanded(tree: ast.Module, text: str, parser: ParserModel) -> list[list[str]]:
-    """Return the groups of destinations of which the script demands one, a single one where it is required.
+@dataclass(slots=True)
+class Demanded:
+    """The groups of destinations of which a script demands one, and the other tests with which it may refuse."""
+
+    groups: list[list[str]] = field(default_factory=list)
+    others: list[ast.expr] = field(default_factory=list)
+    given: _Given = lambda _: None
+    copied: set[str] = field(default_factory=set)
+    """Variables that hold what was given, or something else."""
+
+
+def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
+    """Return what the script demands after its parser has run; a group of one is required.
 
     A destination that has a default, or that the script assigns to, may be filled without the command line. *text* is
     the source of *tree*: names are found in it many times faster than by walking the tree.
@@ -45,7 +58,7 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> list[list[str]
     assigned = re.findall(_NAMESPACE.format(returned), text, re.MULTILINE)
     names = {name for name, _ in assigned}
     if not names:
-        return []
+        return Demanded()
     # ``query = args.query`` is the same value as long as nothing else is assigned to ``query``.
     aliases = {
         alias: name
@@ -81,7 +94,73 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> list[list[str]
                 return name if owner in names and isinstance(name, str) else None
         return None
 
-    return _groups(tree.body, given, filled, every)
+    copied = {alias for alias, owner, _ in _ALIAS.findall(text) if owner in names and alias not in aliases}
+    found = Demanded([], [], given, copied)
+    found.groups = _groups(tree.body, given, filled, every, found.others)
+    return found
+
+
+def without_proof(command: Command, found: Demanded) -> list[Unread]:
+    """Return the arguments without which the script may refuse a call, by a test that is more than a plain demand.
+
+    Each test is evaluated for the least call, with three values: ``if args.mode == "decode" and not args.key`` may
+    hold there, ``if args.limit is not None and args.limit < 1`` cannot.
+    """
+    values: dict[str, Any] = {}
+    for each in command.arguments:
+        if each.required or any(each.name in group for group in command.one_of):
+            values[each.name] = UNKNOWN
+        else:
+            values[each.name] = (
+                each.default if each.default is not ABSENT else (False if each.takes == "nothing" else None)
+            )
+    missing = {name for name, value in values.items() if value is None}
+    unread = []
+    for test in found.others:
+        mentioned = {name for node in ast.walk(test) if isinstance(node, ast.expr) and (name := found.given(node))}
+        counts = any(isinstance(node, ast.Call) and dotted(node.func) == "len" for node in ast.walk(test))
+        copies = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)} & found.copied
+        names = sorted(mentioned if counts else mentioned & missing) or sorted(copies)
+        if names and _holds(test, found.given, values) is not False:
+            unread.append(Unread(", ".join(names), f"`{ast.unparse(test)[:80]}` ends the script, and may hold"))
+    return unread[:1]
+
+
+def _holds(test: ast.expr, given: _Given, values: Mapping[str, Any]) -> bool | None:
+    """Whether *test* holds where the arguments have *values*; None where that is not known."""
+    value = _value(test, given, values)
+    if value is not UNKNOWN:
+        return bool(value)
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            held = _holds(operand, given, values)
+            return None if held is None else not held
+        case ast.BoolOp(op=op, values=parts):
+            decides = isinstance(op, ast.Or)
+            found = [_holds(each, given, values) for each in parts]
+            return decides if decides in found else None if None in found else not decides
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            one, other = _value(left, given, values), _value(right, given, values)
+            # What must be given is not None.
+            if isinstance(op, ast.Is | ast.IsNot) and other is None and given(left) is not None:
+                return (one is None) is isinstance(op, ast.Is)
+            if one is UNKNOWN or other is UNKNOWN or not isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+                return None
+            equal = one == other if isinstance(op, ast.Eq | ast.NotEq) else isinstance(other, tuple) and one in other
+            return equal is isinstance(op, ast.Eq | ast.In)
+    return None
+
+
+def _value(node: ast.expr, given: _Given, values: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Tuple | ast.List | ast.Set) and all(isinstance(each, ast.Constant) for each in node.elts):
+        return tuple(each.value for each in node.elts if isinstance(each, ast.Constant))
+    if isinstance(node, ast.Call) and dotted(node.func) == "bool" and len(node.args) == 1:
+        held = _holds(node.args[0], given, values)
+        return UNKNOWN if held is None else held
+    name = given(node)
+    return UNKNOWN if name is None else values.get(name, UNKNOWN)
 
 
 def _parses(node: ast.FunctionDef) -> bool:
@@ -100,7 +179,7 @@ def demanded_by_function(node: ast.FunctionDef | ast.AsyncFunctionDef, names: se
     stored = {each.id for each in nodes_of(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     kept = names - stored
     return _groups(
-        node.body, lambda each: each.id if isinstance(each, ast.Name) and each.id in kept else None, set(), []
+        node.body, lambda each: each.id if isinstance(each, ast.Name) and each.id in kept else None, set(), [], []
     )
 
 
@@ -129,16 +208,24 @@ def with_demands(command: Command, groups: list[list[str]]) -> None:
 def demands_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a click group refuses to run alone: ``if ctx.invoked_subcommand is None: ...; ctx.exit(2)``."""
     return ["command"] in _groups(
-        node.body, lambda each: "command" if getattr(each, "attr", "") == "invoked_subcommand" else None, set(), []
+        node.body, lambda each: "command" if getattr(each, "attr", "") == "invoked_subcommand" else None, set(), [], []
     )
 
 
-def _groups(body: list[ast.stmt], given: _Given, filled: set[str], every: list[str]) -> list[list[str]]:
+def _groups(
+    body: list[ast.stmt], given: _Given, filled: set[str], every: list[str], others: list[ast.expr]
+) -> list[list[str]]:
+    """Return the groups that are demanded; the tests that say anything else too are added to *others*."""
     found: list[list[str]] = []
     for test in _refused(body, []):
-        for group in _alternatives(test, True, given, every):
+        ways = _alternatives(test, True, given, every)
+        for group in ways:
             if group and filled.isdisjoint(group) and sorted(group) not in found:
                 found.append(sorted(group))
+        # ``len(args.files) < 2`` demands more than that some are given.
+        counts = any(isinstance(node, ast.Constant) and str(node.value) in "23456789" for node in ast.walk(test))
+        if counts or not all(group and filled.isdisjoint(group) for group in ways):
+            others.append(test)
     # One that is required makes a group with it say nothing.
     return [each for each in found if not any(set(other) < set(each) for other in found)]
 

@@ -14,6 +14,7 @@ from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueTy
 from skillruntime.derive.interpreter.interpreter import trace_script
 from skillruntime.derive.interpreter.relevance import Relevance, nodes_of
 from skillruntime.derive.interpreter.state import Exhausted
+from skillruntime.derive.interpreter.usage_errors import exits_with_error
 from skillruntime.derive.interpreter.words import Outcome, Role, Word
 from skillruntime.derive.readers.argv_options import read_options
 from skillruntime.derive.readers.argv_places import (
@@ -80,8 +81,30 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
         command.least_words = study.least()
     else:
         found.description = command.description
+        found.unread += _left_to_environment(tree)
         command = _with_usage(found, _usage_of(source))
     return Reading(command, framework, "low")
+
+
+def _left_to_environment(tree: ast.Module) -> list[Unread]:
+    """Return the variables that the environment may fill where a word is missing, and without which the script ends."""
+    names = {
+        target.id
+        for each in nodes_of(tree)
+        if isinstance(each, ast.Assign) and "argv" in (written := ast.unparse(each.value)) and "env" in written.lower()
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+    if not names:
+        return []
+    reason = "the script ends without it where the environment does not give it either"
+    return [
+        Unread(name, reason, each.lineno)
+        for each in nodes_of(tree)
+        if isinstance(each, ast.If) and exits_with_error(each.body)
+        for name in sorted(names)
+        if re.search(rf"\b{name}\b", ast.unparse(each.test))
+    ][:1]
 
 
 def _with_options(source: Relevance) -> Command | None:

@@ -10,9 +10,11 @@ from tree_sitter import Node
 from skillruntime.derive.readers.javascript_source import text_of
 
 __all__ = [
+    "COMPARISONS",
     "FUNCTIONS",
     "LIST_METHODS",
     "METHODS",
+    "OPERATORS",
     "argv",
     "called",
     "for_each_call",
@@ -20,6 +22,19 @@ __all__ = [
     "pairs_of",
     "slice_of",
 ]
+
+OPERATORS: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "%": ast.Mod}
+COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "===": ast.Eq,
+    "==": ast.Eq,
+    "!==": ast.NotEq,
+    "!=": ast.NotEq,
+    "<": ast.Lt,
+    "<=": ast.LtE,
+    ">": ast.Gt,
+    ">=": ast.GtE,
+    "in": ast.In,
+}
 
 METHODS = {
     "toLowerCase": "lower",

@@ -12,9 +12,11 @@ import re
 from tree_sitter import Node
 
 from skillruntime.derive.readers.javascript_methods import (
+    COMPARISONS,
     FUNCTIONS,
     LIST_METHODS,
     METHODS,
+    OPERATORS,
     argv,
     called,
     for_each_call,
@@ -22,22 +24,11 @@ from skillruntime.derive.readers.javascript_methods import (
     pairs_of,
     slice_of,
 )
+from skillruntime.derive.readers.javascript_patterns import unpacked, unpacked_object
 from skillruntime.derive.readers.javascript_source import literal, nodes_of, text_of
 
 __all__ = ["to_python"]
 
-_OPERATORS: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "%": ast.Mod}
-_COMPARISONS: dict[str, type[ast.cmpop]] = {
-    "===": ast.Eq,
-    "==": ast.Eq,
-    "!==": ast.NotEq,
-    "!=": ast.NotEq,
-    "<": ast.Lt,
-    "<=": ast.LtE,
-    ">": ast.Gt,
-    ">=": ast.GtE,
-    "in": ast.In,
-}
 _PROCESS = ("process", "node:process")
 _MAIN_MODULE = ("require.main", "import.meta.url", "process.argv[1]")
 
@@ -157,7 +148,7 @@ class _Translator:
             return self._assign(field("left"), field("right"))
         if node.type == "augmented_assignment_expression":
             # ``+=`` without its last character.
-            operator = _OPERATORS.get(text_of(field("operator"))[:-1])
+            operator = OPERATORS.get(text_of(field("operator"))[:-1])
             if operator is not None and (left := field("left")) is not None and left.type == "identifier":
                 return [ast.AugAssign(ast.Name(text_of(left), ast.Store()), operator(), self.value(field("right")))]
         if node.type == "update_expression" and (name := field("argument")) is not None and name.type == "identifier":
@@ -170,6 +161,10 @@ class _Translator:
             target = names[0] if names else function.child_by_field_name("parameter")
             body = self._loop_body(function.child_by_field_name("body"))
             return [ast.For(self._target(target), self.value(items), body, [])]
+        # ``assert(src, "src is required")`` throws where its first operand is not true.
+        if node.type == "call_expression" and text_of(field("function")) in ("assert", "assert.ok"):
+            test = ast.UnaryOp(ast.Not(), self.value((field("arguments") or node).named_children[0]))
+            return [ast.If(test, [ast.Raise(ast.Name("AssertionError", ast.Load()), None)], [])]
         return [ast.Expr(self.value(node))]
 
     def _loop_body(self, node: Node | None, step: list[ast.stmt] | None = None) -> list[ast.stmt]:
@@ -190,9 +185,10 @@ class _Translator:
     def _assign(self, target: Node | None, value: Node | None) -> list[ast.stmt]:
         # Python's unpacking fails where items are missing; JavaScript's gives undefined.
         if target is not None and target.type == "array_pattern":
-            return self._unpack(target, value)
+            return unpacked(target, value, self.value, self._target)
         if target is not None and target.type == "object_pattern":
-            return self._unpack_object(target, value)
+            self.number += 1
+            return unpacked_object(target, value, self.value, f"_object_{self.number}")
         # ``out[argv[i].slice(2)] = argv[++i]``: JavaScript evaluates the key before the value.
         if target is not None and target.type == "subscript_expression" and "++" in text_of(value):
             self.number += 1
@@ -205,54 +201,6 @@ class _Translator:
         if text_of(target) == "process.exitCode" and text_of(value) != "0":
             return [ast.Expr(called("print", [ast.Constant("usage:")]))]
         return [ast.Assign([self._target(target)], self.value(value) if value is not None else ast.Constant(None))]
-
-    def _unpack(self, target: Node, value: Node | None) -> list[ast.stmt]:
-        """``const [, , input, output = "x", ...rest] = process.argv``: a missing item is undefined."""
-        whole = "argv"  # a usual name of the whole list, so it names none of the words
-        made: list[ast.stmt] = [ast.Assign([ast.Name(whole, ast.Store())], self.value(value))]
-        index = 0
-        for each in target.children:
-            if each.type == ",":
-                index += 1
-            # ``...rest`` takes what is left, which may be nothing.
-            elif each.type == "rest_pattern":
-                rest = ast.Subscript(ast.Name(whole), ast.Slice(ast.Constant(index)), ast.Load())
-                made.append(ast.Assign([self._target(each.named_children[0])], rest))
-            elif each.is_named and each.type != "comment":
-                item: ast.expr = item_of(ast.Name(whole), index)
-                name: Node | None = each
-                # ``output = "x"``: the default is used for undefined.
-                if each.type == "assignment_pattern":
-                    name = each.child_by_field_name("left")
-                    item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
-                made.append(ast.Assign([self._target(name)], item))
-        return made
-
-    def _unpack_object(self, target: Node, value: Node | None) -> list[ast.stmt]:
-        """``const { argv } = require("process")``, ``const { input, output = "x" } = options``."""
-        from_process = text_of(value) == "process" or re.fullmatch(
-            r"""require\(["'](node:)?process["']\)""", text_of(value)
-        )
-        self.number += 1
-        whole = f"_object_{self.number}"
-        made: list[ast.stmt] = [] if from_process else [ast.Assign([ast.Name(whole, ast.Store())], self.value(value))]
-        for each in target.named_children:
-            name: Node | None = each.child_by_field_name("left") if each.type == "object_assignment_pattern" else each
-            key = text_of(name)
-            # ``{ input: path }`` names the variable ``path``.
-            if each.type == "pair_pattern":
-                key, name = text_of(each.child_by_field_name("key")), each.child_by_field_name("value")
-            if name is None or name.type not in ("identifier", "shorthand_property_identifier_pattern"):
-                continue
-            item: ast.expr = ast.Attribute(ast.Name(whole, ast.Load()), key, ast.Load())
-            if from_process:
-                if key != "argv":
-                    continue
-                item = argv()
-            elif each.type == "object_assignment_pattern":
-                item = ast.BoolOp(ast.Or(), [item, self.value(each.child_by_field_name("right"))])
-            made.append(ast.Assign([ast.Name(text_of(name), ast.Store())], item))
-        return made
 
     def _target(self, node: Node | None) -> ast.expr:
         if node is not None and node.type in ("identifier", "shorthand_property_identifier_pattern"):
@@ -443,10 +391,10 @@ class _Translator:
         if operator == "&&":
             return ast.BoolOp(ast.And(), [left, right])
         # ``==`` converts, but a word is compared with literals of its own type in practice.
-        if operator in _COMPARISONS:
-            return ast.Compare(left, [_COMPARISONS[operator]()], [right])
-        if operator in _OPERATORS:
-            return ast.BinOp(left, _OPERATORS[operator](), right)
+        if operator in COMPARISONS:
+            return ast.Compare(left, [COMPARISONS[operator]()], [right])
+        if operator in OPERATORS:
+            return ast.BinOp(left, OPERATORS[operator](), right)
         return ast.Call(ast.Name("_operator", ast.Load()), [left, right], [])
 
     def _member(self, node: Node) -> ast.expr:

@@ -34,6 +34,7 @@ _OTHER_PARSERS = {"minimist", "meow", "cac", "arg", "sade", "mri", "command-line
 _MISSING_PLACE = re.compile(
     r"!\s*(?:\w+\.)?positionals\[(?P<index>\d)\]|positionals\.length\s*<\s*(?P<least>\d)"
     r"|!\s*(?:\w+\.)?positionals\.length|positionals\.length\s*===?\s*0"
+    r"|positionals\.length\s*!==?\s*(?P<exact>\d)"
 )
 # ``!values.name``, ``!args.values.file?.length``, ``values["name"] === undefined``, and ``!name`` taken out of them.
 _MISSING_VALUE = re.compile(
@@ -154,7 +155,7 @@ def _demand(root: Node, command: Command) -> None:
         for each in test.strip("()").split("||"):
             if match := _MISSING_PLACE.search(each):
                 # ``!positionals[1]`` asks for two, as ``positionals.length < 2`` does.
-                least = max(least, int(match["least"] or int(match["index"] or 0) + 1))
+                least = max(least, int(match["least"] or match["exact"] or int(match["index"] or 0) + 1))
             elif (
                 (match := _MISSING_VALUE.match(each)) and (match[1] or match[5]) and (match[2] or match[3] in taken_out)
             ):

@@ -10,13 +10,14 @@ from typing import Any
 
 from skillruntime.derive.command import Command, Unread
 from skillruntime.derive.interpreter.attributes import bound
+from skillruntime.derive.interpreter.imports import parse_module
 from skillruntime.derive.interpreter.interpreter import new_reading, read_module
 from skillruntime.derive.interpreter.relevance import dotted, nodes_of
 from skillruntime.derive.interpreter.state import Exhausted, Found, Neighbours, State, call
 from skillruntime.derive.interpreter.usage_errors import only_complains
 from skillruntime.derive.interpreter.values import UNKNOWN, ClassValue, FunctionValue, InstanceValue
 from skillruntime.derive.readers.argparse_command import read_parser
-from skillruntime.derive.readers.argparse_demands import demanded, with_demands
+from skillruntime.derive.readers.argparse_demands import demanded, with_demands, without_proof
 from skillruntime.derive.readers.argparse_model import ARGPARSE, ParserModel, parser_of
 from skillruntime.derive.readers.argv_script import read_argv
 from skillruntime.derive.readers.click_model import CLICK, ClickCommandModel, TyperModel
@@ -59,9 +60,8 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     is_foreign = _FOREIGN.search(text) is not None
     if is_foreign and not is_declared:
         return None
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError):
+    tree = parse_module(text)
+    if tree is None:
         return None
     # A script may mention argparse and use click: the first that declares something counts.
     if may_parse and (reading := _read_argparse(tree, text, neighbours)) is not None:
@@ -167,7 +167,9 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     command.unread += aside
     # Commands have namespaces of their own, and their conditions are inside others.
     if not command.commands:
-        with_demands(command, demanded(tree, text, parser))
+        found = demanded(tree, text, parser)
+        with_demands(command, found.groups)
+        command.unread += without_proof(command, found)
     return Reading(command, "argparse")
 
 

@@ -16,10 +16,11 @@ _KEYWORD = re.compile(
 _SHORT = re.compile(
     r"^[ \t]*((?:!\s*)?(?:\[\[?|test\b|\(\()[^\n]*?(?:&&|\|\|)[^\n{]*)(\{(?:[^{}]|\{[^{}]*\})*\}|$)", re.MULTILINE
 )
-_NAME = r"\"?'?x?\$(?:\{(\w+)(?::?[-=+]?)\}|(\w+))\"?"
+_NAME = r"\"?'?x?\$(?:\{(\w+)(?::?(?:[-=]|\+\w*)?)\}|(\w+))\"?"
 _EMPTY = re.compile(rf"^-z\s+{_NAME}$|^{_NAME}\s*={{1,2}}\s*(?:\"\"|''|\"?x\"?)$")
 _FILLED = re.compile(rf"^(?:-n\s+)?{_NAME}$|^{_NAME}\s*!=\s*(?:\"\"|''|\"?x\"?)$")
-_FILE = re.compile(rf"^-[edfrsx]\s+{_NAME}$")
+_FILE = re.compile(rf"^-[edfrsxwLhpS]\s+{_NAME}$")
+_EQUAL = re.compile(r"^(?:[^\s=]+|\"[^\"]*\")\s*={1,2}\s*\S")
 _NUMBER = re.compile(
     r"\$(?:\{?#\}?|\{#\w+\[[@*]\]\})[\"']?\s*(-lt|-ne|-eq|-le|-ge|-gt|<=|<|>=|>|={1,2}|!=)\s*[\"']?(\d)"
 )
@@ -39,6 +40,8 @@ class Demands:
     one_of: list[set[str]] = field(default_factory=list)
     lists: dict[str, int] = field(default_factory=dict)
     """How many items these arrays must have."""
+    undecided: list[str] = field(default_factory=list)
+    """Tests of a condition that ends the script, of which it is not known what they demand."""
 
 
 def read_demands(code: str) -> Demands:
@@ -131,7 +134,10 @@ def _bare(test: str) -> str:
 def _take(demands: Demands, tests: list[str], connective: str, refusing: bool | None) -> None:
     names = [_subject(test) for test in tests]
     demands.tested |= {name for name, _ in filter(None, names)}
-    if refusing is None or connective == "mixed":
+    if refusing is None:
+        return
+    if connective == "mixed":
+        demands.undecided += tests
         return
     # The script refuses where the condition is *refusing*. One test alone decides that where they are joined by ``||``
     # and true refuses, or by ``&&`` and false refuses.
@@ -144,6 +150,9 @@ def _take(demands: Demands, tests: list[str], connective: str, refusing: bool | 
         # ``-z`` holds without a value; it must be the result that refuses.
         if subject is not None and subject[1] is not refusing:
             missing.add(subject[0])
+        # ``[ "$1" = --help ] && usage`` refuses one word, and no call needs that one.
+        if subject is None and not _NUMBER.search(test) and not (refusing and _EQUAL.match(test)):
+            demands.undecided.append(test)
         if alone and (match := _NUMBER.search(test)) and "!" not in test[:2]:
             least = _least(match[1], int(match[2]), refusing)
             demands.least = max(demands.least, least)

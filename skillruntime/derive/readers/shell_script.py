@@ -8,7 +8,7 @@ from dataclasses import replace
 from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
 from skillruntime.derive.command_line import ABSENT, Takes
 from skillruntime.derive.readers.reading import Reading
-from skillruntime.derive.readers.shell_conditions import read_demands
+from skillruntime.derive.readers.shell_conditions import Demands, read_demands
 from skillruntime.derive.readers.shell_places import Places, read_places
 from skillruntime.derive.readers.shell_source import loops_of, main_code, refuses
 from skillruntime.derive.text_fields import flattened
@@ -33,15 +33,16 @@ _KEY = re.compile(
     r"((?:(?!^[ \t]*done\b).*\n){0,200})",
     re.MULTILINE,
 )
-_REBUILT = re.compile(r"^set\s+--\s+\"\$\{(\w+)\[@\]\}\"", re.MULTILINE)
+_REBUILT = re.compile(r"^(?:eval\s+)?set\s+--\s+\"\$\{(\w+)\[@\]\}\"", re.MULTILINE)
 _BRANCHES = re.compile(r"^[ \t]*(?:case|for|while|until|select)\b", re.MULTILINE)
 _FIRST_WORD = re.compile(
-    r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b).*\n){0,6}?)?"
+    r"^(?:(\w+)=\"?\$(?:1|\{1(?::?-)?\})\"?\n(?:(?!case\b)[^\n]*\n){0,6}?)?"
     r"case\s+\"?\$(?:1|\{1(?::?-)?\}|(?(1)\{?\1\}?|1))\"?\s+in\b(.*?)^esac",
     re.MULTILINE | re.DOTALL,
 )
 _NESTED_TEST = re.compile(r"\bif\b|\[|\btest\b|:\?")
-_WORDS_USED = re.compile(r"\$(?:[1-9@*]|\{[1-9@*])")
+_WORDS_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
+_USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\w+)")
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
@@ -59,11 +60,13 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     code = main_code(text)
     code = _KEY.sub(_with_place, code)
     loops = [code[start:end] for start, end in loops_of(code)]
+    read_by = next((each for each in loops if "getopts" in each), "")
     if (getopts := _GETOPTS.search(code)) is not None:
         command.parser = "getopts"
         command.arguments = _letters(getopts[1], code, text, variables)
         places = read_places(_behind(code, loops, "getopts"))
     elif (loop := next(filter(_reads_options, loops), None)) is not None:
+        read_by = loop
         places = _read_loop(loop, command, text, variables)
         if re.search(r"\bbreak\b", loop) and not places.arguments:
             places = read_places(_behind(code, [loop], ""))
@@ -83,6 +86,10 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     command.unread += places.unread
     _demand(code, command, places, variables)
     _add_places(command, places, text)
+    if not command.unread:
+        # In the loop that reads the options, tests are about one of them that is given.
+        outside = code.replace(read_by, "\n") if read_by else code
+        command.unread += _unproven(read_demands(outside), code, command, variables)
     if command.unread:
         command.least_words = _least_words(code)
     if command.unread and not command.arguments:
@@ -144,6 +151,30 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
         # Only where all of them are arguments; an environment variable may be the other.
         if len(shown) == len(names) > 1:
             command.unread.append(Unread(" or ".join(shown), "one of them is required"))
+
+
+def _unproven(demands: Demands, code: str, command: Command, variables: dict[str, str]) -> list[Unread]:
+    """Return why the script may refuse the least call: a number of words, or a test that was not understood."""
+    words = sum(max(each.least, int(each.required)) for each in command.arguments if not each.flags)
+    if demands.least > words + sum(2 for each in command.arguments if each.flags and each.required):
+        return [Unread("words", f"the script asks for {demands.least}, and fewer are known to be required")]
+    names = {each.name for each in command.arguments}
+    # A test of what has a default, or is one of a list, refuses no call that leaves it as it is.
+    settled = {
+        each.name for each in command.arguments if each.default is not ABSENT or each.value not in (TEXT, _UNDASHED)
+    }
+    for test in demands.undecided:
+        for match in _USED.finditer(test):
+            used = match[1] or match[2]
+            name = variables.get(used, used.lower().strip("_"))
+            if name not in settled and (name in names or used in "123456789@*#" or _from_words(used, code)):
+                return [Unread(name, f"what `{test[:60]}` demands of it was not understood")]
+    return []
+
+
+def _from_words(name: str, code: str) -> bool:
+    """Whether the variable *name* is set from the words of the command line, in any way."""
+    return re.search(rf"\b{name}(?:\[[^\]\n]*\])?\+?=[^\n;]*\$(?:\{{?[#1-9@*]|\{{?OPTARG)", code) is not None
 
 
 def _reads_options(loop: str) -> bool:

@@ -19,6 +19,7 @@ _CHAIN = re.compile(r"^if\b(?:(?!^fi\b|^if\b)[^\n]*\n){1,80}?else\b((?:(?!^fi\b)
 _EQUALS = re.compile(
     r"^(?:el)?if\s+\[\[?\s+\"?\$(?:\{(\w+)[^}]*\}|(\w+))\"?\s*={1,2}\s*[\"']?([\w.-]+)[\"']?\s+\]", re.MULTILINE
 )
+_ENDS = re.compile(r"(?:^|[;\n])[ \t]*exit\s+\"?(?:[1-9]|\$\{?[1-9])[^\n]*\s*$")
 _REFUSES = re.compile(
     r"\b(?:exit\s+\"?[1-9$]|exit\b(?!\s+0)|return\s+[1-9]|\w*usage|die|fail|error|abort|print_help|show_help)"
 )
@@ -38,6 +39,15 @@ def main_code(text: str) -> str:
         if call is None:
             break
         code = code[: call.start()] + functions.pop(call[1]) + code[call.end() :]
+    # ``err() { echo "$*" >&2; exit 1; }``: a call of it ends the script.
+    ends = [name for name, body in functions.items() if _ENDS.search(body) and not refuses(name)]
+    for name in ends:
+        code = re.sub(
+            rf"(^[ \t]*|[;{{&|]\s*|\b(?:then|else)\s+){re.escape(name)}(?=[\s;}}]|$)",
+            r"\1die",
+            code,
+            flags=re.MULTILINE,
+        )
     return code
 
 

@@ -1,0 +1,116 @@
+"""Migrations in a contract: which version a call is read by, and what is refused because it has two meanings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skillruntime.contract.contract import Contract
+from skillruntime.contract.migration.migration import Migration, MigrationError
+from skillruntime.errors import SkillInputError, UnsupportedVersionError
+
+INTEGER = {"type": "integer"}
+
+
+def shape(*names: str) -> dict[str, Any]:
+    return {"type": "object", "properties": dict.fromkeys(names, INTEGER), "additionalProperties": False}
+
+
+def steps(*documents: dict[str, Any]) -> Migration:
+    return Migration.from_dict({"from": "1.x", "to": "2.0.0", "steps": list(documents)})
+
+
+ENDS_EARLY = Contract.from_dict(
+    {
+        "version": "3.0.0",
+        "input": shape("n"),
+        "migrations": [{"from": "1.x", "to": "2.0.0", "accepts": shape("n", "k"), "steps": [{"drop": "/k"}]}],
+    }
+)
+
+
+def test_migrations_that_end_before_the_current_version_do_not_lead_to_it() -> None:
+    """Arguments in the shape of 2.0.0 must not be read as those of 3.0.0."""
+    with pytest.raises(UnsupportedVersionError, match=r"the migrations from it end at 2\.0\.0"):
+        ENDS_EARLY.accept({"n": 1}, version="1.4.0")
+    with pytest.raises(SkillInputError, match="Input validation failed"):
+        ENDS_EARLY.accept({"n": 1, "k": 2})
+    assert ENDS_EARLY.accept({"n": 1}).arguments == {"n": 1}
+
+
+def days_to_hours(accepts: dict[str, Any]) -> Contract:
+    written = [{"rename": {"from": "/days", "to": "/hours"}}, {"convert": {"at": "/hours", "factor": 24}}]
+    migration = {"from": "1.x", "to": "2.0.0", "accepts": accepts, "steps": written}
+    return Contract.from_dict({"version": "2.0.0", "input": shape("hours"), "migrations": [migration]})
+
+
+def test_current_arguments_under_an_old_version_are_refused_where_they_would_change() -> None:
+    """The old shape is open, so three hours would pass it and become 72."""
+    contract = days_to_hours({"type": "object", "properties": {"days": INTEGER}})
+
+    with pytest.raises(SkillInputError, match="of this version or of an older one"):
+        contract.accept({"hours": 3}, version="1.0.0")
+    assert contract.accept({"days": 3}, version="1.0.0").arguments == {"hours": 72}
+    assert contract.accept({"hours": 3}).arguments == {"hours": 3}
+
+
+def three_versions(*first: dict[str, Any]) -> Contract:
+    migrations = [
+        {"from": "1.x", "to": "2.0.0", "accepts": shape("t"), "steps": list(first)},
+        {"to": "3.0.0", "accepts": shape("t", "u"), "steps": [{"rename": {"from": "/t", "to": "/s"}}]},
+    ]
+    return Contract.from_dict({"version": "3.0.0", "input": shape("s", "u"), "migrations": migrations})
+
+
+def test_arguments_that_two_old_versions_read_differently_are_refused() -> None:
+    """{"t": 3} is three days of version 1 and three hours of version 2."""
+    contract = three_versions({"convert": {"at": "/t", "factor": 24}})
+
+    with pytest.raises(SkillInputError, match="of this version or of an older one"):
+        contract.accept({"t": 3})
+    assert contract.accept({"t": 3}, version="1.0.0").arguments == {"s": 72}
+    assert contract.accept({"t": 3}, version="2.0.0").arguments == {"s": 3}
+    assert contract.accept({"t": 3, "u": 1}).arguments == {"s": 3, "u": 1}
+
+
+def test_a_default_that_an_older_version_adds_is_not_another_meaning() -> None:
+    """What was sent is read in the same way by both."""
+    contract = three_versions({"set_default": {"at": "/u", "value": 7}})
+
+    assert contract.accept({"t": 3}).arguments == {"s": 3}
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments"),
+    [
+        ({"unpack": {"from": "/point", "to": ["/lat", "/lon"]}}, {"point": [1], "lon": 2}),
+        ({"split": {"from": "/span", "to": ["/start", "/end"], "separator": "/"}}, {"span": "a", "end": "b"}),
+    ],
+)
+def test_a_value_at_a_place_without_a_part_is_not_taken_for_a_part(
+    step: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    """One coordinate and a member of the same name are not a point of two."""
+    with pytest.raises(MigrationError, match="already has a value"):
+        steps(step).apply(arguments)
+
+
+def test_an_unwrapped_array_is_wrapped_again() -> None:
+    """A plain wrap leaves an array alone, so [[1, 2]] would come back as [1, 2]."""
+    migration = steps({"unwrap": "/rows"})
+
+    assert migration.apply({"rows": [[1, 2]]}) == {"rows": [1, 2]}
+    assert migration.revert({"rows": [1, 2]}) == {"rows": [[1, 2]]}
+
+
+def test_an_output_that_is_an_array_is_answered_in_the_old_shape() -> None:
+    """The places of its steps lead through the array."""
+    output = [{"rename": {"from": "/*/n", "to": "/*/count"}}]
+    contract = Contract.from_dict(
+        {"version": "2.0.0", "migrations": [{"from": "1.x", "to": "2.0.0", "output": output}]}
+    )
+
+    assert contract.output_for([{"count": 1}, {"count": 2}], "1.0.0") == [{"n": 1}, {"n": 2}]
+    assert contract.output_for([{"count": 1}], "2.0.0") == [{"count": 1}]
+    assert contract.output_for("text", "1.0.0") == "text"

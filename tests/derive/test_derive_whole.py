@@ -1,0 +1,136 @@
+"""A contract is said to be whole only where its least call is not refused for usage."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import pytest
+
+from skillruntime.derive import Derivation, derive
+
+
+def derived(source: str, path: str) -> Derivation:
+    found = derive(source, path=path)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "unread"),
+    [
+        ('ID=$1\n[[ $ID =~ ^[0-9]+-[a-z]+$ ]] || exit 1\necho "$ID"\n', "id"),
+        ('N=$#\nif ((N < 2)); then\n  echo "usage: x A B"\n  exit 1\nfi\necho "$1" "$2"\n', "n"),
+        (
+            "declare -A o\nwhile [ $# -gt 0 ]; do\n  case $1 in\n    --name) o[name]=$2; shift 2 ;;\n  esac\ndone\n"
+            '[[ -z ${o[name]} ]] && exit 1\necho "${o[name]}"\n',
+            "o",
+        ),
+        (
+            "[ $# -eq 4 ] || exit 1\nwhile [ $# -gt 0 ]; do\n  case $1 in\n    -a) a=$2; shift 2 ;;\n"
+            "    -b) b=$2; shift 2 ;;\n  esac\ndone\necho $a $b\n",
+            "words",
+        ),
+    ],
+)
+def test_a_test_that_ends_a_shell_script_and_is_not_understood_is_named(source: str, unread: str) -> None:
+    """The options stay typed, and the contract does not claim that its least call passes."""
+    derivation = derived(source, "scripts/a.sh")
+
+    assert [each.argument for each in derivation.unread] == [unread]
+    assert "args" not in derivation.document["input"]["properties"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '[ "$1" = --help ] && exit 1\nNAME=${1:?}\necho "$NAME"\n',
+        'FILE=$1\n[ -w "$FILE" ] || exit 1\necho "$FILE"\n',
+        "f=\nwhile getopts f: o; do\n  case $o in\n    f) f=$OPTARG ;;\n  esac\ndone\n"
+        '[ -z "${f+x}" ] && exit 1\necho $f\n',
+        'err() { echo "$*" >&2; exit 1; }\ndir=${1:-}\n[[ -n $dir ]] || err "usage: init.sh DIR"\necho "$dir"\n',
+    ],
+)
+def test_a_test_that_is_understood_leaves_a_shell_contract_whole(source: str) -> None:
+    """A help flag, a file's permission, a variable that is set, a function that ends the script."""
+    assert derived(source, "scripts/a.sh").complete
+
+
+def test_a_function_that_ends_a_shell_script_makes_what_it_guards_required() -> None:
+    """``[[ -n $dir ]] || err "..."`` refuses a call without the word, whatever the function is called."""
+    source = 'err() { echo "$*" >&2; exit 1; }\ndir=${1:-}\n[[ -n $dir ]] || err "say where"\necho "$dir"\n'
+
+    assert derived(source, "scripts/a.sh").document["input"]["required"] == ["dir"]
+
+
+PARSER = """
+import argparse, os
+p = argparse.ArgumentParser()
+p.add_argument("mode", choices=["pack", "unpack"])
+p.add_argument("--key")
+p.add_argument("--limit", type=int)
+p.add_argument("--depth", type=int, default=3)
+p.add_argument("--token", default=os.getenv("TOKEN"))
+p.add_argument("--file", nargs="+")
+args = p.parse_args()
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "unread"),
+    [
+        ('if args.mode == "unpack" and not args.key:\n    p.error("--key is required")\n', ["key"]),
+        ('if not args.token:\n    p.error("--token is required")\n', ["token"]),
+        ('text = args.key\nif args.limit:\n    text = "x"\nif text is None:\n    p.error("no text")\n', ["text"]),
+        ('if len(args.file) < args.depth:\n    p.error("too few")\n', ["depth, file"]),
+        ('if args.limit is not None and args.limit < 1:\n    p.error("--limit")\n', []),
+        ('if args.depth == 0 and not args.key:\n    p.error("--key")\n', []),
+        ('if bool(args.key) != bool(args.limit):\n    p.error("both or none")\n', []),
+        ('if args.key and args.limit:\n    p.error("one of them")\n', []),
+    ],
+)
+def test_a_check_that_may_refuse_the_least_call_is_named(check: str, unread: list[str]) -> None:
+    """It is evaluated for that call: what has a default is known, and what is left out is None."""
+    assert [each.argument for each in derived(PARSER + check, "scripts/a.py").unread] == unread
+
+
+def test_a_word_that_the_environment_may_give_is_named() -> None:
+    """With neither the script ends, so a call without the word is not known to pass."""
+    source = "import os, sys\npath = sys.argv[1] if len(sys.argv) > 1 else os.environ.get('IN')\n"
+    source += "if not path:\n    raise SystemExit('give a path')\nprint(path)\n"
+
+    assert [each.argument for each in derived(source, "scripts/a.py").unread] == ["path"]
+
+
+def test_a_node_assertion_and_an_exact_number_of_positionals_demand_words() -> None:
+    """``assert(src)`` throws without it, and ``positionals.length !== 1`` refuses none."""
+    asserted = (
+        "const assert = require('assert');\nconst [src] = process.argv.slice(2);\nassert(src);\nconsole.log(src);\n"
+    )
+    counted = (
+        "import { parseArgs } from 'node:util';\n"
+        "const { positionals } = parseArgs({ options: {}, allowPositionals: true });\n"
+        "if (positionals.length !== 1) { process.exit(2); }\n"
+    )
+
+    assert derived(asserted, "scripts/a.js").document["input"]["required"] == ["src"]
+    assert derived(counted, "scripts/a.mjs").document["input"]["required"] == ["positionals"]
+
+
+def test_nothing_is_written_to_the_host_about_a_script(caplog: pytest.LogCaptureFixture) -> None:
+    """CPython warns of invalid escapes while it parses, and a script may be nested too deeply."""
+    with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
+        warnings.simplefilter("always")
+        derive("import sys\nx = '\\d'\nif sys.argv[1] is 'a':\n    pass\n", path="a.py")
+        derive("import sys\nprint(sys.argv[1]" + "+(1" * 5000 + ")" * 5000 + ")\n", path="a.py")
+
+    assert caught == []
+    assert caplog.records == []
+
+
+def test_many_first_words_without_a_case_cost_no_more_than_their_lines() -> None:
+    """The lines between ``A=$1`` and ``case "$A"`` are counted one by one, not in every combination."""
+    found = derive("#!/bin/bash\n" + 'src=$1\nshift\nfor x in "$@"; do\n' * 80, path="a.sh")
+
+    assert found is not None
+    assert not found.complete
