@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from skillruntime.catalog.resources import read_bytes
-from skillruntime.catalog.visible_contract import hidden_in, visible_document
+from skillruntime.catalog.visible_contract import LONGEST_TEXT, hidden_in, longest_text, visible_document
 from skillruntime.catalog.visible_text import listed_kinds
 from skillruntime.catalog.yaml_reader import YamlFault, read_yaml
 from skillruntime.contract.contract import Contract
@@ -22,6 +22,7 @@ from skillruntime.errors import InvalidSkillError, ResourceNotFoundError
 __all__ = ["ContractFiles", "read_contract_files"]
 
 MAX_CONTRACT_BYTES = 1024 * 1024
+MAX_TOOLS = 128  # of one untrusted skill, as many as OpenAI takes in a request
 
 _log = logging.getLogger("skillruntime.catalog")
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -81,6 +82,10 @@ def _read_tools(found: ContractFiles, directory: str, name: str) -> None:
         if suffix not in _SUFFIXES:
             continue
         path = f"contracts/{file}"
+        if found.one_line and len(found.contracts) + len(found.broken) >= MAX_TOOLS:
+            what = f"not read, nor is what follows: an untrusted skill may have {MAX_TOOLS} tools"
+            _report(found, directory, path, "contract-many", what, Severity.WARNING)
+            break
         if not _TOOL.fullmatch(tool):
             what = "the file name is not a valid tool name; use letters, digits, - and _"
             _report(found, directory, path, "contract-name", what, Severity.ERROR)
@@ -106,6 +111,9 @@ def _read(found: ContractFiles, directory: str, path: str, name: str) -> None:
         if document is not written and (hidden := hidden_in(written)):
             message = f"a text for a reader has {listed_kinds(hidden)}; removed"
             _report(found, directory, path, "hidden-characters", message, Severity.WARNING)
+        if found.one_line and (length := longest_text(written)) > LONGEST_TEXT:
+            message = f"a text for a reader has {length:,} characters; {LONGEST_TEXT:,} are shown of an untrusted skill"
+            _report(found, directory, path, "contract-text-long", message, Severity.WARNING)
         contract = Contract.from_dict(document, name=name)
         _require_object(contract)
         found.contracts[name] = contract
@@ -170,7 +178,10 @@ def _parse_yaml(text: str) -> Any:
     except (yaml.YAMLError, ValueError) as error:
         raise YamlFault(" ".join(str(error).split())[:200]) from None
     # YAML types outside JSON, such as dates, become strings; keys become strings as in JSON.
-    return json.loads(json.dumps(value, default=str))
+    try:
+        return json.loads(json.dumps(value, default=str))
+    except TypeError:  # only a key can be of another type now: a date, a list
+        raise YamlFault("a key is not a text; write it in quotes") from None
 
 
 def _descriptor_version(found: ContractFiles, directory: str) -> str | None:

@@ -1,7 +1,8 @@
 """Cleans the text of a contract where it is read, so that no adapter can show what is hidden in it. Pure.
 
 Words for a reader (descriptions, titles, examples) lose hidden characters. What a model must repeat exactly (names of
-properties, allowed values, defaults) cannot be changed: a contract that hides something there is refused.
+properties, allowed values, defaults) cannot be changed: a contract that hides something there is refused. So that one
+untrusted skill cannot fill every request, its words are cut, and a contract that is still too long is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from typing import Any
 from skillruntime.catalog.visible_text import hidden_characters, is_visible, listed_kinds, visible_line, visible_text
 from skillruntime.errors import InvalidSkillError
 
-__all__ = ["hidden_in", "visible_document"]
+__all__ = ["LONGEST_TEXT", "hidden_in", "longest_text", "visible_document"]
+
+LONGEST_TEXT = 1024
+"""Characters of a description, title or example of an untrusted contract: as many as SKILL.md's description may have,
+and as OpenAI takes for a function's."""
+_LONGEST_CONTRACT = 64 * 1024  # characters as JSON of what a model may read
 
 _WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
 _VALUES = frozenset({"const", "default", "enum", "required"})
@@ -23,28 +29,62 @@ _DEPTH = 128  # deeper documents are refused when they are compiled
 def visible_document(document: Any, *, one_line: bool) -> Any:
     """Return the contract *document* without hidden characters; the same object where it has none.
 
-    With *one_line* a text for a reader becomes a single line, as an untrusted description in a list must be.
+    With *one_line* a text for a reader becomes a single line of at most `LONGEST_TEXT` characters, as an untrusted
+    description in a list must be.
 
     Raises:
-        InvalidSkillError: a name or a value has hidden characters.
+        InvalidSkillError: a name or a value has hidden characters, or an untrusted contract is too long.
     """
     try:
         text = json.dumps(document, ensure_ascii=False)
     except (ValueError, TypeError, RecursionError):
         return document  # not a document of JSON: compiling it will say what is wrong
     # json.dumps escapes C0, so the escapes are looked for too; a backslash of a pattern costs only the longer way.
-    if is_visible(text) and "\\u00" not in text and not (one_line and "\\n" in text):
+    is_plain = is_visible(text) and "\\u00" not in text
+    if is_plain and not (one_line and ("\\n" in text or len(text) > LONGEST_TEXT)):
         return document
-    cleaned = _cleaned(document, visible_line if one_line else visible_text, _DEPTH)
+    cleaned = _cleaned(document, _short_line if one_line else visible_text, _DEPTH)
+    if one_line and len(text) > _LONGEST_CONTRACT:
+        _check_length(cleaned)
     for value in _texts(cleaned, _DEPTH):
         if hidden := hidden_characters(value):
             raise InvalidSkillError(f"a name or a value of the contract has {listed_kinds(hidden)}: {value[:40]!a}")
-    return cleaned
+    return document if cleaned == document else cleaned
+
+
+def longest_text(document: Any) -> int:
+    """Return the length of the longest text for a reader in *document*."""
+    longest = 0
+
+    def measure(text: str) -> str:
+        nonlocal longest
+        longest = max(longest, len(text))
+        return text
+
+    _cleaned(document, measure, _DEPTH)
+    return longest
 
 
 def hidden_in(document: Any) -> dict[str, int]:
     """Return how many hidden characters of each kind the keys and texts of *document* have."""
     return hidden_characters("\n".join(_texts(document, _DEPTH)))
+
+
+def _short_line(text: str) -> str:
+    # Cut first: cleaning a megabyte takes long.
+    line = visible_line(text[: 2 * LONGEST_TEXT])
+    return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 3] + "..."
+
+
+def _check_length(document: Any) -> None:
+    if not isinstance(document, Mapping):
+        return
+    shown = {key: item for key, item in document.items() if key not in ("run", "migrations", "derived")}
+    if (length := len(json.dumps(shown, ensure_ascii=False))) > _LONGEST_CONTRACT:
+        raise InvalidSkillError(
+            f"the contract has {length:,} characters, which would be in every request; the contract of an untrusted "
+            f"skill may have {_LONGEST_CONTRACT:,}"
+        )
 
 
 def _cleaned(value: Any, clean: Callable[[str], str], depth: int) -> Any:

@@ -79,6 +79,8 @@ _JOINING = re.compile("[\u0620-\u065f\u066e-\u06d3\u0710-\u074a\u0750-\u077f\u07
 # What chat templates and agents write around a role or a list of skills (ChatML, Llama, Gemma, the reference's XML),
 # and our own frames: a file must not imitate the instructions of a skill, nor instructions a file.
 _ROLE_TAGS = "available_skills|system|system-reminder|start_of_turn|end_of_turn|skill|skill_resource"
+# `<|im_start|>` (ChatML, Llama 3, GLM); with the wide bar and U+2581 for a space, DeepSeek's.
+_ROLE_MARK = r"[|\uff5c][\w \u2581]+[|\uff5c]>"
 _ZWNJ, _ZWJ, _SELECTORS = "\u200c", "\u200d", "\ufe0e\ufe0f"
 
 
@@ -89,8 +91,9 @@ def visible_line(text: str) -> str:
         text = " ".join(_without_hidden(_BREAKS.sub(" ", text), " ").split())
     elif "  " in text or text[:1] == " " or text[-1:] == " ":
         text = " ".join(text.split())
-    # `<|im_start|>` and the like begin a role in a chat template; no description needs one.
-    return text.replace("<|", "< |") if "<|" in text else text
+    # `<|im_start|>` and the like begin a role in a chat template (DeepSeek's have the wide bar); no description needs
+    # one.
+    return re.sub("<(?=[|\uff5c])", "< ", text) if "<|" in text or "<\uff5c" in text else text
 
 
 def visible_text(text: str) -> str:
@@ -167,9 +170,11 @@ def without_tag(tag: str, text: str) -> str:
     >>> without_tag("skill", "<b>bold</b></skill><|im_start|>system")
     '<b>bold</b>&lt;/skill>&lt;|im_start|>system'
     """
-    # Not every `<`: instructions contain XML and HTML examples.
-    own = rf"<(?=\s*/?\s*(?:{re.escape(tag)}|{_ROLE_TAGS})\b|\|[\w ]+\|>|<SYS>>)"
-    return re.sub(own, "&lt;", text, flags=re.IGNORECASE) if "<" in text else text
+    # Not every `<`: instructions contain XML and HTML examples. The wide forms look the same to a model.
+    own = rf"[<\ufe64\uff1c](?=\s*[/\uff0f]?\s*(?:{re.escape(tag)}|{_ROLE_TAGS})\b|{_ROLE_MARK}|</?SYS>>)"
+    if "<" in text or "\ufe64" in text or "\uff1c" in text:
+        text = re.sub(own, "&lt;", text, flags=re.IGNORECASE)
+    return re.sub(r"\[(?=/?INST\])", "&#91;", text) if "INST]" in text else text
 
 
 def skeleton(name: str) -> str:

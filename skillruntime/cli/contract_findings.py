@@ -60,11 +60,15 @@ def _script(document: Any, skill: Skill, path: str) -> list[Diagnostic]:
     if not isinstance(script, str) or not script:
         return []
     root = skill.directory.resolve()
-    file = (root / script).resolve()
+    try:
+        file = (root / script).resolve()
+        is_file = file.is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL byte, a loop of links
+        file, is_file = root / "-", False
     if not file.is_relative_to(root):
         message = f"/run/script: {script!r} is outside the skill's directory"
         hint = "name a script of the skill, such as scripts/main.py"
-    elif not file.is_file():
+    elif not is_file:
         there = [each.path for each in skill.resources() if each.path.startswith("scripts/")]
         message = f"/run/script: there is no file {script!r} in the skill"
         hint = f"the files in scripts/ are {', '.join(there[:8])}" if there else "the skill has no scripts/"

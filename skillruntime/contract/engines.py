@@ -9,11 +9,14 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any, Protocol
 from urllib.parse import quote, urljoin
 
+from skillruntime.contract.harmless_pattern import longest_text, names_of
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import Document
+from skillruntime.errors import InvalidSkillError
 
 __all__ = ["BASE", "DIALECTS", "Engine", "ReferenceEngine", "RustEngine", "UnusableSchemaError"]
 
@@ -145,7 +148,10 @@ class RustEngine:
 
 
 class ReferenceEngine:
-    """jsonschema: the reference implementation, used where the fast wheel is missing and as the oracle in tests."""
+    """jsonschema: the reference implementation, used where the fast wheel is missing and as the oracle in tests.
+
+    With *bounded* a text on which a pattern could take long is an error: `re` would hold the whole process.
+    """
 
     def __init__(
         self,
@@ -154,6 +160,7 @@ class ReferenceEngine:
         dialect: str,
         resources: Mapping[str, Any],
         assert_formats: bool,
+        bounded: bool = False,
     ) -> None:
         import jsonschema  # slow to import, and needed only where the fast engine is missing or a test asks for it
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
@@ -177,7 +184,11 @@ class ReferenceEngine:
             registry = registry.crawl()  # so that a document's own identifier is found as well as ours
         except Exception as error:  # it reads identifiers where the metaschema allows anything
             raise UnusableSchemaError(f"its identifiers cannot be read: {error}") from None
+        if bounded:
+            extend: Any = jsonschema.validators.extend
+            cls = extend(cls, _bounded(cls.VALIDATORS, [document, *resources.values()]))
         checker: Any = jsonschema.FormatChecker() if assert_formats else None
+        self._bounded = bounded
         self._dialect, self._assert_formats = dialect, assert_formats
         self._make: Callable[[Any], Any] = lambda schema: cls(schema, registry=registry, format_checker=checker)
         self._starts_by_reference = isinstance(document, dict) and document.keys().isdisjoint({"$id", "id"})
@@ -187,11 +198,43 @@ class ReferenceEngine:
         return self._make({"$ref": _reference(location)} if by_reference else self._document)
 
     def alone(self, schema: Mapping[str, Any]) -> Engine:
-        return ReferenceEngine(schema, dialect=self._dialect, resources={}, assert_formats=self._assert_formats)
+        formats, bounded = self._assert_formats, self._bounded
+        return ReferenceEngine(schema, dialect=self._dialect, resources={}, assert_formats=formats, bounded=bounded)
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         validator = self._validator(location)
         return lambda value: bool(validator.is_valid(_with_floats(value)))
+
+
+def _bounded(keywords: Mapping[str, Any], documents: list[Any]) -> dict[str, Any]:
+    """Return the *keywords* that match patterns, such that each refuses a text that is too long for its pattern."""
+    limit_of = cache(longest_text)
+    names = {name for each in documents for name in names_of(each)}
+    limit_of_names = min((limit_of(name) for name in names), default=None)
+
+    def pattern(validator: Any, written: Any, value: Any, schema: Any) -> Any:
+        if isinstance(value, str) and isinstance(written, str):
+            _check_length(written, value, limit_of(written))
+        return keywords["pattern"](validator, written, value, schema)
+
+    def members(keyword: str) -> Callable[..., Any]:
+        def check(validator: Any, written: Any, value: Any, schema: Any) -> Any:
+            if isinstance(value, dict) and limit_of_names is not None:
+                _check_length("patternProperties", max(value, key=len, default=""), limit_of_names)
+            return keywords[keyword](validator, written, value, schema)
+
+        return check
+
+    by_name = ("patternProperties", "additionalProperties", "unevaluatedProperties")
+    return {"pattern": pattern, **{each: members(each) for each in by_name if each in keywords}}
+
+
+def _check_length(pattern: str, text: str, limit: int) -> None:
+    if len(text) > limit:
+        raise InvalidSkillError(
+            f"a text of {len(text):,} characters is too long for the pattern {pattern[:60]!r} without jsonschema-rs, "
+            f"which matches {limit:,}; install it"
+        )
 
 
 def _with_floats(value: Any) -> Any:

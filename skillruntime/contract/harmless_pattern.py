@@ -1,20 +1,24 @@
-"""Whether Python's `re` matches a pattern without backtracking exponentially. Pure.
+"""Whether Python's `re` matches a pattern without backtracking for long, and up to which length of a text. Pure.
 
 `re` tries every way to divide a text among nested repeats: ``(a+)+$`` takes years on 40 letters. The fast engine
-matches in linear time; where its wheel is missing, a pattern that is not seen to be harmless is refused.
+matches in linear time; where its wheel is missing, a pattern that is not seen to be harmless is refused, and so is a
+text on which it could take more than `_MOST_STEPS`: ``a*a*a*b`` takes the fourth power of the length.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from re import _constants as of
 from re import _parser
 from typing import Any
 
-__all__ = ["is_harmless", "patterns_of"]
+__all__ = ["is_harmless", "longest_text", "names_of", "patterns_of"]
 
 _MOST_UNBOUNDED = 3  # repeats in a row: each further one multiplies the time by the length of the text
+_MOST_STEPS = 2 * 10**8  # a few seconds of `re`
+_SHORTEST = 64  # a pattern that cannot be matched with a text of this length is refused
 _ALL = frozenset(range(257))  # Latin-1, and 256 for everything beyond
 _CATEGORIES = {
     category: frozenset({256, *(number for number in range(256) if re.match(written, chr(number)))})
@@ -33,22 +37,68 @@ def is_harmless(pattern: str) -> bool:
         parsed = list(_parser.parse(pattern))
     except (re.error, RecursionError, OverflowError):
         return False
+    if longest_text(pattern) < _SHORTEST:
+        return False
     unbounded = sum(1 for kind, value in _walk(parsed) if kind in _REPEATS and value[1] > 1000)
     if unbounded > _MOST_UNBOUNDED:
         return False
     return all(_is_clear(list(value[2])) for kind, value in _walk(parsed) if kind in _REPEATS and value[1] > 1)
 
 
+def longest_text(pattern: str) -> int:
+    """Return the length up to which a text is matched with *pattern* in a bounded number of steps.
+
+    Each place where `re` can choose multiplies the ways to go back to: a repeat by how often it may repeat, a choice
+    by its branches, and a pattern that is not anchored by the places where it may begin.
+
+    >>> longest_text("^[a-z]+$"), longest_text("a*a*a*b"), longest_text("^" + "a?" * 30 + "b$")
+    (1000000, 117, 0)
+    """
+    try:
+        parsed = list(_parser.parse(pattern))
+    except (re.error, RecursionError, OverflowError):
+        return 0
+    spans = [value[1] - value[0] for kind, value in _walk(parsed) if kind in _REPEATS]
+    if not (parsed and parsed[0] in ((of.AT, of.AT_BEGINNING), (of.AT, of.AT_BEGINNING_STRING))):
+        spans.append(of.MAXREPEAT)
+    branches = math.prod(len(value[1]) for kind, value in _walk(parsed) if kind is of.BRANCH)
+
+    def steps(length: int) -> int:
+        made = branches
+        for span in spans:
+            made *= 1 + min(span, length)
+            if made > _MOST_STEPS:
+                break
+        return made
+
+    shortest, longest = 0, 1_000_000
+    while shortest < longest:
+        middle = (shortest + longest + 1) // 2
+        shortest, longest = (middle, longest) if steps(middle) <= _MOST_STEPS else (shortest, middle - 1)
+    return shortest
+
+
 def patterns_of(document: Any) -> Iterator[str]:
     """Yield every pattern of a schema: the values of ``pattern`` and the names in ``patternProperties``."""
+    for schema in _objects(document):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"]
+    yield from names_of(document)
+
+
+def names_of(document: Any) -> Iterator[str]:
+    """Yield the patterns of a schema that are matched with the names of members."""
+    for schema in _objects(document):
+        if isinstance(schema.get("patternProperties"), dict):
+            yield from schema["patternProperties"]
+
+
+def _objects(document: Any) -> Iterator[dict[str, Any]]:
     pending = [document]
     while pending:
         value = pending.pop()
         if isinstance(value, dict):
-            if isinstance(value.get("pattern"), str):
-                yield value["pattern"]
-            if isinstance(value.get("patternProperties"), dict):
-                yield from value["patternProperties"]
+            yield value
             pending += value.values()
         elif isinstance(value, list):
             pending += value

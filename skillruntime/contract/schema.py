@@ -165,4 +165,4 @@ def _compile(document: Any, resources: dict[str, Any], assert_formats: bool, eng
             raise UnusableSchemaError(
                 f"the pattern {harmful[:60]!r} may take endless time without jsonschema-rs; install it"
             ) from None
-        return ReferenceEngine(document, **options)
+        return ReferenceEngine(document, **options, bounded=True)

@@ -9,14 +9,14 @@ import threading
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from skillruntime.catalog.resources import media_type
 
 __all__ = ["FILE_LIMIT", "Workspace"]
 
 FILE_LIMIT = 20_000
-"""A workspace with more files than this is not watched: its new files are not listed."""
+"""A workspace with more files and directories than this is not watched: its new files are not listed."""
 
 _UNWATCHED = frozenset({"__pycache__", "node_modules"})
 
@@ -68,20 +68,22 @@ class Workspace:
         Hidden directories and symbolic links are not looked into.
         """
         found: dict[str, tuple[int, int, int]] = {}
+        seen = 0  # directories and links too: a script may leave a million of them for each later call to walk
         pending = [("", str(self.directory))]
         while pending:
             prefix, directory = pending.pop()
             try:
                 with os.scandir(directory) as entries:
                     for entry in entries:
+                        seen += 1
+                        if seen > FILE_LIMIT:
+                            return None
                         if entry.is_dir(follow_symlinks=False):
                             if not entry.name.startswith(".") and entry.name not in _UNWATCHED:
                                 pending.append((f"{prefix}{entry.name}/", entry.path))
                         elif entry.is_file(follow_symlinks=False):
                             status = entry.stat(follow_symlinks=False)
                             found[prefix + entry.name] = (status.st_size, status.st_mtime_ns, status.st_ino)
-                            if len(found) > FILE_LIMIT:
-                                return None
             except OSError:
                 continue
         return found
@@ -99,10 +101,11 @@ class Workspace:
         """Copy the regular file *path* to *destination*, which must not exist; return where it is.
 
         No part of *path* may be a symbolic link: a script could have made one that points out of the workspace, after
-        the file was listed.
+        the file was listed. The copy appears whole or not at all: it is written beside *destination* first.
 
         Raises:
-            OSError: there is no such file, it is reached through a link, or it is not a regular file.
+            OSError: there is no such file, it is reached through a link, it is not a regular file, or the copy cannot
+                be written.
         """
         # O_NONBLOCK: opening a FIFO must not wait for its other end.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -121,11 +124,7 @@ class Workspace:
         with os.fdopen(descriptor, "rb") as source:
             if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
                 raise PermissionError(errno.EACCES, "not a regular file", path)
-            with Path(destination).open("xb") as target:
-                from shutil import copyfileobj  # archives and compression, which most calls do not need
-
-                copyfileobj(source, target)
-        return Path(destination)
+            return _copied_whole(source, Path(destination))
 
     def close(self) -> None:
         """Remove the temporary directory, if there is one; the host's own stays."""
@@ -133,6 +132,27 @@ class Workspace:
             self._removal()
             self._removal = None
             self._directory = None
+
+
+def _copied_whole(source: BinaryIO, destination: Path) -> Path:
+    """Copy *source* to *destination*, so that a full disk or the end of this process leaves no part of it there."""
+    from shutil import copyfileobj  # archives and compression, which most calls do not need
+
+    if os.path.lexists(destination):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(destination))
+    partial = destination.parent / f".{os.urandom(8).hex()}.part"
+    try:
+        with partial.open("xb") as file:
+            copyfileobj(source, file)
+        try:
+            destination.hardlink_to(partial)  # not a rename, which would replace a file that was made meanwhile
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links, such as FAT
+            partial.rename(destination)
+    finally:
+        partial.unlink(missing_ok=True)
+    return destination
 
 
 def _encodable(path: str) -> str:

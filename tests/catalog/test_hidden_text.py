@@ -85,3 +85,57 @@ def test_hidden_characters_of_a_contract_have_a_finding(tmp_path: Path, write_sk
 def test_the_search_for_comments_is_quick(text: str) -> None:
     """A file that opens comments and fences without end is read once."""
     list(hidden_text(text, "a.md"))
+
+
+def test_the_words_of_an_untrusted_contract_are_short(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """One skill cannot fill every request: its texts are cut, with a finding; those of a trusted skill are not."""
+    words = "word " * 50_000
+    schema = {"type": "object", "properties": {"a": {"type": "string", "description": words, "examples": [words]}}}
+    document = {"version": "1.0.0", "description": words, "input": schema}
+    (write_skill("long") / "contract.json").write_text(json.dumps(document))
+
+    skill = discover(tmp_path / "skills").activate("long")
+    trusted = discover(tmp_path / "skills", trusted=True).activate("long")
+
+    assert len(skill.contracts["long"].description) == 1024
+    assert len(json.dumps(skill.contracts["long"].to_dict())) < 4_000
+    assert [each.rule for each in skill.diagnostics] == ["contract-text-long"]
+    assert trusted.contracts["long"].description == words
+
+
+def test_an_untrusted_contract_of_many_names_is_refused(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """What a model must repeat cannot be cut; the skill's instructions still load."""
+    for name, properties in (("key", {"k" * 70_000: {}}), ("values", {"a": {"enum": [f"v{n}" for n in range(9_000)]}})):
+        document = {"version": "1.0.0", "input": {"type": "object", "properties": properties}}
+        (write_skill(name) / "contract.json").write_text(json.dumps(document))
+
+        skill = discover(tmp_path / "skills").activate(name)
+
+        assert dict(skill.contracts) == {}
+        assert "the contract of an untrusted skill may have 65,536" in skill.diagnostics[0].message
+        assert discover(tmp_path / "skills", trusted=True).activate(name).contracts
+
+
+def test_an_untrusted_skill_has_128_tools_at_most(tmp_path: Path, write_skill: WriteSkill) -> None:
+    """The others have a finding; more would not fit into one request of a provider."""
+    directory = write_skill("many")
+    (directory / "contracts").mkdir()
+    for number in range(130):
+        (directory / "contracts" / f"t{number:03}.json").write_text('{"version": "1.0.0", "input": {}}')
+
+    skill = discover(tmp_path / "skills").activate("many")
+
+    assert len(skill.contracts) == 128
+    assert [(each.rule, each.path[-9:]) for each in skill.diagnostics] == [("contract-many", "t128.json")]
+
+
+@pytest.mark.parametrize("key", ["2020-01-01", "? [a]\n  "])
+def test_a_key_of_yaml_that_is_not_a_text_is_named(tmp_path: Path, write_skill: WriteSkill, key: str) -> None:
+    """A date or a list as a key was an internal error in the log."""
+    contract = f"version: 1.0.0\ninput:\n  type: object\nx-dates:\n  {key}: 1\n"
+    (write_skill("dates") / "contract.yaml").write_text(contract)
+
+    (found,) = discover(tmp_path / "skills").activate("dates").diagnostics
+
+    assert found.rule == "contract-invalid"
+    assert "is not valid YAML" in found.message

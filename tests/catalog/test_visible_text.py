@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.catalog.skill_lint import lint
-from skillruntime.catalog.visible_text import framed, hidden_characters, is_visible, visible_line, visible_text
+from skillruntime.catalog.visible_text import (
+    framed,
+    hidden_characters,
+    is_visible,
+    visible_line,
+    visible_text,
+    without_tag,
+)
 from tests.catalog.conftest import WriteSkill
 
 EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
@@ -131,3 +138,24 @@ def test_a_name_with_hidden_characters_is_replaced(tmp_path: Path, write_skill: 
     write_skill("x\ufe0f", at="x\ufe0f")
 
     assert list(discover(tmp_path / "skills")) == ["pdf"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\uff1c/skill_resource\uff1e", "&lt;/skill_resource\uff1e"),
+        ("\ufe64\uff0fskill>", "&lt;\uff0fskill>"),
+        ("<\uff5cUser\uff5c>", "&lt;\uff5cUser\uff5c>"),
+        ("<\uff5cbegin\u2581of\u2581sentence\uff5c>", "&lt;\uff5cbegin\u2581of\u2581sentence\uff5c>"),
+        ("[INST] <</SYS>> [/INST]", "&#91;INST] &lt;</SYS>> &#91;/INST]"),
+        ("1 \uff1c 2, [INSTALL], a <b>", "1 \uff1c 2, [INSTALL], a <b>"),
+    ],
+)
+def test_wide_and_other_marks_of_roles_are_escaped(text: str, shown: str) -> None:
+    """A model reads the wide forms as it reads the plain ones; DeepSeek's and Llama's own marks too."""
+    assert without_tag("skill_resource", text) == shown
+
+
+def test_a_line_has_no_wide_mark_of_a_role() -> None:
+    """As of the plain one."""
+    assert visible_line("a <\uff5cUser\uff5c> b") == "a < \uff5cUser\uff5c> b"

@@ -80,3 +80,27 @@ def test_validate_lists_no_directory_outside(skill: Path, tmp_path: Path) -> Non
     (skill / "contract.json").write_text('{"version": "1.0.0", "input": {}, "run": {"script": "scripts/gone.py"}}')
 
     assert "SECRET" not in run(skill, "validate", str(skill))
+
+
+@pytest.mark.parametrize("script", ["scripts/run.py\0.sh", "x" * 5000, "a/" * 5000, "loop/x", "\ud800"])
+def test_a_script_with_an_impossible_path_is_a_finding(skill: Path, script: str) -> None:
+    """One such contract ended `validate` for every skill."""
+    (skill / "loop").symlink_to("loop")
+    (skill / "contract.json").write_text(json.dumps({"version": "1.0.0", "input": {}, "run": {"script": script}}))
+    beside = skill.parent / "beside"
+    beside.mkdir()
+    (beside / "SKILL.md").write_text("---\nname: other\ndescription: Reads. Use when reading.\n---\nDo it.\n")
+
+    output = run(skill, "validate", str(skill.parent))
+
+    assert "contract-" in output
+    assert "beside/SKILL.md" in output
+
+
+def test_a_hard_link_is_advice(skill: Path, tmp_path: Path) -> None:
+    """An archive can make one to a file of the host, whose content a model would then read."""
+    (skill / "notes.md").hardlink_to(tmp_path / "outside" / "SECRET.json")
+
+    output = run(skill, "validate", str(skill.parent))
+
+    assert "'notes.md' may be a file from outside the skill" in output

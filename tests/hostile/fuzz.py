@@ -22,6 +22,7 @@ from typing import Any
 
 from skillruntime.adapters.tool_formats import to_anthropic, to_gemini, to_mcp, to_openai
 from skillruntime.catalog import discover, validate
+from skillruntime.cli.contract_findings import contract_findings
 from skillruntime.contract import Contract, Schema
 from skillruntime.derive import derive
 from skillruntime.errors import SkillRuntimeError
@@ -256,6 +257,7 @@ def _skill(front: str, contract: str | None, script: str | None) -> bool:
             json.dumps(runtime.call_sync(name, {"topics": "a"}).to_dict(), default=repr)
         for name in catalog:
             runtime.session().activate(name)
+            contract_findings(catalog.activate(name))
         validate(Path(root, "skills"))
         if "beside" not in catalog:
             raise AssertionError("the skill beside it is gone")

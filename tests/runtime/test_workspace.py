@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,39 @@ def test_too_many_files_are_not_watched(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / str(number)).write_text("x")
 
     assert Workspace(tmp_path).snapshot() is None
+
+
+def test_directories_and_links_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script may leave a million empty directories, which each later call would walk."""
+    monkeypatch.setattr(module, "FILE_LIMIT", 3)
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    assert Workspace(tmp_path).snapshot() == {}
+    (tmp_path / "link").symlink_to("a")
+
+    assert Workspace(tmp_path).snapshot() is None
+
+
+def test_a_copy_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A disk that is full in the middle leaves neither a part of the copy nor a temporary file."""
+    workspace = Workspace(tmp_path / "w")
+    (workspace.directory / "report.md").write_bytes(b"x" * 200_000)
+    (tmp_path / "out").mkdir()
+    pid = os.fork()
+    if pid == 0:  # a limit of this process alone stands in for the full disk: the write fails in the middle
+        code = 1
+        try:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+            workspace.copy_out("report.md", tmp_path / "out" / "copy.md")
+        except OSError:
+            code = 0
+        finally:
+            os._exit(code)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert list((tmp_path / "out").iterdir()) == []
+    assert workspace.copy_out("report.md", tmp_path / "out" / "copy.md").stat().st_size == 200_000
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["copy.md"]
 
 
 def test_a_file_is_copied_out_without_following_links(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import io
 import json
 import os
 import re
@@ -31,15 +32,19 @@ from skillruntime.testing.hostile.texts import FORGED, text_cases
 __all__ = ["MEMORY", "SECONDS", "Verdict", "all_cases", "run_case", "write_cases"]
 
 SECONDS = 5.0
-"""How long a case may take, its deadline of 2 seconds for a script included."""
+"""How long the loader may take for a case, its deadline of 2 seconds for a script included."""
 MEMORY = 512 * 1024**2
 """How many bytes the loader may hold, more than before the case."""
 
 _DEADLINE = 2.0
+_PATIENCE = 12  # times SECONDS on the clock, however busy the machine is
+_READY = b"ready\n"
 _NEIGHBOUR = "honest-neighbour"
 # Characters that a reader does not see: controls, formats, private use, and the fillers that render as blanks.
 _FILLERS = frozenset("\u3164\u2800\u034f\u115f\u1160\uffa0\u2028\u2029")
 _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs")
+_WIDE_MARK = re.compile("[\uff1c\ufe64][/\uff0f]?skill|[<\uff1c\ufe64]\uff5c")
+_LONGEST = 500_000  # characters of one skill's instructions or file
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,32 +91,26 @@ def run_case(case: Case, adapter: ModuleType, *, seconds: float = SECONDS, memor
 
 def _run_below(root: Path, case: Case, adapter: ModuleType, seconds: float, memory: int) -> Verdict:
     reading, writing = os.pipe()
-    started = time.perf_counter()
     sys.stdout.flush()  # or the child would print the buffer a second time
     child = os.fork()
     if child == 0:
         os.close(reading)
         _in_child(root, case, adapter, writing, memory)
     os.close(writing)
-    said = b""
-    timed_out = False
     with os.fdopen(reading, "rb", buffering=0) as file:
-        while True:
-            left = started + seconds - time.perf_counter()
-            if left <= 0 or not select.select([file], [], [], left)[0]:
-                timed_out = True
-                break
-            if not (chunk := file.read(65536)):
-                break
-            said += chunk
-    if timed_out:
+        # The kit's own work is not timed: it writes the skill's files first, and then a line.
+        said = _line_of(file, child, seconds * _PATIENCE)
+        started, waited = time.perf_counter(), _waited(child)
+        if said == _READY:
+            said = _line_of(file, child, seconds)
+        took = max(0.0, time.perf_counter() - started - (_waited(child) - waited))
+    if said is None:
         for process in (*descendants(child), child):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
     _, status, used = os.wait4(child, 0)
-    took = time.perf_counter() - started
     megabytes = used.ru_maxrss / 1024
-    if timed_out:
+    if said is None:
         return Verdict(case, "failed", f"did not end within {seconds:g} s", took, megabytes)
     try:
         outcome, detail = json.loads(said)
@@ -119,6 +118,40 @@ def _run_below(root: Path, case: Case, adapter: ModuleType, seconds: float, memo
         code = os.waitstatus_to_exitcode(status)
         return Verdict(case, "failed", f"the loader's process ended with {code}", took, megabytes)
     return Verdict(case, outcome, detail, took, megabytes)
+
+
+def _line_of(file: io.RawIOBase, child: int, seconds: float) -> bytes | None:
+    """Return the next line of *file*, less if it ends before; None after *seconds* without one.
+
+    The time in which *child* waited for a processor is not counted, so that the verdict does not depend on what else
+    the machine does; but no more than `_PATIENCE` times *seconds* pass on the clock.
+    """
+    started, waited = time.monotonic(), _waited(child)
+    said = b""
+    while not said.endswith(b"\n"):
+        passed = time.monotonic() - started
+        left = min(seconds + _waited(child) - waited, seconds * _PATIENCE) - passed
+        if left <= 0:
+            return None
+        if not select.select([file], [], [], left)[0]:
+            continue
+        if not (chunk := file.read(1)):  # one byte: the next line belongs to the next reader
+            break
+        said += chunk
+    return said
+
+
+def _waited(process: int) -> float:
+    """Return the seconds in which *process* was ready to run, but no processor was free for it.
+
+    The second number of schedstat (Documentation/scheduler/sched-stats.rst); of its threads, the one that waited most.
+    """
+    longest = 0
+    with suppress(OSError, ValueError):
+        for task in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208
+            with suppress(OSError, IndexError):
+                longest = max(longest, int(Path(f"/proc/{process}/task/{task}/schedstat").read_text().split()[1]))
+    return longest / 1e9
 
 
 def _in_child(root: Path, case: Case, adapter: ModuleType, writing: int, memory: int) -> None:
@@ -132,13 +165,13 @@ def _in_child(root: Path, case: Case, adapter: ModuleType, writing: int, memory:
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (used + memory, used + memory))
         with open_world(root) as world:
-            answer = _judged(case, adapter, world)
+            answer = _judged(case, adapter, world, lambda: os.write(writing, _READY))
     except MemoryError:
         answer = ("failed", f"needs more than {memory // 1024**2} MiB")
     except BaseException as error:
         answer = ("failed", f"{type(error).__name__}: {error}"[:300])
+    os.write(writing, json.dumps(answer).encode("utf-8", "replace") + b"\n")
     _end_descendants()
-    os.write(writing, json.dumps(answer).encode("utf-8", "replace"))
     os._exit(0)
 
 
@@ -157,26 +190,30 @@ def _end_descendants() -> None:
         time.sleep(0.01)
 
 
-def _judged(case: Case, adapter: ModuleType, world: World) -> tuple[str, str]:
+def _judged(case: Case, adapter: ModuleType, world: World, ready: Callable[[], object]) -> tuple[str, str]:
+    """Return the outcome and its detail; *ready* is called when all that is left is the loader's work."""
     if case.kind == "schema":
-        return _judge_schema(case, adapter)
+        return _judge_schema(case, adapter, ready)
     case.write(world.skills / case.name, world)
     neighbour = world.skills / _NEIGHBOUR
     neighbour.mkdir()
     (neighbour / "SKILL.md").write_text(skill_text(_NEIGHBOUR), "utf-8")
-    before = _snapshot(world)
+    before = _snapshot(world) if case.kind == "script" else {}
+    ready()
     loaded = adapter.load(world.skills)
     if case.kind == "script":
         return _judge_script(case, adapter, world, loaded, before)
     return _judge_skill(case, adapter, loaded)
 
 
-def _judge_schema(case: Case, adapter: ModuleType) -> tuple[str, str]:
+def _judge_schema(case: Case, adapter: ModuleType, ready: Callable[[], object]) -> tuple[str, str]:
     accept = getattr(adapter, "accept", None)
     if accept is None:
         return "not offered", ""
+    schema, payload = case.schema(), case.payload()
+    ready()
     try:
-        accept(case.schema(), case.payload())
+        accept(schema, payload)
     except MemoryError:
         raise
     except RecursionError:
@@ -209,6 +246,10 @@ def _judge_skill(case: Case, adapter: ModuleType, loaded: Any) -> tuple[str, str
             return "leaked", f"{what} holds a secret of the host"
         if hidden := _hidden_in(text):
             return "leaked", f"{what} holds {hidden}"
+        if _WIDE_MARK.search(text):
+            return "leaked", f"{what} holds a mark that ends its frame"
+        if len(text) > _LONGEST:
+            return "leaked", f"{what} has {len(text):,} characters"
     if re.search(rf"(?m)^[\W_]*(<name>)?{FORGED}|<name>{FORGED}", listing):
         return "leaked", "the listing holds an entry that does not exist"
     if len(listing) > 100_000:

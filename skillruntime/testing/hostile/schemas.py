@@ -20,6 +20,8 @@ _CASES: tuple[tuple[str, str, str, Callable[[], Any], Callable[[], Any]], ...] =
     ("pattern-nested", "a pattern of nested repetitions", _BOUNDED, lambda: _of({"pattern": "^(a+)+$"}), lambda: {"a": "a" * 40 + "!"}),
     ("pattern-choices", "a pattern of overlapping choices", _BOUNDED, lambda: _of({"pattern": "^(a|a)*$"}), lambda: {"a": "a" * 40 + "!"}),
     ("pattern-stars", "a pattern of many stars", _BOUNDED, lambda: _of({"pattern": "^" + "a*" * 30 + "b$"}), lambda: {"a": "a" * 60}),
+    ("pattern-power", "a pattern that takes the fourth power of the length", _BOUNDED, lambda: _of({"pattern": "a*a*a*b"}), lambda: {"a": "a" * 10_000}),
+    ("pattern-optional", "a pattern of many optional letters", _BOUNDED, lambda: _of({"pattern": "^" + "a?" * 40 + "a" * 40 + "$"}), lambda: {"a": "a" * 40}),
     ("pattern-back-reference", "a pattern with a back-reference", _BOUNDED, lambda: _of({"pattern": "^(.+)\\1+$"}), lambda: {"a": "ab" * 5000 + "!"}),
     ("pattern-look-behind", "a pattern with look-around", _BOUNDED, lambda: _of({"pattern": "(?<=a+)b"}), lambda: {"a": "a" * 1000}),
     ("pattern-counted", "a pattern counted to a million", _BOUNDED, lambda: _of({"pattern": "(a{1000}){1000}"}), lambda: {"a": "a" * 100}),
