@@ -321,27 +321,15 @@ class Skill:
         return self._contracts
 
     def _derived(self) -> dict[str, Contract]:
-        from skillruntime.catalog.derived_contracts import derive_scripts
-        from skillruntime.catalog.visible_contract import visible_document
-        from skillruntime.contract.contract import Contract
+        from skillruntime.catalog.derived_contracts import derived_contracts
 
-        found: dict[str, Contract] = {}
-        derived = derive_scripts(self.resources(), self.read_resource_bytes, instructions=self.body, skill=self.name)
-        for tool, derivation in derived.items():
-            try:
-                contract = derivation.to_contract(f"{self.name}/{tool}")
-                document = contract.to_dict()
-                shown = visible_document(document, one_line=not self.trusted)
-                same = shown is document
-                found[f"{self.name}/{tool}"] = contract if same else Contract.from_dict(shown, name=contract.name)
-            except InvalidSkillError:
-                continue  # its interface makes no valid schema; the other scripts remain tools
-            except Exception:
-                import logging
-
-                log = logging.getLogger("skillruntime.catalog")
-                log.exception("no contract could be derived for the script %s/%s", self.name, tool)
-        return found
+        return derived_contracts(
+            self.resources(),
+            self.read_resource_bytes,
+            instructions=self.body,
+            skill=self.name,
+            one_line=not self.trusted,
+        )
 
     def _versions(self) -> list[tuple[str, str]]:
         if self.metadata.installed and self.metadata.version:
