@@ -1,8 +1,8 @@
 """Files in the user's cache directory: what can be computed again, so every failure reads as "not there".
 
 They are replaced as a whole, so any number of processes may read and write them at the same time, and a process that
-is killed while it writes leaves the old file, and its temporary one until a later write. They are read, never mapped into memory: a mapped file that another
-program cuts ends the process (SIGBUS).
+is killed while it writes leaves the old file, and its temporary one until a later write. They are read, never mapped
+into memory: a mapped file that another program cuts ends the process (SIGBUS).
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def prune_cached(name: str, most_files: int) -> None:
             pass
 
 
-# No write takes an hour, so nobody is at work on a file that is older.
+# No write takes an hour, so the writer of a file that is older has ended.
 _ABANDONED_AFTER = 3600  # seconds
 
 

@@ -127,7 +127,7 @@ def test_what_a_killed_writer_left_is_removed_by_a_later_write(tmp_path: Path) -
 
     assert replace_file(f"{tmp_path}/index", [b"whole"])
 
-    assert sorted(os.listdir(tmp_path)) == ["index", "index.13.0a1b2c3d", "notes.14.20261122"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "index.13.0a1b2c3d", "notes.14.20261122"]
 
 
 def test_a_directory_of_many_files_is_cleaned_when_it_is_pruned(

@@ -44,6 +44,7 @@ def derive_known(source: bytes, *, path: str, neighbours: Neighbours) -> tuple[D
     known = _parse(read_cached(file, _MOST_BYTES))
     if known is not None and all(_digest(neighbours(name)) == was for name, was in known["asked"].items()):
         return _to_derivation(known["found"]), known["usable"]
+    # Which modules it imports is known only after reading it, so they are part of the content, not of the key.
     asked: dict[str, str] = {}
 
     def noted(name: str) -> str | None:
@@ -58,6 +59,7 @@ def derive_known(source: bytes, *, path: str, neighbours: Neighbours) -> tuple[D
         text = json.dumps({"asked": asked, "usable": usable, "found": document}, allow_nan=False)
     except (TypeError, ValueError):
         return found, False  # a default that JSON has no form for, such as an infinite number: read again each time
+    # JSON has no tuples and only text as keys: what would come back as something else is not written.
     if _to_derivation(json.loads(text)["found"]) == found:
         write_cached(file, text.encode("utf-8", "surrogatepass"))
         if key.startswith("00"):  # once in 256 new files

@@ -88,6 +88,7 @@ def documented_call_diagnostics(
     markdown: str, resources: Iterable[Resource], read: Read, *, path: str, skill: str
 ) -> list[Diagnostic]:
     """Return a warning for each command line in *markdown*, the SKILL.md at *path*, that its script would refuse."""
+    # Only scripts that the text calls are read: `validate` runs over whole collections.
     scripts = [each.path for each in resources if _is_script(each.path) and each.bytes <= MAX_SCRIPT_BYTES]
     called = {each.script for each in find_documented_calls(markdown, scripts, skill=skill)}
     derived = {each: _derived(each, read)[0] for each in scripts if each in called}
@@ -95,6 +96,7 @@ def documented_call_diagnostics(
     found: list[Diagnostic] = []
     for each in check_documented_calls(markdown, known, skill=skill):
         flags = known[each.call.script].flags
+        # A misspelt flag is the commonest cause, and the list of all flags is too long for a message.
         near = get_close_matches(each.word, flags, 1) if each.kind == "unknown-flag" else []
         hint = f"did you mean {near[0]}?" if near else None
         found.append(
@@ -135,6 +137,7 @@ def _beside(read: Read, path: str, source: bytes) -> Callable[[str], str | None]
                 data = read(posixpath.join(directory, f"{name.replace('.', '/')}.py"))
             except ResourceNotFoundError:
                 continue
+            # As `derive` reads the script itself: bytes that are not UTF-8 are in comments, as a rule.
             return data.decode("utf-8-sig", "replace") if len(data) <= MAX_SCRIPT_BYTES else None
         return None
 
