@@ -264,8 +264,8 @@ def test_an_address_that_is_not_a_url_is_reported() -> None:
         command(*words) for words in (("executions", "list", "--url", "http://[::1"), ("invoke", "http://["))
     )
 
-    assert "is not a URL" in listed.stderr and "is not a URL" in invoked.stderr
-    assert (listed.returncode, invoked.returncode) == (1, 1)
+    assert "is not a URL" in listed.stderr and "names no host" in invoked.stderr
+    assert (listed.returncode, invoked.returncode) == (1, 2)
 
 
 def test_schema_prints_the_descriptors_schema() -> None:
