@@ -1,9 +1,13 @@
 """What each agent framework does with the calls that models get wrong: every cell is run, nothing is read off a page.
 
     python benchmarks/comparison.py --environments DIRECTORY
+    python benchmarks/comparison.py --environments DIRECTORY --skills PATH
 
 DIRECTORY gets a virtual environment for each peer (with network, once); each peer's own agent loop then answers a
 scripted model that calls one tool, `forecast(city: str, days: int = 3, stops: list[str] = [])`.
+
+With ``--skills``, a directory of skills or an archive of them, it counts the text about skills in each request instead,
+in tokens of gpt-4o, for the first of these skills, the first 100 and all.
 
 A cell says what happened: *right* (the tool ran with what was meant), *refused* (the tool did not run, and the model
 got the reason), *wrong* (the tool ran with something else, which follows), *lost* (the tool did not run, and the model
@@ -106,14 +110,62 @@ def environment_of(package: str, directory: Path) -> Path:
     return python
 
 
+def listing_tokens(path: Path, environments: Path) -> None:
+    """Print, for 1, 100 and all skills at *path*, the tokens of each peer's text about them, made by its own code."""
+    from skill_roots import skill_roots
+    from token_budget_peers import PEERS as LISTINGS
+
+    from skillruntime import SkillRuntime, discover
+    from skillruntime.adapters.tool_formats import SkillTools
+    from skillruntime.tokens import count
+
+    with TemporaryDirectory() as folder:
+        catalog = discover(*skill_roots([path], Path(folder)), trusted=True, use_index=False)
+        entries = [(skill.name, skill.description, skill.path) for skill in catalog.values() if skill.model_invocable]
+        sizes = (1, 100, len(entries))
+        rows: dict[str, list[str]] = {}
+        for label, budget in (("skillruntime", 4_000), ("skillruntime, without a budget", None)):
+            for size in sizes:
+                names = {name for name, _, _ in entries[:size]}
+                view = catalog.select(where=lambda skill, names=names: skill.name in names)
+                tools = SkillTools(SkillRuntime(view), style="generic", catalog_tokens=budget)
+                rows.setdefault(label, []).append(tools.system_prompt)
+        code = "import json, sys, token_budget_peers as peers\nmade = peers.PEERS[sys.argv[1]](json.load(sys.stdin))\n"
+        code += "print(json.dumps([made.standing + made.listing, made.version]))"
+        for name in LISTINGS:
+            if not (python := environments / name / "bin" / "python").exists():
+                continue  # the reference library is not in an environment of its own
+            for size in sizes:
+                ran = subprocess.run(
+                    [python, "-W", "ignore", "-c", code, name],
+                    env={"PYTHONPATH": str(HERE), "PATH": ""},
+                    input=json.dumps(entries[:size]),
+                    capture_output=True,
+                    text=True,
+                    timeout=600,
+                    check=False,
+                )
+                if ran.returncode:
+                    sys.exit(f"{name}: {ran.stderr[-2000:]}")
+                text, version = json.loads(ran.stdout.splitlines()[-1])
+                rows.setdefault(f"{name} {version}", []).append(text)
+    print(f"| | {' | '.join(f'{size:,} skills' for size in sizes)} |\n|---|---|---|---|")
+    for label, texts in rows.items():
+        print(f"| {label} | {' | '.join(f'{count(text).tokens:,}' for text in texts)} |")  # of gpt-4o by default
+
+
 def main() -> None:
     """Print the table as Markdown, with the versions that ran."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--environments", type=Path, help="the directory for the peers' virtual environments")
+    parser.add_argument("--skills", type=Path, help="count what a list of these skills costs instead")
     parser.add_argument("--probe", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.probe:
         print(json.dumps(probe(options.probe)))
+        return
+    if options.skills:
+        listing_tokens(options.skills, options.environments.resolve())
         return
     columns, versions = {}, []
     for name, (module, package) in PEERS.items():

@@ -7,11 +7,14 @@ not. What is not public in a framework is reached into, because it is only measu
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from typing import Any
 
 __all__ = ["PEERS", "Listing"]
 
@@ -62,9 +65,52 @@ def agent_framework(entries: Entries) -> Listing:
     return Listing(opening + listing + closing, before + after, version("agent-framework-core"))
 
 
+def agno(entries: Entries) -> Listing:
+    """agno's Skills: XML in a system prompt, names and descriptions, without scripts and references here."""
+    module = importlib.import_module("agno.skills")
+    skills = [module.Skill(name=name, description=text, instructions="", source_path="") for name, text, _ in entries]
+    return Listing(
+        module.Skills([SimpleNamespace(load=lambda: skills)]).get_system_prompt_snippet(), "", version("agno")
+    )
+
+
+def strands(entries: Entries) -> Listing:
+    """strands' plugin: XML, with the path of each skill."""
+    module = importlib.import_module("strands.vended_plugins.skills")
+    skills = [
+        module.Skill(name=name, description=description, path=Path(path).parent) for name, description, path in entries
+    ]
+    return Listing(module.AgentSkills(skills=skills)._generate_skills_xml(), "", version("strands-agents"))
+
+
+def pydantic_ai(entries: Entries) -> Listing:
+    """pydantic-ai-skills: what an agent's first request holds, as pydantic-ai writes it from the files."""
+    package = importlib.import_module("pydantic_ai_skills")
+    agent = importlib.import_module("pydantic_ai").Agent
+    model = importlib.import_module("pydantic_ai.models.function").FunctionModel
+    messages = importlib.import_module("pydantic_ai.messages")
+    sent: list[str] = []
+
+    def answer(history: list[Any], _: Any) -> Any:
+        sent.append(history[0].instructions)
+        return messages.ModelResponse([messages.TextPart("done")])
+
+    with TemporaryDirectory() as directory:
+        for name, description, _ in entries:
+            folder = Path(directory, name)
+            folder.mkdir()
+            document = f"---\nname: {json.dumps(name)}\ndescription: {json.dumps(description)}\n---\n\n# {name}\n"
+            (folder / "SKILL.md").write_text(document, encoding="utf-8")
+        agent(model(answer), capabilities=[package.SkillsCapability(directories=[directory])]).run_sync("go")
+    return Listing(sent[0], "", version("pydantic-ai-skills"))
+
+
 PEERS: dict[str, Callable[[Entries], Listing]] = {
     "skills-ref (reference)": skills_ref,
     "deepagents": deepagents,
     "google-adk": google_adk,
     "agent-framework": agent_framework,
+    "pydantic-ai-skills": pydantic_ai,
+    "agno": agno,
+    "strands-agents": strands,
 }

@@ -47,7 +47,7 @@ def page() -> str:
         names = names_of(package)
         if not names:
             continue
-        parts.append(f"\n## `skillruntime{package}`\n\n| name | |\n|---|---|")
+        parts.append(f"\n## `skillruntime{package}`\n\n| name | what it is |\n|---|---|")
         for name in sorted(names, key=str.casefold):
             value = getattr(import_module(names[name]), name)
             text = inspect.getdoc(value) if callable(value) or inspect.isclass(value) else ""

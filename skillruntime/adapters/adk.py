@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from typing import Any
 
-from skillruntime.adapters.conversation_tools import ToolStyle
+from skillruntime.adapters.conversation_tools import ToolStyle, to_object
 from skillruntime.adapters.extras import missing_extra
 from skillruntime.adapters.tool_formats import SkillTools
 from skillruntime.runtime.runtime import SkillRuntime
@@ -102,4 +101,4 @@ class _SkillTool(BaseTool):
             finish_reason=getattr(reason, "value", None),
             call_id=tool_context.function_call_id,
         )
-        return json.loads(response.to_json())
+        return to_object(response)

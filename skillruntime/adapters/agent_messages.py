@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 from skillruntime.adapters.agent_state import loaded_by, loading_calls
 from skillruntime.runtime.activation import digest_of
 
-__all__ = ["is_loading", "with_each_once", "with_one_answer_each", "with_text"]
+__all__ = ["is_loading", "second_answers", "with_each_once", "with_text"]
 
 
 def with_text(message: SystemMessage | None, text: str) -> SystemMessage:
@@ -43,23 +43,22 @@ def with_each_once(messages: list[Any], texts: Mapping[str, str]) -> tuple[list[
     return changed, shown
 
 
-def with_one_answer_each(messages: list[Any]) -> list[Any]:
-    """Return *messages* with one answer for each call: the last, where a call has two; providers reject a second.
+def second_answers(messages: Sequence[Any]) -> list[ToolMessage]:
+    """Return the answers to calls that a later message answers again; providers reject two answers to one call.
 
     A person who rejects a message's calls (`HumanInTheLoopMiddleware`) answers also those that were broken, which are
     answered when the message arrives.
     """
     answered: set[str] = set()
-    kept: list[Any] = []
+    second: list[ToolMessage] = []
     for message in reversed(messages):
         if isinstance(message, AIMessage):
             answered.clear()  # some models count their calls from 1 in every message
         elif isinstance(message, ToolMessage):
             if message.tool_call_id in answered:
-                continue
+                second.append(message)
             answered.add(message.tool_call_id)
-        kept.append(message)
-    return messages if len(kept) == len(messages) else kept[::-1]
+    return second
 
 
 def is_loading(skill: str, state: Mapping[str, Any]) -> bool:

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from skillruntime.adapters.extras import missing_extra
 
 try:
-    from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
 except ModuleNotFoundError as error:
@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
 
 from skillruntime.adapters.agent_answers import in_place_of_framework_text, make_storable, not_approved, refused
 from skillruntime.adapters.agent_conversation import Conversation, Conversations, Prompting
-from skillruntime.adapters.agent_messages import is_loading, with_each_once, with_one_answer_each, with_text
+from skillruntime.adapters.agent_messages import is_loading, second_answers, with_each_once, with_text
 from skillruntime.adapters.agent_state import SkillState, active_skills, loaded_by, loading_calls, next_use
 from skillruntime.adapters.allowed_tools import ALIASES, permits
 from skillruntime.adapters.checkpoints import register_checkpoint_types
@@ -162,13 +162,13 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, handler(self._prepared(request)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Add the skills to the request, and repair or answer broken tool calls in the reply."""
         return self._settled(request, await handler(self._prepared(request)))
 
@@ -249,7 +249,10 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         conversation.session.resume({name: loaded["edition"] for name, loaded in active.items()})
         texts = {name: loaded["text"] for name, loaded in active.items()}
         conversation.session.note_request()
-        messages, shown = with_each_once(with_one_answer_each(request.messages), texts)
+        # By identity: a message compares by its fields, and two answers may be the same text.
+        second = {id(message) for message in second_answers(request.messages)}
+        once = [message for message in request.messages if id(message) not in second]
+        messages, shown = with_each_once(once, texts)
         # Summarised or trimmed away, or changed on disk since: the law of this module.
         gone = (name for name in active if name not in shown)
         restored = [conversation.instructions(name, active[name]["edition"]) for name in gone]
@@ -277,7 +280,7 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         loaded = [tool for name in active for tool in conversation.typed_tools(name) if tool.name not in names]
         return [*functions, *loaded]
 
-    def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any]:
+    def _settled(self, request: ModelRequest[Any], response: Any) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         if isinstance(response, AIMessage):
             response = ModelResponse(result=[response])
         # An ExtendedModelResponse of another middleware wraps the ModelResponse.
@@ -291,7 +294,11 @@ class SkillMiddleware(AgentMiddleware[SkillState, Any, Any]):
         for message in inner.result:
             result += with_calls_settled(message, is_ours) if isinstance(message, AIMessage) else [message]
         inner.result = result
-        settled: ModelResponse[Any] = response
+        settled: ModelResponse[Any] | ExtendedModelResponse[Any] = response
+        # The request left them out; here they leave the state too, without a node of the graph for it.
+        if inner is response and (second := second_answers(request.state.get("messages") or [])):
+            gone = [RemoveMessage(str(message.id)) for message in second if message.id]
+            settled = ExtendedModelResponse(inner, Command(update={"messages": gone}))
         return settled
 
     def _routed(self, request: ToolCallRequest) -> ToolCallRequest | ToolMessage:

@@ -6,6 +6,7 @@ budget) and ``read_on`` (a token limit may cut a text).
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ __all__ = [
     "require_runtime",
     "script_call",
     "skills_prompt",
+    "to_object",
     "to_text",
     "tool_list_of",
     "unknown_tool",
@@ -114,6 +116,13 @@ def to_text(response: SkillResponse) -> str:
     return visible_json(response.to_json())
 
 
+def to_object(response: SkillResponse) -> dict[str, Any]:
+    """Return an answer as the JSON object that an SDK writes out itself, with hidden characters as visible escapes."""
+    # Half of a surrogate pair is hidden too: Google's SDK could not encode it, and the whole request would fail.
+    envelope: dict[str, Any] = json.loads(visible_json(response.to_json(), escape=r"\\u"))
+    return envelope
+
+
 def is_hidden(runtime: SkillRuntime, name: str) -> bool:
     """Whether *name* belongs to a skill that its author hides from models."""
     # Hiding is said of a skill, and holds for all of its tools.
@@ -160,7 +169,9 @@ def require_runtime(value: Any) -> None:
         TypeError: *value* is not a `SkillRuntime`.
     """
     if not isinstance(value, SkillRuntime):
-        raise TypeError(f"this takes a runtime: SkillRuntime(discover('skills', trusted=True)); got {value!r:.80}")
+        raise TypeError(
+            f"expected a runtime, as SkillRuntime(discover('skills', trusted=True)) makes it; got {value!r:.80}"
+        )
 
 
 def require_free_names(runtime: Any) -> None:

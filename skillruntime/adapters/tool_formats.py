@@ -14,6 +14,7 @@ from skillruntime.adapters.conversation_tools import (
     own_tool_names,
     require_free_names,
     skills_prompt,
+    to_object,
     to_text,
     tool_list_of,
     unknown_tool,
@@ -112,7 +113,7 @@ def to_anthropic_result(response: SkillResponse, tool_use_id: str) -> dict[str, 
 def to_gemini_result(response: SkillResponse, name: str, *, call_id: str | None = None) -> dict[str, Any]:
     """Return the answer to a call as a part; ``output`` and ``error`` are the keys that Gemini documents."""
     # Through JSON, because the SDK takes plain values only, and a skill may return a model.
-    envelope = json.loads(response.to_json())
+    envelope = to_object(response)
     result: dict[str, Any] = {"name": name, "response": {"output" if response.ok else "error": envelope}}
     return {"function_response": result if call_id is None else {**result, "id": call_id}}
 
@@ -189,19 +190,26 @@ class SkillTools:
 
     async def call(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool by the name the model used, with its arguments or their raw text; a bad call never raises."""
-        if (skill := self._skills.get(tool_name)) is not None:
-            return await self._runtime.call(skill, arguments, session=self.session, **options)
-        if tool_name in (*self._contracts, "run_skill_script"):
-            return await self._own.call(tool_name, arguments, **options)
-        return SkillResponse.failed(unknown_tool(tool_name))
+        if (target := self._target(tool_name)) is None:
+            return SkillResponse.failed(unknown_tool(tool_name))
+        runtime, name, session = target
+        return await runtime.call(name, arguments, session=session, **options)
 
     def call_sync(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool without an event loop, as `call` does."""
+        if (target := self._target(tool_name)) is None:
+            return SkillResponse.failed(unknown_tool(tool_name))
+        runtime, name, session = target
+        return runtime.call_sync(name, arguments, session=session, **options)
+
+    def _target(self, tool_name: Any) -> tuple[SkillRuntime, str, SkillSession | None] | None:
+        """Return the runtime that answers a call of *tool_name*, the name there, and the session; None if unknown."""
+        # A loop written by hand passes on what the model wrote: a name may be null, or not a string at all.
+        if not isinstance(tool_name, str):
+            return None
         if (skill := self._skills.get(tool_name)) is not None:
-            return self._runtime.call_sync(skill, arguments, session=self.session, **options)
-        if tool_name in (*self._contracts, "run_skill_script"):
-            return self._own.call_sync(tool_name, arguments, **options)
-        return SkillResponse.failed(unknown_tool(tool_name))
+            return self._runtime, skill, self.session
+        return (self._own, tool_name, None) if tool_name in (*self._contracts, "run_skill_script") else None
 
     def call_blocking(self, tool_name: str, arguments: Any, **options: Unpack[CallOptions]) -> SkillResponse:
         """Call a tool without an event loop: the older name of `call_sync`."""

@@ -107,7 +107,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
 
     def __repr__(self) -> str:
         roots = ", ".join(repr(snapshot.root.path) for snapshot in self._snapshots)
-        return f"<SkillCatalog of {len(self)} skills from {roots or 'nowhere'}>"
+        return f"<SkillCatalog of {len(self)} {'skill' if len(self) == 1 else 'skills'} from {roots or 'nowhere'}>"
 
     @property
     def roots(self) -> tuple[Root, ...]:

@@ -152,7 +152,9 @@ def cut(data: bytes, path: str = "SKILL.md", *, is_whole: bool = True) -> Cut:
         return Cut(None, text[start:], first_line, tuple(found))
     if closing.group(1) == "...":
         line = first_line + text.count("\n", 0, closing.start())
-        found.append(_warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line))
+        found.append(
+            _warning("closing-dots", path, "the frontmatter ends with ... instead of ---", line, hint="write ---")
+        )
     if closing.group(2):
         line = first_line + text.count("\n", 0, closing.start())
         message = (
@@ -169,10 +171,16 @@ def _decode(data: bytes, path: str, is_whole: bool, found: list[Diagnostic]) -> 
     # Windows editors save UTF-16 with a byte-order mark.
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
-            found.append(_warning("not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1))
+            found.append(
+                _warning(
+                    "not-utf-8", path, f"the file is {encoding.upper()}, not UTF-8", 1, hint="save the file as UTF-8"
+                )
+            )
             return data[2:].decode(encoding, "replace")
     if data.startswith(b"\xef\xbb\xbf"):
-        found.append(_warning("byte-order-mark", path, "the file begins with a byte-order mark", 1))
+        found.append(
+            _warning("byte-order-mark", path, "the file begins with a byte-order mark", 1, hint="save it without")
+        )
         data = data[3:]
     try:
         return data.decode()

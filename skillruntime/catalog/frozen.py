@@ -84,7 +84,8 @@ def _document(path: str, data: bytes) -> Any:
             return read.value
         return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
-        raise InvalidSkillError(f"{path!r} is not a readable lockfile ({type(error).__name__}: {error})") from None
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise InvalidSkillError(f"{path!r} is not a readable lockfile: {reason}") from None
 
 
 def _parsed(path: str, data: bytes) -> dict[str, Locked]:

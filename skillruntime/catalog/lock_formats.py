@@ -147,7 +147,7 @@ def each_once(pairs: Iterable[tuple[str, _Value]]) -> dict[str, _Value]:
     """Return *pairs* as a mapping, of the objects of a JSON document for example (``object_pairs_hook``).
 
     Raises:
-        ValueError: a key is there twice; which value counts differs between readers (RFC 8259, section 4).
+        ValueError: a key appears twice; which value counts differs between readers (RFC 8259, section 4).
     """
     found: dict[str, _Value] = {}
     for name, value in pairs:

@@ -155,16 +155,17 @@ class _Linting:
             self.document = read_yaml(block)
         except YamlFault as fault:
             place = (fault.line + self.shift, fault.column or 1) if fault.line else None
-            hint = "put the value in quotes" if "mapping values" in str(fault) else None
+            hint = "indent with spaces" if "tab character" in str(fault) else "correct this line"
+            if "mapping values" in str(fault):  # an unquoted text with ": " in it
+                hint = "put the value in quotes"
             yield self.finding("yaml-invalid", f"the frontmatter is not valid YAML: {fault}", place, hint)
             return
         yield from self.oddities(block)
         # skills-ref loads with strictyaml and then requires a dictionary.
         fields = self.document.value
         if not isinstance(fields, dict):
-            yield self.finding(
-                "frontmatter-not-mapping", "the frontmatter is not a mapping", (self.parts.first_line, 1)
-            )
+            message, hint = "the frontmatter is not a mapping", "write name: and description:, each on its own line"
+            yield self.finding("frontmatter-not-mapping", message, (self.parts.first_line, 1), hint)
             return
         # skills-ref: validator.py, ALLOWED_FIELDS; case matters.
         for key in fields:
@@ -182,13 +183,14 @@ class _Linting:
     def oddities(self, block: str) -> Iterator[Diagnostic]:
         """Yield violations that are valid YAML but not in the subset that the reference accepts (strictyaml)."""
         for key, line, column in self.document.duplicates:
-            yield self.finding("duplicate-key", f"the key {key!r} appears twice", (line + self.shift, column))
+            place = (line + self.shift, column)
+            yield self.finding("duplicate-key", f"the key {key!r} appears twice", place, "keep one of the two")
         for kind, line, column in self.document.oddities:
             message, hint = _ODDITIES[kind]
             yield self.finding(f"yaml-{kind}", message, (line + self.shift, column), hint)
         for line, column in _uneven_mappings(self.document):
             message = "this mapping is indented differently from the one before it"
-            yield self.finding("yaml-indentation", message, (line + self.shift, column))
+            yield self.finding("yaml-indentation", message, (line + self.shift, column), "indent both alike")
         lines = block.split("\n")
         # Only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
         for key in ("name", "description"):
@@ -209,11 +211,11 @@ class _Linting:
         # skills-ref compares names after NFKC, so full-width letters are accepted.
         name = unicodedata.normalize("NFKC", stated.strip())
         place = self.at("name")
-        hint = f"write {suggested_name(name)!r}" if suggested_name(name) else None
+        proposed = suggested_name(name)
+        hint = f"write {proposed!r}" if proposed else "write lowercase letters, digits and single hyphens"
         if len(name) > MAX_NAME:
-            yield self.finding(
-                "name-length", f"the name has {len(name)} characters; at most {MAX_NAME} are allowed", place
-            )
+            message = f"the name has {len(name)} characters; at most {MAX_NAME} are allowed"
+            yield self.finding("name-length", message, place, "shorten it, with the directory's name")
         if name != name.lower():
             yield self.finding("name-form", f"the name {name!r} is not lowercase", place, hint)
         if name.startswith("-") or name.endswith("-"):
@@ -237,7 +239,7 @@ class _Linting:
             return
         if len(text) > MAX_DESCRIPTION:
             message = f"the description has {len(text)} characters; at most {MAX_DESCRIPTION} are allowed"
-            yield self.finding("description-length", message, place)
+            yield self.finding("description-length", message, place, "shorten it, and move details to the instructions")
         if not _WHEN.search(text):
             hint = "add a sentence such as 'Use when the user asks for ...'"
             yield self.finding("description-when", "the description does not say when to use the skill", place, hint)
@@ -246,13 +248,15 @@ class _Linting:
         if "compatibility" in fields:
             text = fields["compatibility"]
             if not isinstance(text, str):
-                yield self.finding("compatibility-form", "`compatibility` is not a string", self.at("compatibility"))
+                message = "`compatibility` is not a string"
+                yield self.finding("compatibility-form", message, self.at("compatibility"), "write it as one string")
             elif len(text) > MAX_COMPATIBILITY:
                 message = f"`compatibility` has {len(text)} characters; at most {MAX_COMPATIBILITY} are allowed"
-                yield self.finding("compatibility-form", message, self.at("compatibility"))
+                yield self.finding("compatibility-form", message, self.at("compatibility"), "shorten it")
         metadata = fields.get("metadata", {})
         if not isinstance(metadata, dict):
-            yield self.finding("metadata-form", "`metadata` is not a mapping", self.at("metadata"))
+            hint = "write a line `key: value` below it for each entry"
+            yield self.finding("metadata-form", "`metadata` is not a mapping", self.at("metadata"), hint)
         else:
             for key, value in metadata.items():
                 if not isinstance(value, str):
@@ -267,7 +271,8 @@ class _Linting:
         body = self.parts.body
         start = self.parts.body_line
         if self.parts.block is not None and not body:
-            yield self.finding("body-missing", "there are no instructions after the frontmatter", (start, 1))
+            message, hint = "there are no instructions after the frontmatter", "say what the model should do"
+            yield self.finding("body-missing", message, (start, 1), hint)
             return
         yield from hidden_text(body, self.path, first_line=start)
         lines = body.split("\n")
@@ -295,7 +300,11 @@ class _Linting:
                     continue
                 place = (start + number, link.start() + 1)
                 if target not in files and not any(each.startswith(target + "/") for each in files):
-                    yield self.finding("link-broken", f"the link does not resolve: {target}", place)
+                    # On macOS and Windows a link in the wrong case, or with backslashes, works for its author.
+                    wanted = target.replace("\\", "/").lower()
+                    same = next((each for each in sorted(files) if each.lower() == wanted), None)
+                    hint = f"write {same}" if same else "create the file, or correct the link"
+                    yield self.finding("link-broken", f"the link does not resolve: {target}", place, hint)
                 # The specification: "Keep file references one level deep from SKILL.md".
                 elif target.count("/") > 1:
                     message = f"the link goes more than one directory deep: {target}"

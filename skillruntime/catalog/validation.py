@@ -61,8 +61,12 @@ def validate(
     found = [_validate_file(file, count, chosen) for file in progress(list(_skill_files(start, _MAX_DEPTH)))]
     if found:
         return found
-    what = "it contains no SKILL.md" if os.path.isdir(start) else "there is no such directory"  # noqa: PTH112
-    return [Validation(start, (Diagnostic("skill-missing", Severity.ERROR, start, what),))]
+    what, hint = "there is no such directory", "correct the path"
+    if os.path.isdir(start):  # noqa: PTH112
+        what, hint = "no SKILL.md is in this directory or below it", "`skillruntime new NAME` writes a skill"
+    elif os.path.exists(start):  # noqa: PTH110
+        what, hint = "this is a file", f"give the skill's directory: {os.path.dirname(start)}"  # noqa: PTH120
+    return [Validation(start, (Diagnostic("skill-missing", Severity.ERROR, start, what, hint=hint),))]
 
 
 def fix_skill(path: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -100,8 +100,10 @@ def visible_text(text: str) -> str:
     return _without_hidden(_BREAKS.sub("\n", text), "")
 
 
-def visible_json(text: str) -> str:
+def visible_json(text: str, *, escape: str = r"\u") -> str:
     r"""Return the JSON *text* with hidden characters written as escapes: it means the same, and nothing is hidden.
+
+    With ``escape=r"\\u"`` the escapes are still escapes in the values that are read from the text.
 
     >>> visible_json('{"a": "x\u200b"}')
     '{"a": "x\\u200b"}'
@@ -113,7 +115,7 @@ def visible_json(text: str) -> str:
         if _is_meant(text, found):
             return found.group()
         units = found.group().encode("utf-16-be", "surrogatepass")
-        return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+        return "".join(f"{escape}{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
     return _ANY_HIDDEN.sub(escaped, text)
 

@@ -39,6 +39,7 @@ def command(name: str, base_url: str, access: str, directories: tuple[str, ...],
         fail(with_next_command(error, catalog, name, "describe"), as_json=as_json)
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
+    # A skill with several tools is published as several descriptors; one alone is what `call` and `show` read.
     documents = [each.descriptor.to_dict() for each in served]
     document = documents[0] if len(documents) == 1 else documents
     print_result(document, lambda console: console.print_json(json.dumps(document)), as_json=as_json)

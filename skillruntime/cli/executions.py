@@ -86,6 +86,7 @@ def cancel(execution_id: str, url: str, as_json: bool) -> None:
 @json_option
 def complete(execution_id: str, output: str | None, failed: str | None, url: str, as_json: bool) -> None:
     """End a task with OUTPUT, a JSON value: for operators."""
+    # An execution ends with a result or with an error, never with both.
     if (output is None) == (failed is None):
         raise click.UsageError("give either OUTPUT or --failed")
     try:
@@ -136,6 +137,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
     )
 
     base = url.rstrip("/")
+    # The protocol has no status for a cancellation; a client that knows the extension is sent one.
     headers = {"accept": "application/json", "skill-extensions": "cancelled"}
     try:
         variable = variable_for(base)
@@ -150,6 +152,7 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
         body = json.dumps(document).encode()
 
     async def send() -> WireResponse:
+        # A person typed the address and means it; the guard is for addresses that come from documents.
         async with HttpTransport(AddressGuard(allow_all=True)) as transport:
             return await transport(WireRequest(method, base + path, headers, body))
 
@@ -158,13 +161,14 @@ def _ask(url: str, method: str, path: str, document: Any = None, *, as_json: boo
         shown = parse_json(response.body)
     except UnreachableError as error:
         fail(unreachable(base, error), as_json=as_json)
-    except MessageError:
+    except MessageError:  # a proxy's error page, or another service at this port
         _fail_on_other_server(base, f"{response.status} without JSON")
     if 200 <= response.status < 300 and isinstance(shown, dict):
         return shown
     refusal = read_error(response)
     if refusal is None:
         _fail_on_other_server(base, f"{response.status} without a protocol error")
+    # The variable is named for the host, so a key is never sent to another server; few know its name by heart.
     hint = f"; set {variable}" if response.status == 401 else ""
     click.echo(json.dumps(shown) if as_json else f"{refusal.code}: {refusal.message}{hint}", err=not as_json)
     sys.exit(EXIT_FAILED)

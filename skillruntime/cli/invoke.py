@@ -50,6 +50,7 @@ def command(
     """
     sent = read_arguments(arguments, as_json=as_json)
     try:
+        # Before anything is sent: a request without the key would be refused as if the key were wrong.
         if api_key_env is not None and not os.environ.get(api_key_env):
             raise InvalidSkillError(f"The environment variable {api_key_env} is not set")
         described = read_descriptor(descriptor, api_key_env=api_key_env)
@@ -95,10 +96,12 @@ async def _invoke(
     if resume is not None:
         execution = await client.resume(resume, on_change=on_change)
     else:
+        # By the descriptor's own schema, so that what the server would refuse is repaired or refused before it runs.
         accepted = descriptor.to_contract().accept(sent)
         if accepted.repairs:
             metadata["repairs"] = [repair.to_dict() for repair in accepted.repairs]
         execution = await client.invoke(accepted.arguments, key=key, timeout=timeout, on_change=on_change)
+    # What the server says about the execution counts, where both say something.
     metadata = {**metadata, **(execution.metadata or {}), "execution_id": execution.execution_id}
     try:
         return execution, SkillResponse("success", data=to_output(execution), metadata=metadata)

@@ -104,6 +104,7 @@ def command(
     def draw(console: Console) -> None:
         if not catalog:
             output.echo(no_skills(directories), err=True)
+        # On stderr, with exit code 0: an empty list is an answer, and a pipe must not take a sentence for a skill.
         elif not lines:
             output.echo(f"None of the {len(catalog):,} skills matches.", err=True)
             # "skillruntime list DIRECTORY" is what ls has taught everyone to type.

@@ -6,13 +6,13 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rich.console import Console
 
@@ -33,6 +33,21 @@ class _Group(click.Group):
         return super().parse_args(ctx, args)
 
 
+class _Run(click.Command):
+    """A command that says where an option of the server's own command belongs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if "--" in given:
+                raise
+            # `mcp-proxy npx -y some-server`
+            text = f"{error.format_message()} Write -- before the command that starts the server."
+            raise click.UsageError(text, ctx) from None
+
+
 @click.group("mcp-proxy", cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Stand between an MCP client and an MCP server, and let only arguments through that fit the tool's schema.
@@ -44,7 +59,7 @@ def command() -> None:
     """
 
 
-@command.command("run")
+@command.command("run", cls=_Run)
 @click.argument("server", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND...]")
 @click.option("--http", "port", metavar="HOST:PORT", help="Serve HTTP on this local port instead of stdio.")
 @click.option("--config", type=click.Path(path_type=Path), help="Serve the servers of this client's file as one.")
@@ -54,6 +69,7 @@ def command() -> None:
 @click.option(
     "--header", "headers", multiple=True, metavar="NAME=env:VAR", help="Send the value of VAR to the URL in a header."
 )
+@click.option("--url-type", hidden=True, expose_value=False, help="What a wrapped file had as its type.")
 @click.option("--bearer-env", metavar="VAR", help="Send the value of VAR to the URL as a bearer token.")
 @click.option(
     "--policy",
@@ -104,15 +120,16 @@ def run(
         tools = read_tool_options(tool_options) if tool_options else {}
         sent = [_header(each) for each in headers]
         if bearer_env is not None:
-            sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}')[1]}"))
-        log = open_log(log_path)
+            sent.append(("Authorization", f"Bearer {_header(f'Authorization=env:{bearer_env}', '--bearer-env')[1]}"))
+        log = _with_notes(open_log(log_path), is_alone=config is None)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     options = Options(policy, check_output, fold, log_values, tools)
     is_url = bool(server) and server[0].startswith(("http://", "https://"))
     if is_url and len(server) > 1:
         raise click.UsageError(f"Unexpected {server[1]!r} after the URL; a server is one URL, or -- and a command.")
-    if is_url and not _has_host(server[0]):
+    # No program's name has `://` in it: the scheme is misspelt.
+    if server and "://" in server[0] and not (is_url and _has_host(server[0])):
         raise click.UsageError(f"{server[0]!r} is not a URL; write it as https://example.org/mcp.")
     if sent and not is_url:
         raise click.UsageError("--header goes to a URL; a server on stdio has none.")
@@ -219,7 +236,25 @@ def _print_edited(file: Path, edit: Callable[[str, bool], Edited]) -> None:
         raise click.ClickException(f"{file}: {error}") from None
     for note in edited.notes:
         click.echo(note, err=True)
+    # Bytes here too: the text layer writes CRLF for LF on Windows.
     sys.stdout.buffer.write(edited.text.encode())
+
+
+def _with_notes(log: Write, *, is_alone: bool) -> Write:
+    """Return *log*, and print which names in the options the server does not list; of several, one may list them."""
+    said: set[str] = set()
+
+    def write(entry: Mapping[str, Any]) -> None:
+        if entry["event"] == "options":
+            name = entry["tool"]
+            if not is_alone or name in said:  # each caller of a port gets a list of its own
+                return
+            said.add(name)
+            text = f"mcp-proxy: --tool-options names {name!r}, and the server lists no tool of this name"
+            print(text, file=sys.stderr, flush=True)
+        log(entry)
+
+    return write
 
 
 def _relay_command(server: tuple[str, ...], options: Options, log: Write) -> int:
@@ -243,6 +278,7 @@ def _relay_url(url: str, headers: list[tuple[str, str]], options: Options, log: 
     ended = threading.Event()
     signals = note_signals(ended)
     relay(lambda: session, (0, 1), start_remote(url, headers, session.tools), ended)
+    # As a shell reports a program that a signal ended (POSIX, 2.8.2).
     return 128 + signals[0] if signals else 0
 
 
@@ -270,6 +306,7 @@ def _serve(
     from skillruntime.adapters.mcp_proxy.http_server import Port, serve
     from skillruntime.errors import SkillRuntimeError
 
+    # From the right, because an IPv6 address has colons too: `[::1]:8401`.
     host, _, number = port.rpartition(":")
     if not number.isdecimal() or int(number) > 65535 or not host:
         raise click.UsageError(f"--http is {port!r}; write it as 127.0.0.1:8401.")
@@ -282,17 +319,20 @@ def _serve(
         raise click.ClickException(f"{error}: {error.suggested_action}") from None
 
 
-def _header(text: str) -> tuple[str, str]:
+def _header(text: str, option: str = "--header") -> tuple[str, str]:
     """Return the header that ``NAME=env:VAR`` describes; a value itself would be seen in the list of processes."""
     name, _, source = text.partition("=")
     if not name or not source.startswith("env:"):
-        raise ValueError(f"--header {name}: write it as NAME=env:VAR, the name of an environment variable")
-    value = os.environ.get(source.removeprefix("env:"))
+        # Only the name: what follows it in `Authorization: Bearer ...` must not reach the client's log.
+        name = name.partition(":")[0].partition(" ")[0]
+        raise ValueError(f"{option} {name}: write it as NAME=env:VAR, where VAR is an environment variable")
+    variable = source.removeprefix("env:")
+    value = os.environ.get(variable)
     if value is None:
-        raise ValueError(f"--header {name}: the environment has no {source.removeprefix('env:')}")
+        raise ValueError(f"{option}: the environment variable {variable} is not set")
     # RFC 9110, 5.1 and 5.5: any other character would be refused at the first request, in front of the model
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[\t -~]*", value):
-        raise ValueError(f"--header {name}: the name or the value has characters that a header cannot have")
+        raise ValueError(f"{option} {name}: the name or the value has characters that a header cannot have")
     return name, value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,11 +79,14 @@ def command(name: str, kind: str, parent: Path, as_json: bool) -> None:
 
 
 def _next_commands(kind: str, name: str, directory: Path, parent: Path) -> list[str]:
-    commands = [["skillruntime", "validate", str(directory)], ["python", "-m", "pytest", str(directory)]]
+    test = ["python", "-m", "pytest", str(directory)]
+    commands = [["skillruntime", "validate", str(directory)], test]
     # Quoted as a shell needs it: the directory may hold blanks.
     where = ["--skills", str(parent)]
     if kind == "script":
         commands.append(["skillruntime", "call", name, "text=hello world", *where, "--trust"])
     else:  # a function can be called only by the program that registers it
         commands.append(["skillruntime", "show", name, *where])
-    return [shlex.join(each) for each in commands]
+    # A fresh environment has no pytest, which is not a dependency: this library runs skills without it.
+    needs = "" if find_spec("pytest") else "python -m pip install pytest && "
+    return [(needs if each is test else "") + shlex.join(each) for each in commands]

@@ -36,6 +36,7 @@ def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_js
     prepared: dict[str, Path] = {}
     try:
         skill = catalog.activate(name.partition("/")[0])
+        # A conversation may call any tool of the skill, so `skill/tool` prepares the scripts of all.
         for script in scripts_with_packages(skill):
             prepared[script] = prepare_script(skill, script, uv=uv)
     except SkillNotFoundError as error:
@@ -45,6 +46,7 @@ def command(name: str, uv: str, directories: tuple[str, ...], trust: bool, as_js
 
     def draw(out: Console) -> None:
         for script, python in prepared.items():
+            # The interpreter is ENVIRONMENT/bin/python; people look for the environment.
             out.print(f"[green]prepared[/] {shown(script)} [dim]{shown(python.parents[1])}[/]")
         if not prepared:
             out.print(f"No script of {shown(skill.name)!r} declares packages.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -115,7 +116,7 @@ def open_catalog(directories: tuple[str, ...], *, trust: bool = False) -> SkillC
 
 def no_skills(directories: tuple[str, ...]) -> str:
     """Return what to print when no skill was found."""
-    return f"No skills found in {', '.join(directories or PLACES)}. {_WHERE_ELSE}"
+    return f"No skills found in {', '.join(directories or PLACES)}. {_where_else()}"
 
 
 def with_next_command(error: SkillNotFoundError, catalog: SkillCatalog, name: str, command: str) -> SkillNotFoundError:
@@ -133,11 +134,16 @@ def with_next_command(error: SkillNotFoundError, catalog: SkillCatalog, name: st
     elif catalog:
         action = f"To see the skills, run: {_typed('list')}"
     else:
-        action = f"No skills were found. {_WHERE_ELSE}"
+        action = f"No skills were found. {_where_else()}"
     return SkillNotFoundError(str(error), suggested_action=action)
 
 
-_WHERE_ELSE = "Use --skills DIRECTORY, or --bundled for the skills that come with skillruntime."
+def _where_else() -> str:
+    """Return where to look for skills instead."""
+    # The usual places are below the project's directory, and people also stand in `skills` itself, or in one skill.
+    if any(Path(each).is_file() for each in ("SKILL.md", *glob.glob("*/SKILL.md"))):  # noqa: PTH207
+        return "This directory has skills: use --skills ."
+    return "Use --skills DIRECTORY, or --bundled for the skills that come with skillruntime."
 
 
 def _typed(*words: str) -> str:

@@ -23,6 +23,7 @@ __all__ = ["command"]
 
 @click.command("serve")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+# Only this machine by default: a server that others reach is a decision of its own.
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8400, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free port.")
 @click.option("--base-url", metavar="URL", help="The address that callers use, if this server is behind a proxy.")
@@ -58,6 +59,7 @@ __all__ = ["command"]
     metavar="SECONDS",
     help="How long SIGTERM lets executions run before it hands them over or ends them.",
 )
+# Longer than a busy machine's pauses, or others take over work that is still running.
 @click.option(
     "--lease",
     default=15.0,
@@ -168,6 +170,7 @@ def command(
     """
     if http and not mcp:
         raise click.UsageError("--http needs --mcp; without --mcp, the server uses HTTP anyway.")
+    # MCP needs neither the extra `serve` nor a place for executions: a call is over with its answer.
     if mcp:
         _serve_mcp(names, directories, trust, (host, port) if http else None)
         return
@@ -192,16 +195,19 @@ def command(
 
     try:
         keys = database or data / "keys.json"
+        # Keys are changed beside a running server, which reads them again: no lock is needed, and no restart.
         if new_key is not None:
             click.echo(add_key(keys, new_key, skills=names, operator=operator, scopes=scope))
             return
         if revoke_key is not None:
-            click.echo(f"revoked {revoke_keys(keys, revoke_key)} keys of {revoke_key}")
+            number = revoke_keys(keys, revoke_key)
+            click.echo(f"revoked {number} key{'s' * (number != 1)} of {revoke_key}")
             return
         if log:
             _log_to_stderr()
         authenticate: Authenticator | None = None
         if jwks is not None:
+            # RFC 8725, 3.8 and 3.9: without them a token that was issued for another service would be accepted.
             if issuer is None or audience is None:
                 raise click.UsageError("--jwks needs --issuer and --audience")
             from skillruntime.server import JwtCallers, keys_from
@@ -214,6 +220,7 @@ def command(
             host,
             port,
             base_url,
+            # With --memory the keys are still on disk: callers keep theirs when the process starts again.
             None if memory else data,
             None if database is not None else data / "keys.json",
             AccessPolicy(access),
@@ -237,6 +244,7 @@ def command(
         runtime = SkillRuntime(open_catalog(directories, trust=trust))
         anyio.run(lambda: host_skills(runtime, hosting, on_ready=_print_ready))
     except (DatabaseInUseError, DatabaseAwayError) as error:
+        # Neither is a fault of this server: a supervisor that starts it again later succeeds.
         click.echo(str(error), err=True)
         sys.exit(EXIT_TRY_AGAIN)
     except SkillRuntimeError as error:
@@ -249,6 +257,7 @@ def command(
 def _load(place: str) -> Authenticator:
     """Return the function that ``MODULE:FUNCTION`` names; modules of the current directory are found."""
     module, _, name = place.partition(":")
+    # A console script has its own directory first on the path, not the current one, as `python -m` has.
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -262,6 +271,7 @@ def _read_limits(texts: tuple[str, ...]) -> dict[str, int]:
     limits = {}
     for text in texts:
         name, _, number = text.rpartition("=")
+        # isdecimal alone takes the digits of every script.
         if not name or not (number.isascii() and number.isdecimal()) or int(number) < 1:
             raise click.UsageError(f"--per-skill {text!r} should be ID=NUMBER, such as com.example.report=2")
         limits[name] = int(number)
@@ -292,11 +302,12 @@ def _print_ready(base_url: str, served: list[PublishedSkill], left: int) -> None
     for each in served:
         click.echo(f"  {each.id} {each.descriptor.version} ({each.descriptor.access})", err=True)
     if left:
-        click.echo(f"continuing {left} executions of an earlier start", err=True)
+        click.echo(f"continuing {left} execution{'s' * (left != 1)} of an earlier start", err=True)
     click.echo(f"serving {len(served)} skill{'s' * (len(served) != 1)} at {base_url}", err=True)
 
 
 def _log_to_stderr() -> None:
+    # This logger alone: the records of other libraries are not lines of JSON.
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("skillruntime.access")

@@ -79,6 +79,7 @@ def _show_remote(source: str, *, as_json: bool) -> None:
         contract = descriptor.to_contract()
     except SkillRuntimeError as error:
         fail(error, as_json=as_json)
+    # The keys of a local skill's document, so that a script reads either.
     document = {
         "name": descriptor.id,
         "description": descriptor.description,
@@ -196,6 +197,7 @@ def _draw_origin(out: Console, derived: Any) -> None:
         return
     confidence = str(derived.get("confidence", "low"))
     colour = {"high": "green", "medium": "yellow"}.get(confidence, "red")
+    # Authors write these keys into contract.json by hand too, so each may be missing.
     source = f"{derived.get('from', 'a script')} ({derived.get('framework', 'unknown')})"
     out.print(f"  [magenta]derived[/] from {shown(source)}, confidence [{colour}]{shown(confidence)}[/]")
     for kind in ("unread", "notes"):

@@ -66,7 +66,8 @@ class Contract:
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
         faults = document_faults(document)
         if faults:
-            raise InvalidSkillError(f"contract {name or '?'}: {faults[0]}", details={"faults": faults})
+            label = f"contract {name or document.get('name') or ''}".rstrip()
+            raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
         self._read(document, name, Schema)
         self._prepare()
 
@@ -384,7 +385,8 @@ _TEXTS = frozenset({"number-for-text", "enum-value"})
 def _syntax_repairs(raw: Any, parsed: Parsed, secret: bool) -> tuple[Repair, ...]:
     text = raw if isinstance(raw, str) else ""
     excerpt = text if len(text) <= 200 else text[:199] + "…"
-    return tuple(Repair("", rule, excerpt, None, secret) for rule in parsed.rules)
+    # What a repaired text became is not repeated in its repair, except for an empty one: nothing else shows it.
+    return tuple(Repair("", rule, excerpt, {} if rule == "empty-text" else None, secret) for rule in parsed.rules)
 
 
 def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:

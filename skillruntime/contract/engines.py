@@ -6,6 +6,7 @@ Neither ever fetches: a reference is looked up among the resources handed in, an
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Protocol
@@ -210,7 +211,8 @@ def _reason(error: Exception) -> str:
     # jsonschema-rs names the place `instance_path`, jsonschema `absolute_path`.
     place: Any = getattr(error, "instance_path", None) or getattr(error, "absolute_path", None)
     path = tuple(place or ())
-    message = _in_plain_words(path, getattr(error, "instance", None)) or str(getattr(error, "message", error))
+    said = str(getattr(error, "message", error))
+    message = _in_plain_words(path, getattr(error, "instance", None)) or _shortened(said)
     where = format_pointer(path)
     return f"{message} - at {where}" if where else message
 
@@ -227,14 +229,37 @@ def _in_plain_words(path: Path, value: Any) -> str:
             kind = value if value in _TYPES else "string"
             return f'\'{shown}\' is not a schema; write {{"type": "{kind}"}}'
         return ""  # `key` is a name that the author chose
-    if key == "type" and (isinstance(value, str) or value is None):
-        return f"{repr(shown) if value else 'null'} is not a type; use one of {', '.join(_TYPES)}"
+    if key == "type":
+        shown = repr(shown) if isinstance(value, str) else shown
+        return f"{shown} {_wrong_types(value)}; use one of {', '.join(_TYPES)}"
     if key == "required" and isinstance(value, bool | str):
         shown = repr(shown) if isinstance(value, str) else shown
         return f"{shown} is not an array; name the required properties in an array beside 'properties'"
     if key == "enum" and isinstance(value, str):
         return f"'{shown}' is not an array; list the choices in an array"
     return ""
+
+
+def _wrong_types(value: Any) -> str:
+    """Return what is wrong with *value* as the value of ``type``."""
+    if not isinstance(value, list):
+        return "is not a type"
+    if not value:
+        return "names no type"
+    if all(isinstance(each, str) and each in _TYPES for each in value):
+        return "names a type twice"
+    return "names something that is not a type"
+
+
+def _shortened(message: str) -> str:
+    """Return an engine's message with its kinds in words and the value at its start, which may be long, cut off."""
+
+    def in_words(found: re.Match[str]) -> str:
+        kinds = re.findall(r"\w+", found.group(1))
+        return " is not " + " or ".join(f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}" for kind in kinds)
+
+    message = re.sub(r""" is not of types? ((?:["']\w+["'](?:, )?)+)$""", in_words, message)
+    return message if len(message) <= 160 else f"{message[:80]}… {message[-60:].partition(' ')[2]}"
 
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")

@@ -96,7 +96,8 @@ def find_fault(value: Any, levels: int = ANY_LEVELS) -> str | None:
                     return f"a number of thousands of digits at {_where(path)}"
             case float() | Decimal():
                 if not math.isfinite(part):
-                    return f"{part} at {_where(path)}"
+                    name = "NaN" if math.isnan(part) else "Infinity" if part > 0 else "-Infinity"
+                    return f"{name} at {_where(path)}, which JSON cannot express"
             case dict():
                 for key, member in part.items():
                     if not isinstance(key, str):

@@ -1,4 +1,4 @@
-"""Decode strict JSON without losing anything: no number changes its value, and no key is there twice.
+"""Decode strict JSON without losing anything: no number changes its value, and no key appears twice.
 
 Python's own decoder keeps the last of two equal keys, reads NaN, and makes 0 of 1e-400; each is refused here.
 """
@@ -33,14 +33,14 @@ def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the members of an object.
 
     Raises:
-        UnreadableError: a key is there twice, with different values.
+        UnreadableError: a key appears twice, with different values.
     """
     members = dict(pairs)
     # RFC 8259, section 4: names SHOULD be unique; parsers differ in which one they take.
     if len(members) != len(pairs):
         for key, value in pairs:
             if not is_same(members[key], value):
-                raise UnreadableError(f"the key {_quote(key)} is there twice, with different values")
+                raise UnreadableError(f"the key {_quote(key)} appears twice, with different values")
     return members
 
 

@@ -152,6 +152,8 @@ def _made(
     contract: ContractLike | None = None,
     annotations: Mapping[str, bool] | None = None,
 ) -> FunctionSkill[..., Any]:
+    if isinstance(function, str):  # @skill("count-words")
+        raise TypeError(f"@skill takes a function; to give a name, write @skill(name={function!r:.80})")
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
         raise TypeError(f"@skill takes a function, not {function!r:.80}")
     first = next(iter(inspect.signature(function).parameters), "")

@@ -237,7 +237,7 @@ class SkillRuntime:
     async def call(
         self,
         name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
-        arguments: Any,
+        arguments: Any = None,
         *,
         session: SkillSession | None = None,
         **options: Unpack[CallOptions],
@@ -247,7 +247,7 @@ class SkillRuntime:
     async def call(
         self,
         name: FunctionSkill[..., _Result],
-        arguments: Any,
+        arguments: Any = None,
         *,
         session: SkillSession | None = None,
         **options: Unpack[CallOptions],
@@ -255,13 +255,13 @@ class SkillRuntime:
 
     @overload
     async def call(
-        self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
     ) -> SkillResponse: ...
 
     async def call(
         self,
         name: str | FunctionSkill[..., Any],
-        arguments: Any,
+        arguments: Any = None,
         *,
         session: SkillSession | None = None,
         **options: Unpack[CallOptions],
@@ -269,11 +269,11 @@ class SkillRuntime:
         """Call *name* and return the envelope; a malformed argument or a failing skill never raises.
 
         *name* is a callable's name, or what `skill` made: then ``data`` has the type that the function returns.
-        *arguments* is a mapping or the model's raw text; *options* are those of `CallOptions`. A cancellation of the
-        surrounding task is raised as usual.
+        *arguments* is a mapping or the model's raw text, or None for no arguments; *options* are those of
+        `CallOptions`. A cancellation of the surrounding task is raised as usual.
         """
         name = name.name if isinstance(name, FunctionSkill) else name
-        request = CallRequest(name, arguments, session, options)
+        request = CallRequest(name, {} if arguments is None else arguments, session, options)
         prepared = None
         with around(self._observers, name):  # outside `try`: a span must cover the failure too
             try:
@@ -288,7 +288,7 @@ class SkillRuntime:
     def call_sync(
         self,
         name: FunctionSkill[..., Coroutine[Any, Any, _Result]],
-        arguments: Any,
+        arguments: Any = None,
         *,
         session: SkillSession | None = None,
         **options: Unpack[CallOptions],
@@ -298,7 +298,7 @@ class SkillRuntime:
     def call_sync(
         self,
         name: FunctionSkill[..., _Result],
-        arguments: Any,
+        arguments: Any = None,
         *,
         session: SkillSession | None = None,
         **options: Unpack[CallOptions],
@@ -306,13 +306,13 @@ class SkillRuntime:
 
     @overload
     def call_sync(
-        self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
     ) -> SkillResponse: ...
 
     def call_sync(
         self,
         name: str | FunctionSkill[..., Any],
-        arguments: Any,
+        arguments: Any = None,
         *,
         session: SkillSession | None = None,
         **options: Unpack[CallOptions],
@@ -323,7 +323,7 @@ class SkillRuntime:
         own until it is done.
         """
         name = name.name if isinstance(name, FunctionSkill) else name
-        request = CallRequest(name, arguments, session, options)
+        request = CallRequest(name, {} if arguments is None else arguments, session, options)
         prepared = None
         with around(self._observers, name):
             try:
@@ -341,7 +341,7 @@ class SkillRuntime:
             return self._recorded(request, prepared, response)
 
     def call_blocking(
-        self, name: str, arguments: Any, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
+        self, name: str, arguments: Any = None, *, session: SkillSession | None = None, **options: Unpack[CallOptions]
     ) -> SkillResponse:
         """Call *name* without an event loop: the older name of `call_sync`."""
         return self.call_sync(name, arguments, session=session, **options)

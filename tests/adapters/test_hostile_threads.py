@@ -131,7 +131,7 @@ def test_each_call_of_a_thread_with_checkpoints_is_answered_once(seed: int, kind
             assert all(error["code"] and error["suggested_action"] for error in json.loads(answer.text)["errors"])
 
 
-def test_a_rejected_broken_call_is_sent_to_the_model_with_one_answer() -> None:
+def test_a_rejected_broken_call_has_one_answer() -> None:
     """LangChain's middleware for approval answers a call that is answered already; providers reject a second answer."""
     broken: Any = {"name": "call_skill", "args": "{'a", "id": "1", "error": None}
     model = ScriptedChatModel(replies=[AIMessage("", invalid_tool_calls=[broken]), AIMessage("Done.")])
@@ -141,10 +141,13 @@ def test_a_rejected_broken_call_is_sent_to_the_model_with_one_answer() -> None:
     )
 
     assert agent.invoke(ASKED, THREAD)["__interrupt__"]
-    agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "No."}]}), THREAD)
+    state = agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "No."}]}), THREAD)
 
     sent = [message for message in model.received[-1] if isinstance(message, ToolMessage)]
+    kept = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     assert [message.tool_call_id for message in sent] == ["1"]
+    assert [(message.tool_call_id, "No." in message.text) for message in kept] == [("1", True)]
+    assert state["messages"][-1].content == "Done."
 
 
 def test_a_number_of_more_than_64_bits_reaches_the_skill() -> None:

@@ -117,6 +117,24 @@ def test_a_conversation_without_a_framework(counting: SkillCatalog) -> None:
     assert generic.call_blocking("call_skill", {"name": "counting", "arguments": {"text": "ab"}}).data == {"letters": 2}
 
 
+@pytest.mark.parametrize("name", [None, 5, ["counting"], {"name": "counting"}])
+def test_a_tool_name_that_is_not_a_string_is_an_unknown_tool(counting: SkillCatalog, name: Any) -> None:
+    """A loop written by hand passes on what the model wrote; a bad call never raises."""
+    tools = SkillTools(SkillRuntime(counting))
+
+    for response in (tools.call_sync(name, {}), anyio.run(tools.call, name, {})):
+        assert [error.code for error in response.errors] == [ErrorCode.TOOL_NOT_AVAILABLE]
+
+
+def test_hidden_characters_reach_gemini_as_visible_escapes() -> None:
+    """Google's SDK writes the JSON itself; it cannot encode half of a surrogate pair, and would send the others."""
+    hidden = SkillResponse.failed(SkillError(ErrorCode.INVALID_INPUT, "a\u200bb\ud800", True, None, "Send it right"))
+
+    part = tool_formats.to_gemini_result(hidden, "counting")["function_response"]
+
+    assert part["response"]["error"]["errors"][0]["message"] == "a\\u200bb\\ud800"
+
+
 def test_an_output_that_is_not_an_object_has_no_output_schema() -> None:
     """MCP's structured content is an object."""
     contract = Contract.from_dict({"name": "n", "output": {"type": "array"}})

@@ -11,6 +11,7 @@ GOOD = "---\nname: pdf\ndescription: Reads PDFs. Use when a PDF comes.\n---\n# P
 
 def found(text: str, directory: str = "pdf", **options: object) -> list[tuple[str, int | None, int | None]]:
     diagnostics = lint(text.encode(), directory, **options)  # type: ignore[arg-type]  # as the tests below give them
+    assert [each.rule for each in diagnostics if not each.hint] == []  # the guide: each finding says what to do
     return [(each.rule, each.line, each.column) for each in diagnostics]
 
 
@@ -94,3 +95,13 @@ def test_a_merged_key_has_a_position() -> None:
     found = lint(text, "pdf")
 
     assert [(each.line, each.column) for each in found if each.rule == "name-form"] == [(5, 5)]
+
+
+@pytest.mark.parametrize("link", ["references/forms.md", "references\\Forms.md"])
+def test_a_link_that_only_other_systems_resolve_is_corrected(link: str) -> None:
+    """macOS ignores the case of a name and Windows takes backslashes, so its author does not notice."""
+    text = f"{GOOD}\nRead [the forms]({link}).\n"
+
+    (finding,) = lint(text.encode(), "pdf", files=["SKILL.md", "references/Forms.md"])
+
+    assert (finding.rule, finding.hint) == ("link-broken", "write references/Forms.md")

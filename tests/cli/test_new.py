@@ -90,3 +90,26 @@ def test_an_existing_directory_is_left_alone(tmp_path: Path) -> None:
     assert "already exists" in result.stderr
     assert [file.name for file in (tmp_path / "word-count").iterdir()] == ["SKILL.md"]
     assert (tmp_path / "word-count" / "SKILL.md").read_text() == "mine"
+
+
+def test_the_next_command_installs_pytest_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh environment has no pytest, so ``python -m pytest`` alone would fail."""
+    monkeypatch.setattr("skillruntime.cli.new.find_spec", lambda name: None)
+
+    document = json.loads(new("word-count", "--in", str(tmp_path), "--json").stdout)
+
+    assert document["next"][1].startswith("python -m pip install pytest && python -m pytest ")
+
+
+def test_a_directory_of_skills_that_is_the_current_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``./skills`` is looked in, not ``.``: a newcomer who stands in ``skills`` reads what to add."""
+    new("word-count", "--in", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    result = CliRunner().invoke(
+        group, ["call", "word-count", "text=one"], env={"HOME": str(tmp_path), "COLUMNS": "200"}
+    )
+
+    assert "This directory has skills: use --skills ." in result.output

@@ -119,7 +119,7 @@ def test_malformed_text_of_too_many_levels_is_named_as_such() -> None:
 
 def test_a_fault_deep_inside_is_named_with_its_place() -> None:
     """NaN is not JSON at any depth."""
-    with pytest.raises(SkillInputError, match="nan at /cfg/a/a/a"):
+    with pytest.raises(SkillInputError, match="NaN at /cfg/a/a/a"):
         Contract.from_dict({"input": OPEN}).accept({"cfg": nested(LEVELS, {"n": float("nan")})})
 
 

@@ -15,6 +15,13 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "'strin' is not a type; use one of array, boolean, integer, null, number, object, string - "
         "at /properties/city/type",
     ),
+    (
+        {"city": {"type": ["string", "strin"]}},
+        "names something that is not a type; use one of array, boolean, "
+        "integer, null, number, object, string - at /properties/city/type",
+    ),
+    ({"city": {"required": {"a": "x" * 900}}}, "… is not an array - at /properties/city/required"),
+    ({"city": {"minimum": "5"}}, '"5" is not a number - at /properties/city/minimum'),
     ({"city": "string"}, '\'string\' is not a schema; write {"type": "string"} - at /properties/city'),
 ]
 
@@ -26,6 +33,7 @@ def test_a_common_mistake_in_a_schema_is_explained(properties: dict[str, Any], s
         Contract.from_dict({"input": {"type": "object", "properties": properties}})
 
     assert str(caught.value).endswith(sentence)
+    assert len(str(caught.value)) < 250
 
 
 def test_parameters_straight_under_input_are_misplaced() -> None:

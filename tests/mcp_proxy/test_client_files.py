@@ -116,6 +116,17 @@ def test_a_server_at_a_url_is_started_as_a_proxy_to_it() -> None:
     assert json.loads(unwrapped(new).text) == json.loads(text)
 
 
+@pytest.mark.parametrize("word", ["http", "streamable-http", "streamableHttp"])
+def test_the_word_of_a_client_for_the_transport_comes_back(word: str) -> None:
+    """Clients write streamable HTTP in three ways, and each reads its own."""
+    text = json.dumps({"mcpServers": {"web": {"type": word, "url": "https://example.org/mcp"}}})
+
+    new = wrapped(text).text
+
+    assert json.loads(new)["mcpServers"]["web"]["type"] == "stdio"
+    assert (wrapped(new).text, unwrapped(new).text) == (new, text)
+
+
 def test_a_server_that_cannot_be_wrapped_stays_with_a_note() -> None:
     """The old HTTP+SSE transport is not spoken."""
     text = '{"mcpServers": {"old": {"type": "sse", "url": "https://example.org/sse"}}}'

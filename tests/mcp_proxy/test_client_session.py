@@ -130,3 +130,53 @@ def test_the_policy_holds_here_too() -> None:
         assert calls == []
 
     with_client(check, Options(policy="strict"))
+
+
+def test_all_pages_of_a_list_are_read() -> None:
+    """`ClientSession.list_tools` takes `params` and `Client.list_tools` takes `cursor`: either is asked in its way."""
+    import mcp.types as types
+    from mcp.server.lowlevel import Server
+
+    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        name = "second" if params is not None and params.cursor == "2" else "first"
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        tool = types.Tool(name=name, input_schema=schema)
+        return types.ListToolsResult(tools=[tool], next_cursor="2" if name == "first" else None)
+
+    async def call_tool(context: Any, params: Any) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(type="text", text=str(params.arguments))])
+
+    async def main() -> None:
+        with anyio.fail_after(60):
+            async with Client(Server("pages", on_list_tools=list_tools, on_call_tool=call_tool)) as client:
+                for session in (enforce(client.session), enforce(client)):
+                    assert (await session.call_tool("second", {"n": "5"})).content[0].text == "{'n': 5}"
+                    assert (await session.call_tool("second", {"n": "five"})).is_error
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_call_passes_where_the_tools_cannot_be_listed(monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
+    """Open on schemas, as on stdio: the server says what it makes of the call."""
+    monkeypatch.setattr("skillruntime.adapters.mcp_proxy.client_session.LISTING_TIMEOUT", 0.01)
+    reason = "the server did not answer tools/list in time" if hangs else "no list"
+    entries: list[Any] = []
+
+    class Session:
+        async def list_tools(self) -> Any:
+            if hangs:
+                await anyio.sleep_forever()
+            raise RuntimeError("no list")
+
+        async def call_tool(self, name: str, arguments: Any = None) -> Any:
+            return name, arguments
+
+    async def main() -> None:
+        with anyio.fail_after(60):
+            session = enforce(Session(), log=entries.append)
+            assert await session.call_tool("t", {"n": "5"}) == ("t", {"n": "5"})
+
+    anyio.run(main)
+    assert entries[0] == {"event": "unlistable", "reason": reason}
+    assert entries[1]["outcome"] == "unchecked"

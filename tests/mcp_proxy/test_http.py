@@ -17,9 +17,11 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("mcp")
 pytest.importorskip("uvicorn")
+from skillruntime.cli.mcp_proxy import command
 from tests.mcp_proxy.processes import children_of, linux, wait_until_gone
 
 HERE = Path(__file__).parent
@@ -247,3 +249,23 @@ def test_a_header_takes_its_value_from_the_environment(tmp_path: Path) -> None:
 
     assert result.returncode == 2
     assert b"write it as NAME=env:VAR" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--header", "Authorization: Bearer secret", "https://x/mcp"],
+            "--header Authorization: write it as NAME=env:",
+        ),
+        (["--bearer-env", "NOT_SET", "https://x/mcp"], "--bearer-env: the environment variable NOT_SET is not set"),
+        (["npx", "-y", "server"], "No such option '-y'. Write -- before the command that starts the server."),
+        (["htp://example.org/mcp"], "'htp://example.org/mcp' is not a URL; write it as https://example.org/mcp."),
+    ],
+)
+def test_a_wrong_command_line_is_explained(words: list[str], message: str) -> None:
+    """The message names what was written wrong and what to write, and no secret."""
+    result = CliRunner().invoke(command, words)
+
+    assert result.exit_code == 2
+    assert f"Error: {message}" in result.output and "secret" not in result.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -158,3 +159,18 @@ def test_variables_in_the_file_are_read_from_the_environment() -> None:
         "d is left out: it is this proxy itself",
         "f is left out: the file disables it",
     ]
+
+
+def test_options_for_a_tool_that_no_server_has_are_named(tmp_path: Path) -> None:
+    """A tool may be named as its server does, or as the client sees it."""
+    config = written(tmp_path, one=raw_server(tmp_path / "one"), two=raw_server(tmp_path / "two"))
+    options = {name: {"policy": "strict"} for name in ("t", "two__t", "two__x")}
+    (tmp_path / "options").write_text(json.dumps({"tools": options}))
+    words = ["--config", config, "--tool-options", str(tmp_path / "options")]
+
+    with running(*PROXY, *words, stderr=subprocess.PIPE) as process:
+        ask(process, b'{"id":1,"method":"tools/list"}\n')
+        assert process.stderr is not None
+        line = process.stderr.readline()
+
+    assert line == b"mcp-proxy: --tool-options names 'two__x', and no server lists a tool of this name\n"

@@ -346,4 +346,4 @@ def test_the_check_of_results_refuses_a_wrong_one() -> None:
         answer = json.loads(ask(process, request("tools/call", '{"name":"kept"}', "9").encode() + b"\n"))
 
     assert answer["result"]["isError"] is True
-    assert answer["result"]["content"][0]["text"].startswith("kept ran, and its result is not what it promises")
+    assert answer["result"]["content"][0]["text"].startswith("kept ran, but its result does not match its outputSchema")

@@ -40,7 +40,7 @@ def test_a_result_that_breaks_its_promise_is_refused() -> None:
     """The model learns that the tool ran, and what is wrong with the result."""
     result = answered({"content": [], "structuredContent": {"degrees": "warm"}})
 
-    text = "weather ran, and its result is not what it promises: /degrees breaks type. Do not rely on it."
+    text = "weather ran, but its result does not match its outputSchema: /degrees fails type. Do not rely on it."
     assert result == {"content": [{"type": "text", "text": text}], "isError": True}
 
 
@@ -50,7 +50,7 @@ def test_report_passes_the_result_and_writes_to_the_log() -> None:
     broken = {"content": [], "structuredContent": {"degrees": "warm"}}
 
     assert answered(broken, Options(check_output="report"), log) == broken
-    assert log[-1] == {"event": "output", "tool": "weather", "outcome": "report", "errors": ["/degrees breaks type"]}
+    assert log[-1] == {"event": "output", "tool": "weather", "outcome": "report", "errors": ["/degrees fails type"]}
 
 
 @pytest.mark.parametrize(

@@ -181,3 +181,17 @@ def test_an_sdk_client_and_an_sdk_server_of_either_era(tmp_path: Path, mode: str
     entries = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [entry["outcome"] for entry in entries] == ["repaired", "refused", "repaired"]
     assert "one" not in (tmp_path / "log").read_text()
+
+
+def test_options_for_a_tool_that_the_server_does_not_have_are_named(tmp_path: Path) -> None:
+    """A misspelt name would leave the tool unprotected without a word."""
+    (tmp_path / "options").write_text('{"tools": {"t": {"policy": "safe"}, "tt": {"policy": "strict"}}}')
+    command = raw(tmp_path / "record")
+    command[command.index("--") : command.index("--")] = ["--tool-options", str(tmp_path / "options")]
+
+    with running(*command, stderr=subprocess.PIPE) as process:
+        for _ in range(2):
+            ask(process, b'{"id":1,"method":"tools/list"}\n')
+        _, errors = process.communicate()
+
+    assert errors == b"mcp-proxy: --tool-options names 'tt', and the server lists no tool of this name\n"

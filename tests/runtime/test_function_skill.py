@@ -325,3 +325,23 @@ def test_a_naive_datetime_is_a_valid_result() -> None:
         return datetime.datetime(2026, 1, 2, 3, 4)
 
     assert SkillRuntime(functions=[opening]).call_sync("opening", {}).data == datetime.datetime(2026, 1, 2, 3, 4)
+
+
+def test_a_call_needs_no_arguments() -> None:
+    """Left out, they are none; that is not a repair."""
+
+    @skill
+    def now() -> str:
+        """Say the time."""
+        return "noon"
+
+    response = SkillRuntime(functions=[now]).call_sync("now")
+
+    assert (response.data, "repairs" in (response.metadata or {})) == ("noon", False)
+    assert anyio.run(SkillRuntime(functions=[now]).call, now).data == "noon"
+
+
+def test_a_name_in_place_of_the_function_is_explained() -> None:
+    """Other frameworks take the name first."""
+    with pytest.raises(TypeError, match=r"write @skill\(name='count-words'\)"):
+        skill("count-words")  # type: ignore[call-overload]  # as a newcomer writes it

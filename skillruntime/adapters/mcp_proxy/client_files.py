@@ -31,9 +31,12 @@ EXECUTABLE = "skillruntime"
 COMMAND = "mcp-proxy"
 TABLES = ("mcpServers", "servers", "mcp_servers")
 """Where servers are listed: Claude Code and Cursor, VS Code, Codex."""
+# How clients' files write the one transport.
 _HTTP = ("http", "streamable-http", "streamableHttp")
+# Editors on Windows write it; a reader may ignore it (RFC 8259, 8.1).
 _BOM = b"\xef\xbb\xbf"
 _VARIABLE = "SKILLRUNTIME_HEADER_"
+# A string is matched too, because `//` in one is not a comment: most URLs have it.
 _COMMENT_OR_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|//[^\r\n]*+|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|,(?=\s*[}\]])', re.DOTALL)
 
@@ -114,6 +117,7 @@ def _plain(text: bytes) -> bytes:
     """Return *text* with spaces for comments and trailing commas, so that every byte keeps its place."""
 
     def blank(match: re.Match[bytes]) -> bytes:
+        # Line breaks stay, so that a parser's message names the line of the file.
         found = match[0]
         return found if found[:1] == b'"' else re.sub(rb"[^\r\n]", b" ", found)
 
@@ -122,6 +126,7 @@ def _plain(text: bytes) -> bytes:
 
 def _entries(raw: bytes, *, nested: bool = True) -> list[tuple[str, Span]]:
     try:
+        # `members` scans brackets and quotes only: before a part is edited, the whole must be JSON.
         decode(raw)
         tables = list(_tables(raw, len(_BOM) if raw.startswith(_BOM) else 0, nested=nested))
         if not any(raw[start] == ord("{") for start, _ in tables):
@@ -150,6 +155,7 @@ def _tables(raw: bytes, start: int, *, nested: bool) -> Iterator[Span]:
 
 
 def _is_wrapped(entry: dict[str, Any]) -> bool:
+    # The command may be a path to the program, hence only its name in it.
     arguments = entry.get("args")
     return isinstance(arguments, list) and arguments[:1] == [COMMAND] and EXECUTABLE in str(entry.get("command"))
 
@@ -188,11 +194,13 @@ def _unwrap(raw: bytes, span: Span) -> dict[Span, bytes] | str:
     prefix = ", ".join(encode(each) for each in arguments[: at + 1]).encode()
     text = raw[args[0] + 1 : args[1]]
     changes = {value: to_bytes(command)}
+    # The very text that `_wrap` adds: the server had no `args` before.
     if not rest and raw[value[1] : args[0]] == b', "args": ' and text == prefix + b"]":
         return {**changes, (value[1], args[1]): b""}
     for ending in (b", ", b" "):
         if text.startswith(prefix + ending):
             return {**changes, (args[0] + 1, args[0] + 1 + len(prefix + ending)): b""}
+    # A person or a formatter has laid the list out in another way since.
     return {**changes, args: json.dumps(rest, ensure_ascii=False).encode()}
 
 
@@ -207,10 +215,14 @@ def _wrap_url(
     headers = entry.get("headers", {})
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         return "not wrapped: its headers are not text"
+    # `unwrap` could not tell them from those that the proxy is given.
     if "env" in entry or "args" in entry:
         return "not wrapped: it has a url, and env or args, which only a command has"
+    # The values stay out of the arguments, which every user of the machine can list.
     sent = [part for key in headers for part in ("--header", f"{key}=env:{_variable(key)}")]
-    before = ", ".join(encode(each) for each in (COMMAND, *options, *sent)).encode()
+    # `unwrap` gives the client's own word for the transport back.
+    word = ("--url-type", entry["type"]) if entry.get("type", "http") != "http" else ()
+    before = ", ".join(encode(each) for each in (COMMAND, *options, *sent, *word)).encode()
     places = _members(raw, span[0])
     key, value = places["url"]
     changes = {
@@ -235,7 +247,8 @@ def _unwrap_url(raw: bytes, span: Span, arguments: list[str]) -> dict[Span, byte
     *_, (url, url_end) = elements(raw, args)
     changes = {(start, end): b'"url": ' + raw[url:url_end]}
     if "type" in places:
-        changes[places["type"][1]] = b'"http"'
+        word = next((value for flag, value in pairwise(arguments) if flag == "--url-type" and value in _HTTP), "http")
+        changes[places["type"][1]] = to_bytes(word)
     names = {variable: name for flag, value in pairwise(arguments) if flag == "--header"
              for name, _, variable in [value.partition("=env:")]}  # fmt: skip
     inside = _members(raw, places["env"][1][0]) if "env" in places else {}
@@ -302,6 +315,7 @@ def _wrapped_table(entry: Any, options: Sequence[str], executable: str) -> str |
     entry["command"] = executable
     entry["args"] = [COMMAND, *options, *sent, url]
     if token is not None:
+        # Codex gives a server only the variables that its table names.
         entry["env_vars"] = [str(token)]
     return None
 
@@ -324,4 +338,5 @@ def _unwrapped_table(entry: Any) -> None:
     entry["url"] = arguments[-1]
     if "--bearer-env" in arguments:
         entry["bearer_token_env_var"] = arguments[arguments.index("--bearer-env") + 1]
+        # They are the proxy's own: a table that had some was not wrapped.
         entry.pop("env_vars", None)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, TypeVar
+
+import anyio
 
 from skillruntime.adapters.mcp_proxy.answers import REPAIRS_KEY, note_fields
 from skillruntime.adapters.mcp_proxy.calls import Verdict, judge, refusal_text
@@ -17,6 +20,8 @@ __all__ = ["enforce"]
 
 SessionT = TypeVar("SessionT")
 MOST_PAGES = 10_000
+LISTING_TIMEOUT = 30.0
+"""Seconds after which a call passes unchecked because the session does not list its tools; the proxy's own deadline."""
 
 
 def enforce(session: SessionT, *, options: Options | None = None, log: Write = silent) -> SessionT:
@@ -94,14 +99,40 @@ class _Enforced:
         return tool, verdict if tool.name == name else verdict.renamed(name, tool.name)
 
     async def _relist(self) -> None:
-        listing = self._tools.start()
-        cursor = None
+        """Read all pages of the list; where the server does not give it, calls pass by what is known."""
+        if self._tools.unlistable:
+            return
+        reason = "the server did not answer tools/list in time"
+        try:
+            with anyio.move_on_after(LISTING_TIMEOUT):
+                await self._read_pages()
+                return
+            self._tools.unlistable = True  # no other call should wait as long
+        # Any error of any SDK: a server without `tools/list` may still run calls, and a lost connection is reported by
+        # the call itself.
+        except Exception as error:
+            reason = str(error)[:200]
+        self._log({"event": "unlistable", "reason": reason})
+
+    async def _read_pages(self) -> None:
+        listing, cursor = self._tools.start(), None
         for _ in range(MOST_PAGES):
-            page = await self._list(**({"cursor": cursor} if cursor else {}))
-            result = page.model_dump(by_alias=True, mode="json", exclude_none=True)
+            result = (await self._page(cursor)).model_dump(by_alias=True, mode="json", exclude_none=True)
             if self._tools.add_page(listing, result):
                 return
             cursor = result["nextCursor"]
+
+    async def _page(self, cursor: str | None) -> Any:
+        known = inspect.signature(self._list).parameters
+        # `mcp.Client` keeps lists for their `ttlMs`; what did not fit is judged by the list of this moment.
+        more: dict[str, Any] = {"cache_mode": "refresh"} if "cache_mode" in known else {}
+        if cursor is None:
+            return await self._list(**more)
+        if "cursor" in known or "params" not in known:
+            return await self._list(cursor=cursor, **more)
+        from mcp.types import PaginatedRequestParams  # the only way since SDK 2: `ClientSession.list_tools(params=...)`
+
+        return await self._list(params=PaginatedRequestParams(cursor=cursor))
 
 
 def _refused(name: str, verdict: Verdict) -> Any:

@@ -6,12 +6,14 @@ an id of its own on its way in, and its answer gets the client's id back, byte f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, members, replaced, to_bytes
@@ -20,6 +22,10 @@ from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_me
 __all__ = ["Exchange", "RunningServer", "new_exchange", "route", "token_of", "with_own_ids"]
 
 MOST_QUEUED = 1024
+MOST_UNREAD = 64
+"""Messages that wait for a client to read them, before its server is held back."""
+STALL_TIMEOUT = 5.0
+"""Seconds in which a client reads nothing while others wait for the same server, before it is disconnected."""
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
@@ -35,6 +41,10 @@ class Exchange:
     given: bytes = b""
     """The id as the client wrote it, which the process may know by another."""
     given_token: bytes = b""
+    is_sent: bool = False
+    """Whether the request was written to the process."""
+    scope: anyio.CancelScope | None = None
+    """What the response is sent in; to cancel it closes the connection of the client."""
 
     def close(self) -> None:
         """Take no more events."""
@@ -59,19 +69,23 @@ class RunningServer:
     writing: anyio.Lock = field(default_factory=anyio.Lock)
     ended: anyio.Event = field(default_factory=anyio.Event)
 
-    async def write(self, raw: bytes) -> None:
-        """Write one whole message; other writers wait."""
+    async def write(self, raw: bytes, exchange: Exchange | None = None) -> None:
+        """Write one whole message, the request of *exchange* if there is one; other writers wait."""
         # A body may be laid out on several lines; on stdio a line break would end the message (transports, "stdio").
         line = b" ".join(raw.splitlines()) + b"\n"
         assert self.process.stdin
         async with self.writing:
+            # From here on asyncio has the whole line, and writes it also if `send` is cancelled.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            if exchange is not None:
+                exchange.is_sent = True
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self.process.stdin.send(line)
 
 
 def new_exchange(waits: set[Id], given: bytes = b"") -> Exchange:
     """Return an exchange that waits for the answers to *waits*."""
-    send, events = anyio.create_memory_object_stream[tuple[bytes, bool]](MOST_QUEUED)
+    send, events = anyio.create_memory_object_stream[tuple[bytes, bool]](MOST_UNREAD)
     return Exchange(waits, send, events, given=given)
 
 
@@ -123,6 +137,9 @@ async def _give(server: RunningServer, raw: bytes, messages: list[Message]) -> N
         if len(server.exchanges) == 1 and len(server.exchanges[0].waits) == 1:
             exchange, is_last = server.exchanges[0], True
             exchange.waits.clear()
+    elif server.shared and messages[0].method == "notifications/cancelled":
+        exchange, raw = _ended_subscription(server, messages[0])
+        is_last = True
     else:
         exchange, raw = _addressee(server, messages[0], raw)
     if exchange is None:
@@ -130,8 +147,23 @@ async def _give(server: RunningServer, raw: bytes, messages: list[Message]) -> N
         if not server.shared and not answers and len(server.backlog) < MOST_QUEUED:
             server.backlog.append(raw)
         return
+    await _queue(server, exchange, (raw, is_last))
+
+
+async def _queue(server: RunningServer, exchange: Exchange, item: tuple[bytes, bool]) -> None:
+    """Queue a message for a client. One that does not read holds back its server, but not what others wait for."""
+    # What a request of a session waits for is kept however long its client takes: nothing could be sent again.
+    may_disconnect = server.shared or exchange is server.listener
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await exchange.send.send((raw, is_last))
+        while True:
+            with anyio.move_on_after(STALL_TIMEOUT if may_disconnect else None):
+                await exchange.send.send(item)
+                return
+            if exchange.scope is not None and any(each is not exchange for each in server.exchanges):
+                text = "mcp-proxy: disconnected a client that does not read its response while others wait"
+                print(text, file=sys.stderr, flush=True)  # noqa: T201  for the person
+                exchange.scope.cancel()
+                return
 
 
 def _addressee(server: RunningServer, message: Message, raw: bytes) -> tuple[Exchange | None, bytes]:
@@ -148,6 +180,19 @@ def _addressee(server: RunningServer, message: Message, raw: bytes) -> tuple[Exc
     if server.listener is not None and (len(server.exchanges) != 1 or b"changed" in message.part("method")):
         return server.listener, raw
     return (server.exchanges[-1] if server.exchanges else None), raw
+
+
+def _ended_subscription(server: RunningServer, message: Message) -> tuple[Exchange | None, bytes]:
+    """Return the exchange whose subscription the server ends, and the notification with the id that its client knows.
+
+    2026-07-28, "Cancellation": a server cancels nothing but a ``subscriptions/listen``, whose stream ends with it.
+    """
+    key = id_of(message.param("requestId"))
+    exchange = next((each for each in server.exchanges if key in each.waits), None)
+    if exchange is None:
+        return None, message.raw
+    exchange.waits.clear()
+    return exchange, replaced(message.raw, {message.params["requestId"]: exchange.given})
 
 
 def _subscriber(server: RunningServer, message: Message) -> tuple[Exchange | None, bytes]:

@@ -33,6 +33,7 @@ LISTS = {
     "resources/templates/list": "resourceTemplates",
     "tasks/list": "tasks",
 }
+# Two servers may use one name; a URI or the id of a task says itself whose it is.
 NAMED = ("tools", "prompts")
 _IDENTIFIED_BY = {"resources": "uri", "tasks": "taskId"}
 
@@ -83,6 +84,7 @@ def merged_handshake(question: Question, names: Sequence[str], prefixes: Sequenc
         "resultType": "complete",
         "supportedVersions": [version for version in first if all(version in each for each in others)],
         **_described(results, names, prefixes),
+        # What is joined is fresh for as long as each part of it.
         "ttlMs": min((each["ttlMs"] for each in results.values() if isinstance(each.get("ttlMs"), int)), default=0),
         "cacheScope": "private",  # a server of the user's own is among them, perhaps
     }
@@ -123,6 +125,7 @@ def prefixes_of(names: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for name in names:
+        # OpenAI and Anthropic reject a tool whose name has any other character.
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", name) or "server"
         same = sum(1 for each in found if each == plain or re.fullmatch(re.escape(plain) + r"_\d+", each))
         found.append(f"{plain}_{same + 1}" if same else plain)
@@ -165,6 +168,7 @@ def _entries(page: Message, key: str) -> list[bytes]:
         found = [listed[a:b] for a, b in elements(listed)] if listed[:1] == b"[" else []
     except Malformed:
         return []
+    # SDK clients reject a whole list for one entry that is not an object.
     return [each for each in found if each[:1] == b"{"]
 
 
@@ -173,6 +177,7 @@ def _merge(target: dict[str, Any], source: dict[str, Any]) -> None:
         if isinstance(value, dict) and isinstance(target.get(key), dict):
             _merge(target[key], value)
         else:
+            # What one of them announces (`listChanged`, say), the client must expect.
             target[key] = target.get(key) or value
 
 

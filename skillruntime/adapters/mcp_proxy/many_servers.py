@@ -54,8 +54,10 @@ def run_many(upstreams: Sequence[Upstream], options: Options, log: Write, *, std
     ended = threading.Event()
     signals = note_signals(ended)
     many = _Many(upstreams, options, log, os.dup(stdout), ended)
+    # Why each could not be started is on stderr already.
     if not many.merged.live:
         return 1
+    # A thread for each pipe, as in `stdio`; `Merged` is not locked, so that `_Many` locks it for all.
     threading.Thread(target=many.take_client, args=[stdin], daemon=True).start()
     for index in many.servers:
         threading.Thread(target=many.take_server, args=[index], daemon=True).start()
@@ -76,6 +78,8 @@ class _Many:
         self.client = Writer(stdout)
         self.servers: dict[int, _Server] = {}
         self._ended = ended
+        self._options = options
+        self._options_compared = not options.tools
         self._lock = threading.Condition()
         for index, each in enumerate(upstreams):
             try:
@@ -89,6 +93,7 @@ class _Many:
         for line in _lines_of(stdin):
             with self._lock:
                 targets = self._route(self.merged.from_client(line))
+            # Outside the lock: while one server does not read, the answers of the others must reach the client.
             for index in targets:
                 self.servers[index].writer.wait_for_space()
         with self._lock:  # `printf ... | skillruntime mcp-proxy` ends its input before the answers are there
@@ -116,16 +121,36 @@ class _Many:
                 if now - server.exited_at > DRAIN_SECONDS:  # a process that it left behind holds its stdout open
                     self._drop(index)
             with self._lock:
+                # One deadline for all that wait; a timer for each call would be a thread for each.
                 server.waits_since = (server.waits_since or now) if server.session.waiting else None
                 if server.waits_since is not None and now - server.waits_since > LISTING_TIMEOUT:
                     self._relay(index, server.session.give_up_listing())
                     self._lock.notify_all()
+        with self._lock:
+            self._compare_options()
         # A handshake or a list waits for all: one server that hangs must not keep the client from the others.
         with self._lock:
             overdue = self.merged.overdue(LISTING_TIMEOUT)
         for index in overdue:
             _say(f"{self.servers[index].name} does not answer, and is left out")
             self._drop(index)
+
+    def _compare_options(self) -> None:
+        """Name the tools in the options that no server lists: a choice for a misspelt one would hold nowhere."""
+        live = [self.servers[index] for index in self.merged.live if index in self.servers]
+        if self._options_compared or not live or not all(each.session.tools.complete for each in live):
+            return
+        # Only when every list is known: until then another server may have the tool.
+        self._options_compared = True
+        found = {
+            name
+            for index, server in self.servers.items()
+            for tool in server.session.tools.definitions()
+            for name in (tool["name"], f"{self.merged.prefixes[index]}{JOINT}{tool['name']}")
+        }
+        for name in self._options.tools:
+            if name not in found:
+                _say(f"--tool-options names {name!r}, and no server lists a tool of this name")
 
     def end(self, *, patient: bool) -> None:
         """End every server, all at once."""
@@ -184,6 +209,8 @@ def _started(upstream: Upstream, prefix: str, options: Options, log: Write) -> _
     """Start one server. Tools are known to the log, and may be known to the options, by the names that clients see."""
 
     def write(entry: Mapping[str, Any]) -> None:
+        if entry["event"] == "options":  # the tool may be another server's
+            return
         log({**entry, "tool": f"{prefix}{JOINT}{entry['tool']}"} if "tool" in entry else entry)
 
     # Options may name a tool as its server does, or as the client sees it.

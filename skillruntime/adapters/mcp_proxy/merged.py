@@ -59,6 +59,7 @@ class Merged:
         self.live = set(range(len(names)))
         self.closing = False
         self._clock = clock
+        # Random, because another proxy in the row counts its ids too.
         prefix = os.urandom(6).hex()
         self._ids = (f"merged-{prefix}-{number}" for number in itertools.count(1))
         self._questions: list[Question] = []
@@ -87,10 +88,12 @@ class Merged:
             spans = split_batch(raw)
             messages = [read_message(raw[a:b]) for a, b in spans] if spans is not None else [read_message(raw)]
         except Malformed:
+            # JSON-RPC 2.0, 5.1: the proxy answers, as no server is named that could.
             return [(CLIENT, to_error(b"null", -32700, "Parse error"))]
         if spans is not None:
             ids = {each.id for each in messages if each.id is not None and each.method is not None}
             if ids:
+                # JSON-RPC 2.0, 6: one array answers them, whichever servers they are for.
                 self._batches.append((ids, []))
         return [send for each in messages for send in self._sent(each)]
 
@@ -132,6 +135,7 @@ class Merged:
 
     def _listed(self, message: Message, key: str) -> Sends:
         if message.param("cursor") not in (b"", b"null"):
+            # No joined list has a next page, so the cursor is not from here (2025-11-25, "Pagination": -32602).
             return self._fail(message, INVALID_PARAMS, "Unknown cursor: all pages of all servers come at once")
         return self._ask(message, self._joined, self._able(_CAPABILITIES.get(key, key)))
 
@@ -158,6 +162,7 @@ class Merged:
                 if (match := _after_prefix(name, self.prefixes[server], same)) is not None
             ]
             if owners:
+                # Of `git` and `git__hub` the longer is meant, as the list shows its tools.
                 return max(owners, key=lambda owner: len(self.prefixes[owner[0]]))
         able = [server for server in self.live if kind == "tools" and self.meant_by(server, name)]
         return (able[0], name) if len(able) == 1 else None
@@ -188,6 +193,7 @@ class Merged:
         if message.method == "notifications/cancelled" and key is not None:
             if key in self._listening:
                 return [(each, message.raw) for each in sorted(self._listening.pop(key))]
+            # A joined request has another id at each server; its answer is short work.
             return [(self._in_flight[key][0], message.raw)] if key in self._in_flight else []
         token = id_of(message.param("progressToken"))
         if message.method == "notifications/progress" and token in self._tokens:
@@ -196,6 +202,7 @@ class Merged:
 
     def _answer_to_server(self, message: Message) -> Sends:
         server, given = self._asked.pop(message.id, (None, b"")) if message.id is not None else (None, b"")
+        # Servers' requests have ids of the proxy's own: an answer with another id is not for any of them.
         if server is None or server not in self.live:
             return []
         return [(server, replaced(message.raw, {message.parts["id"]: given}))]
@@ -246,6 +253,7 @@ class Merged:
         if message.method is not None and message.id is not None:
             own = next(self._ids)
             self._asked["string", own] = (server, message.part("id"))
+            # Progress that the client reports on it is for this server alone.
             self._note_token(server, message)
             return [(CLIENT, replaced(message.raw, {message.parts["id"]: to_bytes(own)}))]
         if message.method is not None:
@@ -281,6 +289,7 @@ class Merged:
         if question.first_wins:  # the answers of the others find no question any more, and are dropped
             return self._settle(question)
         cursor = member(message, "nextCursor") if question.request.method in LISTS else b""
+        # A server that repeats a cursor would be asked forever.
         if cursor[:1] == b'"' and not any(member(each, "nextCursor") == cursor for each in question.pages[server][:-1]):
             return [(server, self._copy(question, server, str(decode(cursor))))]
         return self._settle(question)

@@ -39,6 +39,7 @@ Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, SendMessage], Awaitable[None]]
 
+# The one that was away longest is forgotten, which costs it one list.
 MOST_CALLERS = 1024
 LISTING_TIMEOUT = 30.0
 SESSION = b"mcp-session-id"
@@ -90,6 +91,7 @@ class McpProxy:
             return
         conversation = self._conversation(session_id, caller)
         if scope["method"] == "GET":
+            # The answer to a POST whose stream broke off comes on this one ("Resumability and Redelivery").
             session = self._session(conversation, shared=True)
             await self._app(scope, receive, Rewriter(session.from_server, send))
             return
@@ -151,6 +153,7 @@ class McpProxy:
             known = self._conversations[key] = _Conversation(Tools(lifetime=None if session_id else 0.0))
             if len(self._conversations) > MOST_CALLERS:
                 self._conversations.popitem(last=False)
+        # The first is the one that was away longest.
         self._conversations.move_to_end(key)
         return known
 

@@ -64,12 +64,14 @@ class _Remote:
 
     async def run(self, reads: int) -> None:
         """Post each line from *reads* until its end; answer what is in flight, and end the session."""
+        # A pipe can be said to be readable and have nothing left: the event loop must not wait in `read`.
         os.set_blocking(reads, False)
         async with http_client() as client:
             async with anyio.create_task_group() as background:
                 async with anyio.create_task_group() as tasks:
                     await self._take_lines(reads, client, tasks, background)
                 background.cancel_scope.cancel()
+            # SDK clients kill what takes two seconds to exit; a server may also end the session itself.
             with anyio.move_on_after(DELETE_TIMEOUT):
                 await self._end_session(client)
 
@@ -254,6 +256,7 @@ class _Remote:
             with contextlib.suppress(Malformed, KeyError, TypeError):  # a result may be a list, or null
                 self.version = str(decode(answer.part("result"))["protocolVersion"])
         async with self.writing:
+            # A client that does not read holds back this thread, and not the event loop.
             await anyio.to_thread.run_sync(_write_all, self.writes, line)
         return answers
 

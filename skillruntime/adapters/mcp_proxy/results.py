@@ -48,11 +48,11 @@ def checked_result(message: Message, tool: Tool | None, mode: str, log: Write, *
             found = tool.output.violations(content)
         except (ValueError, TypeError):  # a number that the engine cannot hold
             return None
-        places = [f"{each.pointer or 'the top'} breaks {each.keyword}" for each in found[:MOST_PLACES]]
+        places = [f"{each.pointer or 'the whole of it'} fails {each.keyword}" for each in found[:MOST_PLACES]]
     log({"event": "output", "tool": tool.name, "outcome": mode, "errors": places})
     if mode != "refuse":
         return None
-    text = f"{tool.name} ran, and its result is not what it promises: {'; '.join(places)}. Do not rely on it."
+    text = f"{tool.name} ran, but its result does not match its outputSchema: {'; '.join(places)}. Do not rely on it."
     # the answer to `tasks/get` is in the form of its revision, also where the call was not seen
     modern = modern or "resultType" in result
     return replaced(message.raw, {span: to_bytes(tool_result(cut(text), modern=modern))})

@@ -116,6 +116,7 @@ class Session:
             messages = [read_message(plain[a:b]) for a, b in spans] if spans is not None else [read_message(plain)]
         except Malformed:
             return [(SERVER, raw)]  # the server answers what is not JSON, as it would without the proxy
+        # Cut into parts, what is not JSON as a whole could become messages that are.
         if spans is not None and not is_json(plain):
             return [(SERVER, raw)]
         return self._admit(plain, messages, raw, is_batch=spans is not None)
@@ -210,6 +211,7 @@ class Session:
             if key in held.ids:  # forwarded with the batch, and cancelled right after it
                 self._held.insert(self._held.index(held) + 1, _Held(message.raw, message.raw))
                 return Decision()
+        # "Cancellation": no answer follows; one that crossed the cancel passes as it is.
         self.pending.pop(key, None)
         return Decision(message.raw, answer=self._answer_of_cancelled(key))
 
@@ -247,6 +249,7 @@ class Session:
     # the proxy's own tools/list
 
     def _list_tools(self, messages: Iterable[Message]) -> list[Send]:
+        # One listing serves all calls that wait.
         if self._own:
             return []
         # 2026-07-28: every request says who sends it, and a server may list other tools for another client.
@@ -273,6 +276,7 @@ class Session:
             return self._release()
         if not self.tools.add_page(listing, result):
             return [self._request_page(listing)]
+        self._compare_options()
         self._listings += 1
         if not self.tools.is_current(listing) and self._listings < MOST_LISTINGS:
             return [self._request_page(self.tools.start())]
@@ -289,6 +293,16 @@ class Session:
             sends += self._admit(each.raw, messages, each.given, is_batch=spans is not None, final=True)
         return sends
 
+    def _compare_options(self) -> None:
+        """Log the names in the options that the list does not have: a choice for a misspelt tool would hold nowhere."""
+        if not self.tools.complete or self.tools.options_compared:
+            return
+        self.tools.options_compared = True
+        listed = {each["name"] for each in self.tools.definitions()} if self.options.tools else set()
+        for name in self.options.tools:
+            if name not in listed:
+                self._log({"event": "options", "tool": name, "reason": "the server lists no tool of this name"})
+
     def _listing_of(self, message: Message) -> Listing | None:
         """Return the pagination that a client's request begins or continues."""
         span = message.params.get("cursor")
@@ -303,6 +317,7 @@ class Session:
         """Whether *raw* is seen at once to be something that passes: most is, and costs no scan of its body."""
         response = quick_response(raw)
         if response is None:
+            # A backslash may hide a name: `list\u005fchanged` is the same text (RFC 8259, 7).
             watches = self.pending or self._own or self._late or self._batches
             return not watches and b"list_changed" not in raw and b"\\" not in raw
         key, kind = response
@@ -364,6 +379,7 @@ class Session:
     def _passed_on(self, message: Message) -> bytes:
         """Return the bytes in which a message of the server reaches the client."""
         if message.method is not None:
+            # Also a list that is being read at this moment is old then.
             if message.method == "notifications/tools/list_changed":
                 self.tools.changed()
             return message.raw
@@ -373,6 +389,7 @@ class Session:
         if pending.kind == "list":
             return self._learned(message, pending)
         if "error" in message.parts:
+            # The error of a retry may concern its `requestState`, which no model wrote.
             converted = None if pending.retried else converted_error(message, modern=pending.modern)
             if converted is None:
                 return message.raw
@@ -383,6 +400,7 @@ class Session:
             task = task_of(message)
             if task is not None and pending.kind == "call":
                 self._tasks[task] = pending.tool
+                # The result of a task may never be asked for: the oldest is forgotten first.
                 while len(self._tasks) > MOST_REMEMBERED:
                     del self._tasks[next(iter(self._tasks))]
             refused = checked_result(message, pending.tool, mode, self._log, modern=pending.modern)
@@ -393,6 +411,7 @@ class Session:
         try:
             marked = with_state(message, pending.digest) if pending.digest else {}
             return changed(message, with_repairs(message, pending.notes), marked)
+        # A part that is not JSON cannot be changed: the result passes, without the report of the repair.
         except Malformed:
             return message.raw
 
@@ -400,8 +419,8 @@ class Session:
         result = _result(message)
         if result is None:
             return message.raw
-        if pending.listing is not None:
-            self.tools.add_page(pending.listing, result)
+        if pending.listing is not None and self.tools.add_page(pending.listing, result):
+            self._compare_options()
         return folded_page(message) if self.options.fold else message.raw
 
 

@@ -27,6 +27,7 @@ LISTING_TIMEOUT = 30.0
 """Seconds after which a call whose schema the server does not give is forwarded unchecked."""
 DRAIN_TIMEOUT = 0.5
 TICK = 0.2
+# More than a pipe holds (64 KiB on Linux), and little beside one large message.
 MOST_QUEUED = 1 << 20
 MOST_EARLY = 8
 CLIENT, SERVER = "client", "server"
@@ -108,6 +109,7 @@ class Writer:
                     self._changed.wait()
                 if not self._queue:
                     break
+                # Small messages in one write, large ones without a copy.
                 data = b"".join(self._queue) if self._size < CHUNK else self._queue[0]
                 taken = len(self._queue) if self._size < CHUNK else 1
                 for _ in range(taken):
@@ -299,6 +301,7 @@ def has_no_reader(descriptor: int) -> bool:
 
     if not hasattr(select, "poll"):
         return False
+    # A pipe without a reader is in error before anything is written to it (Linux, poll(2), POLLERR).
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(events & (select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))

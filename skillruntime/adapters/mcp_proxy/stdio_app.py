@@ -43,7 +43,9 @@ __all__ = ["StdioApp"]
 SESSION = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
 HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+# Clients also leave without DELETE; a server may end a session at any time ("Session Management").
 IDLE_SECONDS = 30 * 60
+# Each is a process.
 MOST_SESSIONS = 64
 # nginx holds no events back where `X-Accel-Buffering` is "no" (2026-07-28, streamable HTTP, "Receiving Messages").
 EVENTS = [
@@ -134,6 +136,7 @@ class StdioApp:
         except Malformed:
             await respond(send, 400, _error(b"null", PARSE_ERROR, "Parse error"))
         except OSError as error:
+            # 502: what failed is the server behind this one (RFC 9110, 15.6.3).
             text = f"The MCP server cannot be started: {error}"
             await respond(send, 502, _error(messages[0].part("id") or b"null", -32000, text))
 
@@ -181,7 +184,10 @@ class StdioApp:
         process.used = math.inf
         requests = [each for each in messages if each.id is not None and each.method is not None]
         if not requests:
-            await process.write(body)
+            # 2026-07-28, "Cancellation": over HTTP a client cancels by closing the response. The ids that the process
+            # knows are the proxy's own, so a cancel that is sent all the same could only hit another client's request.
+            if not (process.shared and messages[0].method == "notifications/cancelled"):
+                await process.write(body)
             process.used = time.monotonic()
             await respond(send, 202, b"", *headers)
             return
@@ -192,14 +198,18 @@ class StdioApp:
             exchange.token = token_of(requests[0])
         process.exchanges.append(exchange)
         try:
-            async with _until_disconnected(receive):
-                await process.write(body)
+            if not process.shared:  # 2025-11-25, "Sending Messages": a client that disconnects does not cancel
+                await process.write(body, exchange)
+            async with _until_disconnected(receive, exchange):
+                if process.shared:
+                    await process.write(body, exchange)
                 await self._answer(process, exchange, send, headers)
         finally:
             process.exchanges.remove(exchange)
             process.used = time.monotonic()
             exchange.close()
-            if process.shared and exchange.waits:  # the client closed the response: in this revision a cancel
+            # 2026-07-28, "Cancellation": to close the response is to cancel. The process knows its own id.
+            if process.shared and exchange.is_sent and exchange.waits:
                 [(_, own_id)] = exchange.waits
                 cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": own_id}}
                 with anyio.CancelScope(shield=True), anyio.move_on_after(1):
@@ -236,7 +246,7 @@ class StdioApp:
         process.listener = exchange = new_exchange(set())
         process.used = math.inf
         try:
-            async with _until_disconnected(receive):
+            async with _until_disconnected(receive, exchange):
                 await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
                 backlog, process.backlog = process.backlog, []
                 body = b"".join(event(raw.strip()) for raw in backlog)
@@ -252,6 +262,7 @@ class StdioApp:
     # processes
 
     async def _shared_process(self) -> RunningServer:
+        # Two first requests at the same time start one process.
         async with self._starting:
             if self._shared is None or self._shared.ended.is_set():
                 self._shared = await self._start(shared=True)
@@ -262,7 +273,9 @@ class StdioApp:
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # What the server logs is for the person (transports, "stdio").
             stderr=None,
+            # A process group of its own, so that what it starts is ended with it.
             start_new_session=True,
             env=self._environment,
             cwd=self._directory,
@@ -292,6 +305,7 @@ class StdioApp:
     async def _end(self, process: RunningServer) -> None:
         assert process.process.stdin
         await process.process.stdin.aclose()
+        # "Lifecycle", "Shutdown": the end of stdin, then SIGTERM, then SIGKILL.
         for name in ("", "SIGTERM", "SIGKILL"):
             if name:
                 _signal(process.process.pid, name)
@@ -312,9 +326,10 @@ class StdioApp:
 
 
 @asynccontextmanager
-async def _until_disconnected(receive: Receive) -> AsyncIterator[None]:
-    """Run what is inside until the client closes its request."""
+async def _until_disconnected(receive: Receive, exchange: Exchange) -> AsyncIterator[None]:
+    """Run what is inside until the client closes its request, or is disconnected."""
     async with anyio.create_task_group() as tasks:
+        exchange.scope = tasks.cancel_scope
 
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -353,6 +368,7 @@ def _ended(process: RunningServer, exchange: Exchange) -> list[bytes]:
 def _status(answer: bytes, process: RunningServer) -> int:
     """Return the HTTP status for the only answer to a request."""
     quick = quick_response(answer)
+    # Most answers are results, of which nothing else is read.
     if (quick and quick[1] == "result") or answer.lstrip()[:1] != b"{":
         return 200
     message = read_message(answer)

@@ -27,7 +27,9 @@ _SINGLES = (
     *("items", "contains", "additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems"),
     *("additionalItems", "not", "if", "then", "else"),
 )
+# What models write for one another between words.
 _SEPARATORS = re.compile(r"[-_.\s]+")
+# `mcp__files__read`, `files.read`, `files/read`, `functions:read`: how clients and models qualify a name.
 _PREFIX_ENDS = re.compile(r"__|[./:]")
 
 
@@ -73,6 +75,8 @@ class Tools:
         self.complete = False
         self.unlistable = False
         """The server could not list its tools; it is not asked again before it says that its list changed."""
+        self.options_compared = False
+        """Whether the names in the user's options were compared with the list."""
 
     @property
     def fresh(self) -> bool:
@@ -179,6 +183,7 @@ class Tools:
 
     def _expiry(self, milliseconds: Any) -> float | None:
         if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
+            # At most a day: 1e308 would keep an old list for ever.
             return self._clock() + max(0.0, min(float(milliseconds), 86_400_000.0)) / 1000
         return None if self._lifetime is None else self._clock() + self._lifetime
 

@@ -51,8 +51,9 @@ def policy_named(policy: str | Policy | Mapping[str, Any]) -> Policy:
         try:
             return Policy(**{_OLD_SWITCHES.get(name, name): value for name, value in policy.items()})
         except TypeError:
-            switches = ", ".join(each.name for each in fields(Policy))
-            raise ValueError(f"policy has the switches {', '.join(map(str, policy))}; known are {switches}") from None
+            switches = [each.name for each in fields(Policy)]
+            unknown = ", ".join(repr(name)[:60] for name in policy if name not in (*switches, *_OLD_SWITCHES))
+            raise ValueError(f"policy has an unknown switch {unknown}; known are {', '.join(switches)}") from None
     if not isinstance(policy, str) or policy not in _POLICIES:
         raise ValueError(f"policy is {policy!r}; known are {', '.join(_POLICIES)}, or a record of switches")
     return _POLICIES[policy]

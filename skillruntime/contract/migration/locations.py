@@ -90,7 +90,7 @@ def put(holder: dict[str, Any], key: str, value: Any, path: Path) -> None:
     """Set a member that must not be there yet."""
     if key in holder:
         where = format_pointer((*path, key))
-        raise StepRefused(where, f"{where} is there already, and would be overwritten")
+        raise StepRefused(where, f"{where} already has a value, which would be overwritten")
     holder[key] = value
 
 

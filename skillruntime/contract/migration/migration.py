@@ -260,11 +260,11 @@ def _take(steps: Sequence[Step], arguments: Mapping[str, Any], to: Version, *, o
 
 def _inverse(steps: Sequence[Step], to: Version, *, has_function: bool = False) -> list[Step]:
     if has_function:
-        raise MigrationError(f"cannot go back from {to}: a function has no way back", step=0, path="", to=to)
+        raise MigrationError(f"cannot migrate back from {to}: a function cannot be reversed", step=0, path="", to=to)
     inverted = []
     for index, step in reversed(list(enumerate(steps))):
         if step.inverse is None:
-            message = f"cannot go back from {to}: step {index} ({step.kind}) loses what there was"
+            message = f"cannot migrate back from {to}: step {index} ({step.kind}) discards values"
             raise MigrationError(message, step=index, path="", to=to)
         inverted.append(parse_step(step.inverse))
     return inverted

@@ -141,7 +141,8 @@ def _drop_copy(fields: StepFields, place: Tokens) -> Built:
                     continue
                 if not any(same_as(holder[place[-1]]) == same_as(value) for value in kept):
                     where = format_pointer((*at, *path, place[-1]))
-                    raise StepRefused(where, f"{where} differs from {format_pointer(original)}, and would be lost")
+                    fault = f"its value differs from that of {format_pointer(original)}"
+                    raise StepRefused(where, f"{where} cannot be dropped: {fault}")
                 del holder[place[-1]]
 
     return change, None  # where it was absent, copying would add it
@@ -160,7 +161,7 @@ def _pack(fields: StepFields) -> Built:
             # An array has no gaps: a member that is missing before one that is given has no position to be left out of.
             if present != sorted(present, reverse=True):
                 where = format_pointer((*path, sources[present.index(False)][-1]))
-                raise StepRefused(where, f"{where} is missing before one that is given, so they cannot be packed")
+                raise StepRefused(where, f"{where} is missing although a later value is given; an array has no gaps")
             if any(present):
                 items = [holder.pop(source[-1]) for source, there in zip(sources, present, strict=True) if there]
                 put(holder, target[-1], items, path)
@@ -231,7 +232,8 @@ def _flatten(fields: StepFields) -> Built:
             where = (*path, place[-1])
             unknown = [name for name in members if names is not None and name not in names]
             if unknown:
-                raise StepRefused(format_pointer((*where, unknown[0])), f"{unknown[0]!r} has no place outside")
+                fault = f"{unknown[0]!r} is not one of the members to move out"
+                raise StepRefused(format_pointer((*where, unknown[0])), fault)
             del holder[place[-1]]
             for name, value in members.items():
                 put(holder, name, value, path)

@@ -231,7 +231,7 @@ def _join_together(fields: StepFields, split: dict[str, Any], text: Callable[[li
             where = format_pointer((*path, sources[present.index(False) if False in present else 0][-1]))
             # Parts are distinguished by position only, so a gap would move the later ones.
             if present != sorted(present, reverse=True):
-                raise StepRefused(where, f"{where} is missing before one that is there, so they cannot be joined")
+                raise StepRefused(where, f"{where} is missing although a later value is given; joined, it would move")
             parts = [holder.pop(source[-1]) for source, there in zip(sources, present, strict=True) if there]
             put(holder, target[-1], text(parts, where), path)
 
