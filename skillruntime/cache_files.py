@@ -1,8 +1,8 @@
 """Files in the user's cache directory: what can be computed again, so every failure reads as "not there".
 
 They are replaced as a whole, so any number of processes may read and write them at the same time, and a process that
-is killed while it writes leaves the old file. They are read, never mapped into memory: a mapped file that another
-program cuts ends the process (SIGBUS).
+is killed while it writes leaves the old file, and its temporary one until a later write. They are read, never mapped
+into memory: a mapped file that another program cuts ends the process (SIGBUS).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 import sys
+import time
 import zlib
 from collections.abc import Iterable
 
@@ -56,7 +57,9 @@ def write_cached(name: str, data: bytes) -> None:
     """Write *data* to the file *name*, ``directory/file`` perhaps; a failure is ignored."""
     directory = cache_directory()
     if directory is not None:
-        replace_file(f"{directory}/{name}", (zlib.crc32(data).to_bytes(4, "little"), data))
+        # In a directory of its own there are thousands of files: `prune_cached` looks through it now and then.
+        write = _replaced if "/" in name else replace_file
+        write(f"{directory}/{name}", (zlib.crc32(data).to_bytes(4, "little"), data))
 
 
 def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
@@ -82,6 +85,13 @@ def open_own(path: str, most_bytes: int, flags: int = 0) -> int:
 
 def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     """Write *parts* to *path*, which has either its old or its new content at any time; return whether it worked."""
+    done = _replaced(path, parts)
+    directory, name = os.path.split(path)
+    _remove_abandoned(directory, f"{name}.")
+    return done
+
+
+def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     # Random, because two threads of one process may write at the same time. No fsync: a lost file is made again.
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     directory = os.path.dirname(path)  # noqa: PTH120
@@ -106,8 +116,12 @@ def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
 
 
 def prune_cached(name: str, most_files: int) -> None:
-    """Remove the oldest half of the files in the directory *name* if it has more than *most_files*."""
+    """Remove the oldest half of the files in the directory *name* if it has more than *most_files*.
+
+    What killed writers left there is removed in any case.
+    """
     directory = f"{cache_directory()}/{name}"
+    _remove_abandoned(directory, "")
     try:
         with os.scandir(directory) as entries:
             paths = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]
@@ -118,3 +132,21 @@ def prune_cached(name: str, most_files: int) -> None:
             os.unlink(path)  # noqa: PTH108
         except OSError:
             pass
+
+
+# No write takes an hour, so the writer of a file that is older has ended.
+_ABANDONED_AFTER = 3600  # seconds
+
+
+def _remove_abandoned(directory: str, prefix: str) -> None:
+    """Remove the temporary files of `_replaced` whose writer was killed, those that begin with *prefix*."""
+    oldest = time.time() - _ABANDONED_AFTER
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                _, process, mark = f"..{entry.name}".rsplit(".", 2)
+                is_temporary = process.isdigit() and len(mark) == 8 and entry.name.startswith(prefix)
+                if is_temporary and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    os.unlink(entry.path)  # noqa: PTH108
+    except OSError:
+        pass  # another process was faster, or it cannot be removed

@@ -115,3 +115,34 @@ def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None
 
     assert not replace_file(str(tmp_path / "taken"), [b"data"])
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_what_a_killed_writer_left_is_removed_by_a_later_write(tmp_path: Path) -> None:
+    """Only its temporary files, and only after an hour: another process may be writing."""
+    left, fresh, others = (tmp_path / name for name in ("index.12.0a1b2c3d", "index.13.0a1b2c3d", "notes.14.20261122"))
+    for path in (left, fresh, others):
+        path.write_bytes(b"half")
+    for path in (left, others):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+
+    assert replace_file(f"{tmp_path}/index", [b"whole"])
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "index.13.0a1b2c3d", "notes.14.20261122"]
+
+
+def test_a_directory_of_many_files_is_cleaned_when_it_is_pruned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at each write, which would list thousands of files thousands of times."""
+    monkeypatch.setenv("SKILLRUNTIME_CACHE", str(tmp_path))
+    write_cached("derived/one", b"kept")
+    left = tmp_path / "derived" / "two.12.0a1b2c3d"
+    left.write_bytes(b"half")
+    os.utime(left, (1_000_000_000, 1_000_000_000))
+    write_cached("derived/three", b"kept")
+    assert left.exists()
+
+    prune_cached("derived", most_files=100)
+
+    assert not left.exists()
+    assert read_cached("derived/one", 100) == b"kept"

@@ -11,6 +11,7 @@ import inspect
 import json
 from collections.abc import Callable
 from functools import cached_property
+from itertools import compress
 from typing import Any, Literal
 
 import anyio
@@ -241,18 +242,20 @@ class SkillToolkit(BaseToolkit):
             return tools
         callable_skills = visible_callables(runtime)
         tool_names([*callable_skills, *OWN_TOOLS])
-        return [*tools, *(self._typed_tool(name) for name in callable_skills)]
+        typed = [SkillTool(runtime, name, session=self._session) for name in callable_skills]
+        schemas = ((tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed)
+        if self._session.limits is None:
+            self._session.note_schemas(schemas)
+            return [*tools, *typed]
+        # Not offered at all: a schema that is cut is not a schema.
+        admitted = [self._session.admit_schema(*schema) is None for schema in schemas]
+        return [*tools, *compress(typed, admitted)]
 
     def _pending(self, message: AIMessage) -> tuple[list[BaseMessage], list[ToolCall]]:
         settled = with_calls_settled(message)
         answered = {each.tool_call_id for each in settled if isinstance(each, ToolMessage)}
         calls = settled[0].tool_calls if isinstance(settled[0], AIMessage) else []
         return settled, [call for call in calls if call["id"] not in answered]
-
-    def _typed_tool(self, name: str) -> SkillTool:
-        tool = SkillTool(self._runtime, name, session=self._session)
-        self._session.admit_schema(tool.name, json.dumps(tool.args_schema, default=str))
-        return tool
 
 
 def call_options() -> CallOptions:

@@ -57,7 +57,7 @@ def _used_definitions(schema: Any, document: Mapping[str, Any]) -> set[tuple[str
     """Return the definitions that *schema* reaches, directly or not; all of them if a reference has another form."""
     everything = {(keyword, name) for keyword in ("definitions", "$defs") for name in document.get(keyword, {})}
     used: set[tuple[str, str]] = set()
-    pending = [schema]
+    pending = [schema] if everything else []  # most documents define nothing, and need not be walked
     # A definition may use others: follow them until nothing new is found.
     while pending:
         for reference in _references(pending.pop()):

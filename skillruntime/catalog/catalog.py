@@ -102,6 +102,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         self._rank: Rank | None = None
         shadowed = {name: metadata_of(entry) for name, entry in names.shadowed.items()}
         self.shadowed: Mapping[str, SkillMetadata] = shadowed
+        # Found when they are read: looking for look-alikes compares all names, and most programs never ask.
         self._diagnostics: tuple[Diagnostic, ...] | None = None
         self._diagnose: Callable[[], Iterable[Diagnostic]] = lambda: _found(offered, names, guard)
         self._guard = guard
@@ -114,6 +115,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if entry is None:
             if not isinstance(name, str):
                 raise KeyError(name)
+            # Names are kept in NFKC, as skills-ref compares them: a full-width name is the same skill.
             plain = unicodedata.normalize("NFKC", name)
             if plain in self.shadowed:
                 return self.shadowed[plain]
@@ -168,6 +170,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
             InvalidSkillError: the skill or its contract cannot be read.
         """
         skill = self.activate(name.partition("/")[0] if isinstance(name, str) else name)
+        # The range belongs to the skill, and its contracts have plain names: "digest@^1/run" is "digest/run" in it.
         _, _, tool = name.partition("/")
         return skill, skill.contract(f"{skill.name}/{tool}" if tool else skill.name)
 
@@ -180,6 +183,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         found = [
             entry
             for entry in self._rivals.get(name, ())
+            # A view has the same rivals as its catalog, so each is asked whether it exists in this one.
             if (entry.name == name or entry.name in self._beside) and self._admits(entry)
         ]
         if not found:
@@ -246,6 +250,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
                 return False
             if any(fnmatchcase(entry.name, pattern) for pattern in unwanted):
                 return False
+            # Last but one, because it opens the file.
             if keywords and keywords.isdisjoint(metadata_of(entry).read_frontmatter().tags):
                 return False
             return where is None or where(metadata_of(entry))
@@ -317,6 +322,7 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         if style == "reference":
             shown = [as_reference(metadata) for metadata in shown]
         rendered = render(shown, budget_tokens, style, pins=key[2], count=count)
+        # Emptied rather than trimmed: only a host that gives a new function each time gets here.
         if len(self._rendered) >= _MAX_RENDERED:
             self._rendered = {}
         self._rendered[key] = rendered

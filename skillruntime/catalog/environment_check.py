@@ -46,6 +46,7 @@ def unmet_of(skill: Skill, here: Surroundings | None = None) -> tuple[str, ...]:
     stated = [*skill.frontmatter.requirements]
     stated += [contract.requires for contract in skill.contracts.values()]
     reasons = [reason for each in stated if isinstance(each, Mapping) for reason in unmet(each, here)]
+    # Once each, in order: the frontmatter and a contract often state the same.
     return tuple(dict.fromkeys(reasons))
 
 
@@ -96,6 +97,7 @@ def _unmet_package(stated: str, here: Surroundings) -> Iterable[str]:
     version = here.package_version(requirement.name)
     if version is None:
         return [f"the Python package {requirement.name} is not installed"]
+    # An installed prerelease counts, as for pip; only the choice of what to install would leave it out.
     if not requirement.specifier.contains(version, prereleases=True):
         return [f"the Python package {requirement.name} is {version}, but {requirement.specifier} is required"]
     return []

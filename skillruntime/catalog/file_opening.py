@@ -56,6 +56,7 @@ def open_inside(directory: str, path: str, *, identity: Identity | None = None) 
         OSError: it does not exist, is not a regular file, is reached through a link, or the directory was replaced.
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
+    # ".." is refused wherever it is: after a link, "a/../b" is not "b" (POSIX, pathname resolution).
     if not parts or ".." in parts:
         raise OSError(errno.EINVAL, "it is outside the skill's directory")
     if not _HAS_DIRECTORY_DESCRIPTORS:
@@ -94,6 +95,7 @@ def read_beside(directory: str, name: str, limit: int) -> tuple[bytes, Identity]
     """
     if not _HAS_DIRECTORY_DESCRIPTORS:
         return _read(_open_by_path(directory, [name]), limit), identity_of(directory)
+    # Both from one descriptor: by path, the directory could be replaced between the two.
     here = os.open(directory, _DIRECTORY)
     try:
         identity = _identity(os.fstat(here))

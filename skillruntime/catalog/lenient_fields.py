@@ -39,6 +39,7 @@ def field_diagnostics(frontmatter: Frontmatter, path: str) -> list[Diagnostic]:
     found = []
     for keys, rule, message in _deviations(frontmatter.fields or {}):
         line, column = marks.get(keys, (None, None))
+        # The reader counts from the first line after the dashes; editors count from the top of the file.
         line = line + frontmatter.first_line - 1 if line else None
         found.append(Diagnostic(rule, Severity.WARNING, path, message, line, column))
     return found
@@ -47,6 +48,7 @@ def field_diagnostics(frontmatter: Frontmatter, path: str) -> list[Diagnostic]:
 def _deviations(fields: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """Yield the keys, the rule and the message for each field that differs from the format."""
     for key in fields:
+        # `Name` and `Description` are found in any case and reported as `key-case` (summary.py).
         if key.lower() not in FORMAT_FIELDS:
             meaning = _READ_AS.get(key, "it is kept but not used")
             yield (key,), "unknown-field", f"{key!r} is not a field of the format; {meaning}"

@@ -53,7 +53,7 @@ def by_name(snapshots: Sequence[Snapshot]) -> Names:
     for snapshot in snapshots:
         # Reversed, so that the first of two entries with one name stays in the dictionary.
         own = {entry.name: entry for entry in reversed(snapshot.entries)}
-        own.pop("", None)
+        own.pop("", None)  # files without a valid skill have no name
         if not first:
             first = own
         else:
@@ -94,6 +94,7 @@ def settle(
         if None in taken or version is None or version in taken or own in reserved:
             losers.append(entry)
             continue
+        # The path is stated from here on: the name no longer says which directory it is.
         taken.add(version)
         beside[own] = entry._replace(name=own, path=entry.file)
     return entries[chosen], beside, losers

@@ -111,6 +111,7 @@ def list_files(directory: str) -> list[Resource]:
 
     At most `MAX_RESOURCES` files are listed. Symbolic links, and names with hidden characters or line ends, are not.
     """
+    # Level by level, so that the limit cuts off what is deepest, and the files beside SKILL.md are always listed.
     found: list[Resource] = []
     level = [("", directory)]
     for _ in range(_MAX_DEPTH):
@@ -119,7 +120,7 @@ def list_files(directory: str) -> list[Resource]:
             try:
                 children = sorted(os.scandir(path), key=lambda child: child.name)
             except OSError:
-                continue
+                continue  # a directory that cannot be listed hides its own files and no others
             for child in children:
                 name = child.name
                 if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
@@ -158,6 +159,7 @@ def decode_text(data: bytes, path: str) -> str:
     try:
         # UTF-8 text does not contain NUL; UTF-16 and binary files do.
         if b"\0" not in data:
+            # With or without the signature that editors on Windows write.
             return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
@@ -218,6 +220,7 @@ def may_have_callables(directory: str) -> bool:
             names = [entry.name for entry in entries]
     except OSError:
         return False
+    # A false yes costs an activation, which looks closely; a false no would hide a tool.
     return any(name in CONTRACT_FILES or name == "scripts" or name.endswith(SCRIPT_SUFFIXES) for name in names)
 
 

@@ -104,6 +104,7 @@ class Snapshot:
 
     def without(self, positions: Collection[int], problems: Iterable[Diagnostic]) -> Snapshot:
         """Return this snapshot without the entries at *positions*, and with *problems* added."""
+        # Positions are what stamps and notes are found by, so all three are closed up together.
         kept = [position for position in range(len(self.entries)) if position not in positions]
         return replace(
             self,
@@ -115,6 +116,7 @@ class Snapshot:
 
     def is_stored_as(self, other: Snapshot) -> bool:
         """Whether an index that contains *other* is up to date for this snapshot."""
+        # Identity, not equality: a reading without a change returns the list that it was given.
         return self.entries is other.entries and self.searched == other.searched
 
     # `refresh` returns the same catalog in this case, so that prompts stay cached.

@@ -90,6 +90,7 @@ class Skill:
         self._body: str | None = None
         self._check: Callable[[Skill], Mapping[str, str]] | None = None
         self._pinned: Mapping[str, str] | None = None
+        # From the bytes that were read, not from the file: it may be another one by now.
         self._parsed: Frontmatter | None = None
         self._contracts: ContractFiles | None = None
         self._derive = derive
@@ -205,7 +206,7 @@ class Skill:
 
         If it is a part of an installed package, the version of the distribution counts.
         """
-        versions = self._versions()
+        versions = self._versions()  # in order of precedence
         return versions[0][1] if versions else None
 
     @property
@@ -236,6 +237,7 @@ class Skill:
 
         from skillruntime.catalog.skill_digest import digest_of_code
 
+        # Bytes and not what they mean: a digest must not depend on how this version reads YAML.
         own = hashlib.sha256(self._data)
         # All code of the skill, because a script can import or start any file next to it.
         own.update(digest_of_code(os.path.dirname(self.metadata.path)))  # noqa: PTH120
@@ -298,6 +300,7 @@ class Skill:
         if self._pinned is not None:
             import hashlib
 
+            # Lockfiles write paths with "/" and without "." parts; a caller may write the same path otherwise.
             own = "/".join(part for part in path.replace(os.sep, "/").split("/") if part not in ("", "."))
             if self._pinned.get(own) != hashlib.sha256(data).hexdigest():
                 raise InvalidSkillError(
@@ -317,34 +320,24 @@ class Skill:
                 trusted=self.trusted,
                 read=self._read_bytes,
             )
+            # A broken contract is not replaced by a derived one, which would accept what its author refuses.
             if self._derive and not (self._contracts.contracts or self._contracts.broken):
                 self._contracts.contracts.update(self._derived())
         return self._contracts
 
     def _derived(self) -> dict[str, Contract]:
-        from skillruntime.catalog.derived_contracts import derive_scripts
-        from skillruntime.catalog.visible_contract import visible_document
-        from skillruntime.contract.contract import Contract
+        from skillruntime.catalog.derived_contracts import derived_contracts
 
-        found: dict[str, Contract] = {}
-        derived = derive_scripts(self.resources(), self.read_resource_bytes, instructions=self.body, skill=self.name)
-        for tool, derivation in derived.items():
-            try:
-                contract = derivation.to_contract(f"{self.name}/{tool}")
-                document = contract.to_dict()
-                shown = visible_document(document, one_line=not self.trusted)
-                same = shown is document
-                found[f"{self.name}/{tool}"] = contract if same else Contract.from_dict(shown, name=contract.name)
-            except InvalidSkillError:
-                continue  # its interface makes no valid schema; the other scripts remain tools
-            except Exception:
-                import logging
-
-                log = logging.getLogger("skillruntime.catalog")
-                log.exception("no contract could be derived for the script %s/%s", self.name, tool)
-        return found
+        return derived_contracts(
+            self.resources(),
+            self.read_resource_bytes,
+            instructions=self.body,
+            skill=self.name,
+            one_line=not self.trusted,
+        )
 
     def _versions(self) -> list[tuple[str, str]]:
+        # What a package manager resolved; the version in its files is often an old one.
         if self.metadata.installed and self.metadata.version:
             return [("distribution", self.metadata.version)]
         files = self._read_contracts()

@@ -112,6 +112,7 @@ def lint(
     if parts.block is not None:
         found += linting.frontmatter(directory)
     found += linting.body(files, count)
+    # In the order of the file, what concerns all of it first; the sort is stable, so equal places keep their order.
     return sorted(found, key=lambda each: (each.line or 0, each.column or 0))
 
 
@@ -148,6 +149,7 @@ class _Linting:
             line = self.parts.first_line + block.count("\n", 0, forbidden.start())
             character = f"U+{ord(forbidden.group()):04X}"
             yield self.finding("control-character", f"the character {character} is not allowed", (line, 1), "remove it")
+            # PyYAML refuses the whole text at the first of these; without them the other errors are found too.
             block = _FORBIDDEN.sub("", block)
         try:
             self.document = read_yaml(block)
@@ -190,6 +192,7 @@ class _Linting:
             message = "this mapping is indented differently from the one before it"
             yield self.finding("yaml-indentation", message, (line + self.shift, column), "indent both alike")
         lines = block.split("\n")
+        # Only plain scalars: inside quotes " #" is text (YAML 1.2, section 6.6).
         for key in ("name", "description"):
             if (key,) in self.document.plain:
                 line, column = self.document.values[key,]

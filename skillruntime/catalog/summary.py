@@ -50,6 +50,7 @@ def summarize(fields: Mapping[str, Any], path: str, found: list[Diagnostic]) -> 
     flags = 0
     for key, (hides, flag) in FLAGS.items():
         value = fields.get(key)
+        # Text, because nothing is converted at discovery: YAML 1.1 has eleven spellings of each boolean.
         stated = BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
         if stated is hides:
             flags |= flag
@@ -75,6 +76,7 @@ def _field(fields: Mapping[str, Any], key: str, path: str, found: list[Diagnosti
     """Return a field by its name, or by its name in another case if there is exactly one."""
     if key in fields:
         return fields[key]
+    # `Name:` and `Description:` are in real files.
     others = [other for other in fields if other.lower() == key]
     if len(others) != 1:
         return None
@@ -102,6 +104,7 @@ def judge(summary: Summary, directory: str, path: str, found: list[Diagnostic]) 
         )
         return None
     name = name.strip()
+    # Generators write the null of their own language into quotes: `name: "null"`.
     if name in _NULLS:
         name = ""
     if version in _NULLS:

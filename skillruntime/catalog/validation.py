@@ -12,7 +12,7 @@ from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.frontmatter import read_frontmatter
 from skillruntime.catalog.hidden_text import hidden_text_of_files
 from skillruntime.catalog.products import product_diagnostics
-from skillruntime.catalog.resources import Resource, list_resources, read_bytes
+from skillruntime.catalog.resources import Resource, list_files, list_resources, read_bytes
 from skillruntime.catalog.skill_lint import is_valid, lint
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.errors import ResourceNotFoundError
@@ -92,8 +92,9 @@ def _validate_file(file: str, count: Callable[[str], int] | None, products: tupl
     except OSError as error:
         message = f"it cannot be read: {error.strerror or error}"
         return Validation(file, (Diagnostic("skill-unreadable", Severity.ERROR, file, message),))
+    # A link may lead to a contract too, which is not a resource: no model reads it.
     resources = list_resources(directory)
-    files = {resource.path for resource in resources} | {"SKILL.md"}
+    files = {each.path for each in list_files(directory)} | {"SKILL.md"}
     name = os.path.basename(directory)  # noqa: PTH119
     found = lint(data, name, path=file, files=files, count=count)
     # Not at the top: contracts import the schema engines, and most skills have no contract.
@@ -123,6 +124,7 @@ def _hard_links(directory: str, resources: list[Resource]) -> Iterator[Diagnosti
 def _contents(directory: str, resources: list[Resource]) -> Iterator[tuple[Resource, str, bytes]]:
     """Yield each file with its path and its bytes; one that cannot be read now is left out."""
     for resource in resources:
+        # An SVG is an image whose text a model reads.
         if resource.media_type.startswith(_NOT_TEXT) and resource.media_type != "image/svg+xml":
             continue
         with suppress(ResourceNotFoundError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
@@ -24,7 +24,6 @@ from skillruntime.contract.migration.migration import Migration, chain, link
 from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.readings import Shapes, read_as_version
 from skillruntime.contract.schema import Schema
-from skillruntime.contract.text_beside import called_name
 from skillruntime.contract.versions import Version
 from skillruntime.errors import (
     InvalidSkillError,
@@ -69,23 +68,38 @@ class Contract:
         if faults:
             label = f"contract {name or document.get('name') or ''}".rstrip()
             raise InvalidSkillError(f"{label}: {faults[0]}", details={"faults": faults})
+        self._read(document, name, Schema)
+        self._prepare()
+
+    def _read(self, document: Mapping[str, Any], name: str, schema_of: Callable[..., Schema]) -> None:
         self._document = document
         self.name = name or str(document.get("name") or document.get("title") or "")
         tool = str(name or document.get("name") or "")
         self._tool = "" if tool == "contract" else tool  # what the command line calls a contract.json
         self.description = str(document.get("description") or "")
         self.version: str | None = document.get("version")
-        self.input = self._schema(document.get("input", {"type": "object"}), "input")
-        self.output = self._schema(document["output"], "output") if "output" in document else None
+        self.input = self._schema(document.get("input", {"type": "object"}), "input", schema_of)
+        self.output = self._schema(document["output"], "output", schema_of) if "output" in document else None
         self.requires: Mapping[str, Any] = document.get("requires", {})
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
-        self._defaults = Defaults.of(self.input)
         properties = _declared(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         self.migrations = link(_read_migrations(document), Version.parse(self.version) if self.version else None)
+
+    def _prepare(self) -> None:
+        self._defaults = Defaults.of(self.input)
         self._link_shapes()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Python asks here only for a slot that is empty: of a contract that `from_known_dict` made.
+            if name not in ("_defaults", "_names", "_shapes"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self._prepare()
+            return getattr(self, name)
 
     @classmethod
     def from_dict(cls, document: Any, *, name: str = "") -> Contract:
@@ -97,6 +111,16 @@ class Contract:
         if not isinstance(document, dict):
             raise InvalidSkillError(f"a contract must be a JSON object, got {type(document).__name__}")
         return cls(document, name=name)
+
+    @classmethod
+    def from_known_dict(cls, document: Mapping[str, Any], *, name: str = "") -> Contract:
+        """Return the contract of a *document* that `from_dict` took before, in an earlier process perhaps.
+
+        It is compiled when it is first used: of a thousand tools a conversation calls a few.
+        """
+        contract = cls.__new__(cls)
+        contract._read(document, name, Schema.known)
+        return contract
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], *, name: str = "", version: str | None = None) -> Contract:
@@ -220,8 +244,8 @@ class Contract:
                 output = migration.revert_output(output)
         return output
 
-    def _schema(self, schema: Any, where: str) -> Schema:
-        """Compile *schema* with the document's own definitions and dialect around it."""
+    def _schema(self, schema: Any, where: str, schema_of: Callable[..., Schema] = Schema) -> Schema:
+        """Return *schema* with the document's own definitions and dialect around it."""
         label = f"{self.name or 'contract'}: {where}"
         if isinstance(schema, dict):
             around = {key: self._document[key] for key in ("$schema", "definitions", "$defs") if key in self._document}
@@ -232,7 +256,7 @@ class Contract:
             for key in ("definitions", "$defs"):
                 if key in around and isinstance(schema[key], dict):
                     schema[key] = {**around[key], **schema[key]}
-        return Schema(schema, where=label)
+        return schema_of(schema, where=label)
 
     def _link_shapes(self) -> None:
         """Compile the shapes of older versions, and collect the names of all parameters, old and current."""
@@ -294,6 +318,9 @@ class Contract:
                 suggested_action="Send the arguments again as exactly one JSON object",
             )
         if isinstance(raw, str) and not {"text-around", "markdown-fence"}.isdisjoint(parsed.rules):
+            # As in arguments.py: its patterns take a fifth of the time of an import.
+            from skillruntime.contract.text_beside import called_name
+
             self._check_tool(called_name(raw))
         value, unwrapped = self._unwrapped(parsed.value) if policy.repair else (parsed.value, ())
         attempt = read_as_version(self._shapes, value, version, policy)

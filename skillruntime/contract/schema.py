@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.engines import (
     BASE,
@@ -67,6 +67,26 @@ class Schema:
         engine: str = "auto",
     ) -> None:
         self.document, self.where = document, where
+        self._compile(resources, assert_formats, engine)
+
+    @classmethod
+    def known(cls, document: Mapping[str, Any] | bool, *, where: str = "schema") -> Schema:
+        """Return the schema of a *document* that was usable before; it is compiled when it is first needed."""
+        schema = cls.__new__(cls)
+        schema.document, schema.where = document, where
+        return schema
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Python asks here only for a slot that is empty, so a schema that is compiled pays nothing for it.
+            if name not in Schema.__slots__ or name in ("document", "where"):
+                raise AttributeError(name)
+            self._compile(None, True, "auto")
+            return getattr(self, name)
+
+    def _compile(self, resources: Mapping[str, Any] | None, assert_formats: bool, engine: str) -> None:
+        document, where = self.document, self.where
         if not isinstance(document, dict | bool):
             kind = type(document).__name__
             raise InvalidSkillError(f"{where} is {kind}; a JSON Schema is an object, true or false")

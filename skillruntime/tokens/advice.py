@@ -68,6 +68,7 @@ def advise(
         *_body(name, body, path, count, first_line),
         *(advice for tool, schema in schemas.items() for advice in _schema(name, tool, schema, path, count)),
     ]
+    # By rule and message too, so that two runs print the same order, and a diff of them is empty.
     return sorted(found, key=lambda advice: (-advice.tokens, advice.rule, advice.message))
 
 
@@ -135,6 +136,7 @@ def _description(name: str, description: str, path: str, count: Callable[[str], 
 
 def _body(name: str, body: str, path: str, count: Callable[[str], int], first_line: int) -> Iterator[Advice]:
     total = count(body)
+    # A section to move and as much again that stays: below that, two files cost more requests than they save.
     if total < 2 * _SECTION:
         return
     parts = [(count(section.text), section) for section in _whole_sections(body)]
@@ -184,6 +186,7 @@ def _whole_sections(body: str) -> list[Section]:
 
 def _is_movable(section: Section, tokens: int, total: int) -> bool:
     """Whether a section is reference material: by its title, or because it is large and mostly code and tables."""
+    # Level 0 is what precedes the first heading: the introduction.
     if section.level == 0 or _ALWAYS_NEEDED.search(section.title):
         return False
     return bool(_REFERENCE.search(section.title)) or (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import binascii
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from unicodedata import category
@@ -102,13 +103,15 @@ def pack_ranks(content: bytes) -> bytes:
     The ranks are those of the lines: 0, 1, 2 and so on, as in the files of both encodings.
     """
     tokens = list(map(binascii.a2b_base64, content.split()[::2]))
-    ranks = [rank for rank, token in enumerate(tokens) if len(token) <= _LONGEST_TOKEN]
-    ranks.sort(key=tokens.__getitem__)
-    ranks.sort(key=list(map(len, tokens)).__getitem__)
-    numbers_of = [0] * (_LONGEST_TOKEN + 1)
-    for rank in ranks:
-        numbers_of[len(tokens[rank])] += 1
-    return array("I", numbers_of).tobytes() + array("I", ranks).tobytes() + b"".join(map(tokens.__getitem__, ranks))
+    # This runs once on each machine, for 200,000 tokens, before a first answer. As Latin-1 strings with their length in
+    # front they are sorted once instead of twice, and faster: CPython has a comparison of its own for such strings
+    # (listobject.c, unsafe_latin_compare), and none for bytes.
+    keys = [chr(len(token)) + token.decode("latin-1") if len(token) <= _LONGEST_TOKEN else "" for token in tokens]
+    ranks = sorted(range(len(tokens)), key=keys.__getitem__)
+    del ranks[: keys.count("")]
+    number_of = Counter(map(len, tokens))
+    numbers = array("I", [number_of[length] for length in range(_LONGEST_TOKEN + 1)])
+    return numbers.tobytes() + array("I", ranks).tobytes() + b"".join(map(tokens.__getitem__, ranks))
 
 
 def _token_in(block: bytes, length: int) -> Callable[[int], bytes]:

@@ -109,6 +109,7 @@ def _fields(message: Any) -> dict[str, Any]:
     """Return a message as the fields that OpenAI's API gets: a dictionary is that already."""
     if isinstance(message, Mapping):
         return dict(message)
+    # By attribute and not by class, so that LangChain is not imported to count a dictionary.
     kind = str(getattr(message, "type", "user"))
     fields: dict[str, Any] = {"content": getattr(message, "content", "")}
     if (name := getattr(message, "name", None)) is not None:

@@ -82,6 +82,7 @@ def _fitting(text: str, limit: int, count: Callable[[str], int], start: int) -> 
 
 
 def _last_boundary(text: str, start: int, end: int) -> int:
+    # In the second half only: a heading near the beginning would leave most of the page empty.
     half = start + (end - start) // 2
     for boundary in _BOUNDARIES:
         ends = [found.end() for found in boundary.finditer(text, half, end)]

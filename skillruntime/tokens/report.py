@@ -58,6 +58,7 @@ class SkillCost:
     @property
     def resource(self) -> int:
         """The tokens of all its text files together."""
+        # A file that is not text has no tokens that a model could read.
         return sum(resource.tokens or 0 for resource in self.resources)
 
     @property
@@ -78,6 +79,7 @@ class SkillCost:
             "resources": [{"path": part.path, "bytes": part.bytes, "tokens": part.tokens} for part in self.resources],
             "schemas": dict(self.schemas),
         }
+        # Absent rather than empty: without ``--advise`` there was no search for any.
         if self.advice:
             document["advice"] = [advice.to_dict() for advice in self.advice]
         return document

@@ -325,3 +325,13 @@ def test_whether_there_are_many_is_known_before_all_are_read(tmp_path: Path, mon
         SkillToolkit(SkillRuntime(discover(tmp_path, trusted=True))).get_tools()
 
     assert len(read) == 129
+
+
+def test_a_tool_whose_schema_is_over_the_limit_is_not_offered(counting: SkillCatalog) -> None:
+    """A schema cannot be cut; the conversation's own tools are always there."""
+    runtime = SkillRuntime(counting)
+    of = lambda tokens: SkillToolkit(runtime, session=runtime.session(limits=TokenLimits(total_tokens=tokens)))  # noqa: E731
+
+    assert "counting" not in {tool.name for tool in of(1).get_tools()}
+    assert "load_skill" in {tool.name for tool in of(1).get_tools()}
+    assert "counting" in {tool.name for tool in of(10_000).get_tools()}

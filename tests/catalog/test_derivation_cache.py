@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from skillruntime.catalog import derivation_cache
-from skillruntime.catalog.derivation_cache import derive_cached
+from skillruntime.catalog.derivation_cache import derive_cached, derive_known
+from skillruntime.contract import limits
 from skillruntime.derive import derive
 
 PARSER = """
@@ -88,3 +89,13 @@ def test_a_damaged_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     assert derive_cached(source, path="go.py", neighbours=nothing) == first
     assert file.stat().st_size > 100
+
+
+def test_what_makes_no_usable_contract_is_remembered_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schema over the limits is compiled and refused again, with its reason; others are compiled when used."""
+    small, large = PARSER.format(head="", choices="['a']"), PARSER.format(head="", choices="['a', 'b', 'c']")
+    monkeypatch.setattr(limits, "MAX_NODES", 11)
+
+    for _ in range(2):  # read, then known
+        assert derive_known(small.encode(), path="s.py", neighbours=nothing)[1] is True
+        assert derive_known(large.encode(), path="l.py", neighbours=nothing)[1] is False

@@ -46,14 +46,14 @@ def test_a_script_that_fails_to_parse_affects_only_its_own_tool(
     """It is logged; the skill and its other scripts are there."""
     script = PARSER.format(head="", choices="['a']")
     skill = skill_with(tmp_path, {"scripts/bad.py": script, "scripts/good.py": script + "# good\n"})
-    real = derived.derive_cached
+    real = derived.derive_known
 
     def breaking(source: bytes, **options: Any) -> Any:
         if b"good" not in source:
             raise TypeError("a fault of the reader")
         return real(source, **options)
 
-    monkeypatch.setattr(derived, "derive_cached", breaking)
+    monkeypatch.setattr(derived, "derive_known", breaking)
 
     assert list(skill.contracts) == ["tool-box/good"]
     assert "scripts/bad.py could not be read" in caplog.text

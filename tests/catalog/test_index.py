@@ -171,7 +171,7 @@ def test_an_unchanged_root_is_not_listed_again(
 
     write_skill("more")
     assert list(discover(root)) == ["more", "news", "pdf"]
-    assert listed == [str(root)]
+    assert [each for each in listed if each == str(root)] == [str(root)]  # and the cache, for abandoned files
 
 
 def test_an_edit_within_one_tick_of_the_clock_is_detected(tmp_path: Path, write_skill: WriteSkill) -> None:

@@ -179,3 +179,14 @@ def test_an_unforeseen_error_is_a_diagnostic(skills: Path) -> None:
 
     assert dict(skill.contracts) == {}
     assert [(each.rule, each.severity.value) for each in skill.diagnostics] == [("contract-invalid", "error")]
+
+
+def test_a_link_to_a_contract_is_not_broken(skills: Path) -> None:
+    """A contract is not a resource for a model, but it is a file that a page may refer to."""
+    (skills / "odd" / "contract.json").write_text('{"input": {"type": "object"}}', encoding="utf-8")
+    with (skills / "odd" / "SKILL.md").open("a", encoding="utf-8") as file:
+        file.write("\nSee [its contract](contract.json) and [more](more.md).\n")
+
+    found = [each.message for each in validate(skills / "odd")[0].diagnostics if each.rule == "link-broken"]
+
+    assert found == ["the link does not resolve: more.md"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import types
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from skillruntime import Contract, ErrorCode, InvalidSkillError, SkillInputError, TruncatedInputError
 from skillruntime.contract.coercion.coercion import Policy
 from skillruntime.contract.migration.migration import Migration
+from skillruntime.contract.schema import Schema
 from skillruntime.errors import SkillOutputError, UnsupportedVersionError
 
 INPUT: dict[str, Any] = {
@@ -331,3 +333,20 @@ def test_definitions_serve_input_output_and_older_shapes() -> None:
 
     assert contract.accept({"title": "x"}).arguments == {"name": "x"}
     contract.check("x")
+
+
+def test_a_known_document_is_compiled_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then it has its texts and its documents; after that it is as one of `from_dict`."""
+    real, compiled = Schema._compile, []
+    monkeypatch.setattr(Schema, "_compile", lambda self, *options: (compiled.append(self.where), real(self, *options)))
+
+    contract = Contract.from_known_dict(DIGEST)
+
+    assert (contract.name, contract.version, contract.input.document["required"]) == ("digest", "3.1.0", ["topics"])
+    assert not hasattr(contract, "unknown") and not hasattr(contract.input, "unknown")
+    assert compiled == []
+    assert contract.accept('{"topics": "AI",}') == Contract.from_dict(DIGEST).accept('{"topics": "AI",}')
+    assert contract.accept({"topic": "AI"}).migrated_from == "1.x"
+    assert copy.copy(contract).accept({"topics": []}).arguments == {"topics": [], "hours": 24}
+    with pytest.raises(SkillOutputError):
+        contract.check({})

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillruntime.contract.coercion.coercer import begin
-from skillruntime.contract.coercion.final_checks import fits_otherwise, without_needless
 from skillruntime.contract.coercion.policy import LENIENT, SAFE, STRICT, Policy, policy_named
 from skillruntime.contract.coercion.repair import Repair, without_decimals
 from skillruntime.contract.coercion.state import Coercion, OverBudgetError
@@ -68,6 +66,10 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED, levels=MAX_LEVELS_REPORTED)))
     if not policy.repair:
         return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
+    # The steps are twenty modules, a quarter of the time of an import; a process may never receive a malformed call.
+    from skillruntime.contract.coercion.coercer import begin
+    from skillruntime.contract.coercion.final_checks import fits_otherwise, without_needless
+
     state = begin(schema, policy, parts, reserved)
     try:
         results = state.coerce(value, (), ())
