@@ -357,7 +357,7 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?P<closed>")?|[\[\]{}]', re.D
 
 
 def has_unclear_escape(text: str) -> bool:
-    """Whether a string of the JSON *text* holds an escape that may be none, as that of a path or a pattern.
+    r"""Whether a string of the JSON *text* holds an escape that may be none, as that of a path or a pattern.
 
     >>> has_unclear_escape('{"p": "C:\\temp"}'), has_unclear_escape('{"p": "one\\ntwo"}')
     (True, False)

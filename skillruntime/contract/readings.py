@@ -120,27 +120,8 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
         ):
             return reading
         raise _unclear_version(shapes, reading)
-    _refuse_two_meanings(shapes, arguments, index, old, policy)
     _along(shapes, arguments, index, policy)  # refuses a container in a text that would become an item
     return old
-
-
-def _refuse_two_meanings(shapes: Shapes, arguments: Any, index: int, newer: Reading, policy: Policy) -> None:
-    """Refuse arguments that fit a still older shape as well, and mean something else by it.
-
-    What an older shape only adds is the default of a parameter that was new then: what was sent means the same.
-    """
-    taken = without_decimals(newer.coerced.value)
-    for start in (each for each in shapes.starts if each < index):
-        shape = shapes.older[start]
-        if shape is None or not _is_untouched(arguments, shape):
-            continue
-        try:
-            reading = without_decimals(_along(shapes, arguments, start, policy).coerced.value)
-        except SkillInputError:
-            continue
-        if not all(name in reading and is_same(reading[name], value) for name, value in taken.items()):
-            raise _unclear_version(shapes, newer)
 
 
 def _holds_container(arguments: dict[str, Any], shape: Schema, newer: Schema) -> bool:
