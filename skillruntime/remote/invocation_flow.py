@@ -355,7 +355,7 @@ def _refusal(response: WireResponse, *, may_have_run: bool) -> RemoteError:
     if document is None:
         if "location" in response.headers:
             # The transport follows a few to the same origin, and none of a POST that would become a GET.
-            why = "its redirect is not followed: it goes to another origin, makes a POST a GET, or is one of many"
+            why = "this redirect is not followed (another origin, a POST that becomes a GET, or one of many)"
             return _bad_response(response, f"{why}; put the final address into the descriptor")
         return _bad_response(response, "it carries no protocol error")
     return RemoteError(document, may_have_run=may_have_run)

@@ -203,8 +203,8 @@ async def test_polling_goes_on_through_faults(fault: Any) -> None:
         (say_bytes(b"\x80\x81", 200), "not JSON"),
         (say({"status": "running"}, 200), "/execution_id"),
         (say({"execution_id": "x", "status": "sleeping"}, 200), "sleeping"),
-        (say_bytes(b"Moved", 302, location="http://169.254.169.254/latest/meta-data"), "redirects"),
-        (say_bytes(b"Moved", 307, location="http://localhost:1/elsewhere"), "redirects"),
+        (say_bytes(b"Moved", 302, location="http://169.254.169.254/latest/meta-data"), "redirect"),
+        (say_bytes(b"Moved", 307, location="http://localhost:1/elsewhere"), "redirect"),
     ],
 )
 async def test_wrong_answers_are_named(answer: Any, said: str) -> None:
@@ -249,7 +249,7 @@ async def test_a_redirect_within_the_origin_is_followed() -> None:
 async def test_a_redirect_to_an_invalid_url_is_reported(location: str) -> None:
     """The error is the library's own, not an exception of the URL parser."""
     async with mean(say({}, 307, location=location)) as server:
-        with pytest.raises(RemoteError, match=r"redirects|not a URL"):
+        with pytest.raises(RemoteError, match=r"redirect|not a URL"):
             await server.client().invoke({"text": "hi"})
 
 
@@ -264,7 +264,7 @@ async def test_cookies_are_not_kept() -> None:
 async def test_redirects_in_a_circle_end() -> None:
     """So many, and no more."""
     async with mean(say_bytes(b"", 307, location="/invoke")) as server:
-        with pytest.raises(RemoteError, match="redirects"):
+        with pytest.raises(RemoteError, match="redirect"):
             await server.client().invoke({"text": "hi"})
 
     assert len(server.received) == 4
