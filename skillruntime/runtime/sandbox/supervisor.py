@@ -42,6 +42,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 
 _SECCOMP_MODE_FILTER = 2
 _WAITING = 2  # supervisors that wait for a command
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+_libc = ctypes.CDLL(None, use_errno=True)
 _ANCILLARY = socket.CMSG_SPACE(5 * array.array("i").itemsize)
 
 
@@ -295,7 +296,7 @@ class _Run:
         users = _memory_file(_PASSWD)
         options = [
             *("--info-fd", str(info), "--block-fd", str(block), "--seccomp", str(filter_)),
-            *("--ro-bind-data", str(users), "/etc/passwd"),
+            *("--perms", "0444", "--file", str(users), "/etc/passwd"),
             *arguments,
         ]
         # Through a file, so that /proc/1/cmdline in the sandbox and `ps` on the host show no paths.
@@ -345,12 +346,29 @@ def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden:
     for path in asked["writable"]:
         arguments += ["--bind", sources[path], path]
     for path in sorted({*asked["readable"], *asked["skills"]}, key=lambda path: path.count("/")):
-        arguments += ["--ro-bind-try", sources[path], path]
+        arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", sources[path], path]
     for path in hidden:
         # A .pyc next to the source would run in its place, and is not what was read and approved.
         arguments += ["--size", "4096", "--tmpfs", path]
     arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
     return arguments
+
+
+def _of_etc(path: str) -> list[str]:
+    """Return the option that shows *path*: a link below /usr as a link, another file as a copy, a directory bound."""
+    # bubblewrap reads the whole table of mounts again for each one, so what can do without a mount does.
+    target = os.path.realpath(path)
+    if target.startswith("/usr/"):
+        return ["--symlink", target, path]
+    try:
+        if not Path(target).is_file():
+            return ["--ro-bind-try", path, path]
+        # Opened as the user of the command, which may not read every file of the host.
+        descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    os.set_inheritable(descriptor, True)
+    return ["--perms", "0444", "--file", str(descriptor), path]
 
 
 def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
@@ -359,7 +377,7 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Where the control group is out of memory, the kernel ends the command before its supervisor.
         with suppress(OSError):  # an unprivileged host has no group, and may not write there
-            Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+            Path("/proc/self/oom_score_adj").write_bytes(b"1000")
         become()
     except BaseException as error:
         number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
@@ -411,7 +429,7 @@ def _apply_filter(program: bytes) -> None:
         _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
     wanted = Program(len(program) // 8, program)
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(wanted), 0, 0):
+    if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(wanted), 0, 0):
         number = ctypes.get_errno()
         raise OSError(number, f"the seccomp filter was refused: {os.strerror(number)}")
 
@@ -437,7 +455,7 @@ def _kill_user(user: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+    _libc.prctl(option, value, 0, 0, 0)
 
 
 if __name__ == "__main__":
