@@ -7,6 +7,7 @@ command of a root host has a user of its own, and RLIMIT_NPROC counts by user.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,8 @@ class ControlGroup(NamedTuple):
             self.directory.rmdir()
 
 
+# Read once, in the launcher: a supervisor asks before it enters a group of its own.
+@cache
 def _own_group() -> Path:
     lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
     found = [line.split(":", 2) for line in lines]

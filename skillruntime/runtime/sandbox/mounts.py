@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import stat
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -85,7 +86,7 @@ def stage_mounts(paths: Iterable[str], guest: Guest) -> dict[str, str]:
         tree = _open_tree(path)
         _set_owner(tree, namespaces[owner], path)
         staged[path] = f"{_STAGE}/{len(trees)}"
-        trees.append((tree, staged[path], Path(path).is_dir()))
+        trees.append((tree, staged[path], stat.S_ISDIR(status.st_mode)))
     # bubblewrap reads the whole table of mounts after each path that it binds, and a host with control groups has most
     # of its mounts below this directory. Refused in a container that may not undo a mount: then it is only hidden.
     _libc.umount2(_STAGE.encode(), _MNT_DETACH)
