@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 
 from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
-from skillruntime.catalog.visible_text import is_visible, visible_text
+from skillruntime.catalog.visible_text import is_visible, visible_line, visible_text
 from skillruntime.errors import ResourceNotFoundError
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "media_type",
     "read_bytes",
     "read_text",
+    "unclean_path",
 ]
 
 MAX_RESOURCES = 2_000
@@ -111,6 +112,20 @@ def list_files(directory: str) -> list[Resource]:
 
     At most `MAX_RESOURCES` files are listed. Symbolic links, and names with hidden characters or line ends, are not.
     """
+    return _files(directory, with_hidden_names=False)
+
+
+def unclean_path(directory: str, path: str) -> str | None:
+    """Return the path of the one file that a reader sees as *path*; None where there is another number of them.
+
+    A name with a no-break space or a bidirectional control is shown without it, so this is the name that comes back.
+    """
+    asked = visible_line("/".join(part for part in path.split("/") if part not in ("", ".")))
+    found = [each.path for each in _files(directory, with_hidden_names=True) if visible_line(each.path) == asked]
+    return found[0] if asked and len(found) == 1 else None
+
+
+def _files(directory: str, *, with_hidden_names: bool) -> list[Resource]:
     # Level by level, so that the limit cuts off what is deepest, and the files beside SKILL.md are always listed.
     found: list[Resource] = []
     level = [("", directory)]
@@ -125,7 +140,7 @@ def list_files(directory: str) -> list[Resource]:
                 name = child.name
                 if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
                     continue
-                if not is_visible(name) or "\n" in name or "\t" in name:
+                if not with_hidden_names and (not is_visible(name) or "\n" in name or "\t" in name):
                     continue  # a listing for a model has one file on each line
                 try:
                     if child.is_dir(follow_symlinks=False):

@@ -156,6 +156,7 @@ def _made(
         raise TypeError(f"@skill takes a function; to give a name, write @skill(name={function!r:.80})")
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
         raise TypeError(f"@skill takes a function, not {function!r:.80}")
+    # A function in a class body is not bound yet; its `self` would become a parameter for the model to fill.
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
         raise TypeError(f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead")
@@ -235,6 +236,7 @@ def _require_parameters(typed: TypedFunction, contract: Contract, name: str) -> 
     document = contract.input.document
     if typed.whole is not None or not isinstance(document, Mapping):
         return
+    # JSON Schema applies these to the value as a whole.
     if not {"$ref", "oneOf", "anyOf", "allOf"}.isdisjoint(document):
         return  # which properties these accept depends on the value
     properties = _properties(contract)

@@ -32,12 +32,15 @@ def install_command(requirements: list[str]) -> str:
 def _is_installed(text: str) -> bool:
     try:
         requirement = Requirement(text)
+    # Reported as missing: an unreadable requirement must not pass for one that is met.
     except InvalidRequirement:
         return False
+    # PEP 508: where its marker is false, a requirement does not apply.
     if requirement.marker is not None and not requirement.marker.evaluate():
         return True
     try:
         version = importlib.metadata.version(canonicalize_name(requirement.name))
     except importlib.metadata.PackageNotFoundError:
         return False
+    # Pre-releases too: whoever installed one has decided so (PEP 440 excludes them only where pip chooses).
     return requirement.specifier.contains(version, prereleases=True)

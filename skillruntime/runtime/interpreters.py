@@ -13,6 +13,7 @@ from skillruntime.errors import ToolNotAvailableError
 __all__ = ["SANDBOX_PATH", "command_names", "find_interpreter", "interpreter_of", "script_environment"]
 
 _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
+    # Not `python3` from PATH: the packages that a script declares are looked for in this interpreter.
     ".py": (sys.executable,),
     ".sh": ("bash", "sh"),
     ".bash": ("bash",),
@@ -26,6 +27,7 @@ _INTERPRETERS: Mapping[str, tuple[str, ...]] = {
 _LOCALE = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
 _PASSED = (
     *("PATH", "HOME", *_LOCALE, "TMPDIR", "TEMP", "TMP"),
+    # Certificates of a company's proxy, and what Python on Windows does not start without (SYSTEMROOT).
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "USERPROFILE", "XDG_CACHE_HOME"),
 )
 SANDBOX_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -45,6 +47,7 @@ def command_names(script: str, first_line: bytes = b"") -> tuple[str, ...] | Non
         return known
     words = first_line[2:].decode("utf-8", "replace").split()
     if words and PurePath(words[0]).name == "env":
+        # `env -S` splits one argument into words, and NAME=value sets a variable (env(1)): neither is the command.
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     return (words[0],) if words else None
 
@@ -89,6 +92,7 @@ def script_environment(variables: Iterable[str], *, is_confined: bool = False) -
     return {
         **({"PATH": SANDBOX_PATH} if is_confined else {}),
         **{name: os.environ[name] for name in names if name in os.environ},
+        # The protocol is UTF-8 in every locale (PEP 540), and a compiled file would not be what was approved.
         "PYTHONUTF8": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -92,6 +92,7 @@ def missing_of(
     script = contract.run.get("script")
     if not isinstance(script, str):
         return ()
+    # As it is written in the contract, "./scripts/run.py" and "scripts/run.py" are one file with one lock.
     script = posixpath.normpath(script)
     try:
         source = read(script)
@@ -100,6 +101,7 @@ def missing_of(
         return (Missing("script", message, "Tell the user that the skill is incomplete; no other arguments will help"),)
     found = [*_interpreter(script, source), *_requirements(contract, is_trusted=is_trusted)]
     if script.endswith(".py"):
+        # PEP 723 declares dependencies for Python alone; of another language the interpreter is what can be checked.
         found += _packages(script, source, read, skill)
     return (*found, *_granted(contract, grants, skill, is_trusted=is_trusted))
 
@@ -124,6 +126,7 @@ def refuse_if_missing(missing: tuple[Missing, ...]) -> None:
     if not missing:
         return
     kinds = {each.kind for each in missing}
+    # One error for several causes: what no grant or installation repairs comes first.
     error: type[SkillRuntimeError] = ToolNotAvailableError
     if "script" in kinds:
         error = InvalidSkillError
@@ -143,8 +146,10 @@ def _interpreter(script: str, source: bytes) -> Iterator[Missing]:
 
 def _requirements(contract: Contract, *, is_trusted: bool) -> Iterator[Missing]:
     """Yield the commands, packages and platforms of ``requires`` that are not there, and the variables not set."""
+    # Where the script will look: a command of the host's own PATH is not seen in a sandbox.
     path = None if is_trusted else os.pathsep.join((os.path.dirname(sys.executable), SANDBOX_PATH))  # noqa: PTH120
     here = Surroundings(partial(shutil.which, path=path), {})
+    # Variables are named below with their own remedy, and "runtime" is a range of this library, checked at loading.
     without = {key: value for key, value in contract.requires.items() if key not in ("environment", "env", "runtime")}
     for sentence in unmet(without, here):
         yield Missing("requirement", sentence, f"Tell the user: {sentence}")
@@ -162,6 +167,7 @@ def _packages(script: str, source: bytes, read: Source, skill: str) -> Iterator[
         return
     listed = ", ".join(missing)
     try:
+        # `uv lock --script` writes the lock beside the script, under this name.
         lock = read(lock_name(script))
     except ResourceNotFoundError:
         message = f"it needs {listed}, which {'is' if len(missing) == 1 else 'are'} not installed, and has no lock"
@@ -201,6 +207,7 @@ def _granted(contract: Contract, grants: Grants, skill: str, *, is_trusted: bool
     if is_trusted:
         return
     asked = requirements_of(contract)
+    # A variable that is not set is reported as missing; a grant would not help there.
     withheld = [name for name in asked.environment if name in os.environ and name not in grants.environment]
     needs_network, needs_write = bool(asked.network and not grants.network), bool(asked.write and not grants.write)
     # One sentence that grants everything: each grant on its own line would replace the one before.

@@ -12,11 +12,12 @@ from skillruntime.runtime.activation import as_text
 from skillruntime.runtime.error_responses import with_next_step
 from skillruntime.runtime.script_result import capped
 
-__all__ = ["read_reported"]
+__all__ = ["data_of", "read_reported"]
 
 # An error is always shown to the model, whatever the limits of its tokens: so a skill's own errors are short and few.
 _MOST_ERRORS = 20
 _MESSAGE, _ACTION, _DETAILS = 1_000, 500, 4_000  # characters; of the details as JSON
+_DATA = 10_000  # characters of JSON beside the errors of a failure, which no limit of tokens cuts either
 
 
 def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
@@ -43,6 +44,23 @@ def read_reported(output: Any) -> tuple[Status, list[SkillError]]:
         )
         errors = [SkillError(ErrorCode.TOOL_EXECUTION_FAILED, said, recoverable=False)]
     return status, [with_next_step(error) for error in errors]
+
+
+def data_of(output: Any, status: Status) -> Any:
+    """Return the ``data`` of the envelope for *output*, which reported *status*.
+
+    A failure's ``status`` and ``errors`` are fields of the envelope (31.2), so ``data`` does not repeat them. What
+    succeeded, also in part, keeps them: ``output`` may require them, as the contract document's own example does.
+
+    >>> data_of({"status": "failed", "errors": [{"code": "QUOTA"}], "used": 3}, "failed")
+    {'used': 3}
+    """
+    if status != "failed":
+        return output
+    rest = {name: value for name, value in output.items() if name not in ("status", "errors")}
+    if len(as_text(rest)) > _DATA:
+        return {"cut": True}
+    return rest or None
 
 
 def _error_from(item: Any) -> SkillError:

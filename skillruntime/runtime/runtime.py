@@ -32,7 +32,7 @@ from skillruntime.runtime.error_responses import repeated, to_errors, unwrapped
 from skillruntime.runtime.function_skill import ContractLike, FunctionSkill, contract_of, runner_for, skill
 from skillruntime.runtime.grants import Grants, granted_to
 from skillruntime.runtime.path_arguments import with_resolved_paths
-from skillruntime.runtime.reported_status import read_reported
+from skillruntime.runtime.reported_status import data_of, read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
 from skillruntime.runtime.sandbox.protocol import Sandbox
 from skillruntime.runtime.session import RuntimeHooks, SkillSession
@@ -396,6 +396,8 @@ class SkillRuntime:
         if isinstance(output, SkillResponse):
             return dataclasses.replace(output, data=data, metadata={**metadata, **(output.metadata or {})})
         status, errors = read_reported(plain)
+        if status == "failed":
+            data = data_of(shaped, status)
         return SkillResponse(status, data=data, errors=errors, metadata=metadata)
 
     def _failed(self, request: CallRequest, prepared: Prepared | None, error: Exception) -> SkillResponse:
@@ -409,9 +411,7 @@ class SkillRuntime:
         metadata = call_metadata(request, target, prepared)
         if isinstance(error, ReportedFailureError):
             status, errors = read_reported({"status": "failed", **error.document})
-            # A document with nothing but status and errors would repeat the envelope's own fields in `data`.
-            says_more = error.document.keys() - {"status", "errors"}
-            return SkillResponse(status, data=error.document if says_more else None, errors=errors, metadata=metadata)
+            return SkillResponse(status, data=data_of(error.document, status), errors=errors, metadata=metadata)
         errors = to_errors(error, request.name)
         if prepared is None and request.session is not None:
             times = request.session.count_refusal(request.name, request.sent, request.options.get("version"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skillruntime.catalog.visible_text import visible_text
+from skillruntime.catalog.visible_text import hidden_characters, listed_kinds, visible_text
 from skillruntime.derive.script_output import read_output
 from skillruntime.errors import SkillOutputError
 from skillruntime.runtime.besides_result import text_besides_result
@@ -129,16 +129,19 @@ def parse_json_output(finished: Finished, said: Said) -> Any:
     except (ValueError, RecursionError) as error:
         besides = text_besides_result(finished.stdout.decode("utf-8", "replace"))
         if besides:
-            besides = visible_text(besides)
             raise SkillOutputError(
-                f"The script printed more than its JSON result: {capped(besides, _QUOTED_LINE)!r}",
-                details={"printed": capped(besides, _QUOTED_TAIL), **said.details()},
+                f"The script printed more than its JSON result: {_quoted(besides, _QUOTED_LINE)}",
+                details={"printed": capped(visible_text(besides), _QUOTED_TAIL), **said.details()},
                 suggested_action="Tell the user that the skill is at fault: it must write this to stderr",
             ) from error
-        shown = capped(visible_text(finished.stdout[:400].decode("utf-8", "replace")).strip(), 80)
+        begins = finished.stdout[:400].decode("utf-8", "replace")
         raise SkillOutputError(
-            f"The script printed something other than one JSON value: {shown!r}",
-            details={"printed": shown, "fault": capped(visible_text(str(error)), 120), **said.details()},
+            f"The script printed something other than one JSON value: {_quoted(begins, 80)}",
+            details={
+                "printed": capped(visible_text(begins).strip(), 80),
+                "fault": capped(visible_text(str(error)), 120),
+                **said.details(),
+            },
             suggested_action="Tell the user that the skill is at fault: it must print one JSON value, as "
             "print(json.dumps(result)) does, and write everything else to stderr",
         ) from error
@@ -159,6 +162,16 @@ def reported_failure(stdout: bytes) -> dict[str, Any] | None:
 def capped(text: str, limit: int) -> str:
     """Return *text*, shortened to *limit* characters."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _quoted(text: str, limit: int) -> str:
+    r"""Return *text* as a message quotes it; text without a visible character is described instead.
+
+    >>> _quoted("Loading\n", 20), _quoted("\0\0", 20)
+    ("'Loading'", 'hidden characters (control character 2)')
+    """
+    shown = visible_text(text).strip()
+    return repr(capped(shown, limit)) if shown else listed_kinds(hidden_characters(text))
 
 
 def _strict_json(text: str) -> Any:

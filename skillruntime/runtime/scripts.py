@@ -118,6 +118,7 @@ class ScriptRunner:
             raise AccessDeniedError(f"The script of the untrusted skill {self.skill.name!r} was not approved")
         if pinned is not None and context.code is not None:
             context.code.require(pinned, self.skill.name)
+        # Again, although the call was prepared with it: a variable or a package may be gone since the host was asked.
         grants = context.grants | self.grants
         refuse_if_missing(self.missing(grants, context.code))
         directory = self.skill.directory.resolve() if context.code is None else context.code.directory
@@ -125,6 +126,7 @@ class ScriptRunner:
         declared = self.contract.run.get("command_line")
         line = None if declared is None else CommandLine.from_dict(declared)
         words = [] if line is None else to_argv(line, arguments)
+        # surrogatepass: a model may send half of a surrogate pair, and the script decides what it makes of it.
         stdin = b"" if line else json.dumps(arguments, ensure_ascii=False).encode("utf-8", "surrogatepass")
         sandbox = await self._sandbox()
         is_confined = sandbox.level != "none"
@@ -133,6 +135,7 @@ class ScriptRunner:
         variables = self._variables(grants)
         environment = script_environment(variables, is_confined=is_confined)
         if is_confined and interpreter:
+            # A script that starts `python` again means the interpreter that runs it, with its packages.
             environment["PATH"] = f"{Path(interpreter[0]).parent}{os.pathsep}{environment['PATH']}"
         workspace = context.workspace
         command = SandboxCommand(
@@ -146,11 +149,13 @@ class ScriptRunner:
             limits=self.limits,
             network=grants.network,
         )
+        # Before it runs, so that an execution that is cancelled or does not start is recorded with its level too.
         context.execution["sandbox"] = sandbox.level
         if recorded := grants.to_dict():
             context.execution["grants"] = recorded
         finished = await self._run(sandbox, command, context)
         secrets = [environment[name] for name in variables if name in environment and self._is_secret(name)]
+        # Before anything reads the output: no error, log or result is made of text that still has them.
         finished = without(finished, secrets)
         said = Said(finished, shortened_paths((directory, self.skill.name), (workspace, "workspace")))
         if finished.stderr:
@@ -158,6 +163,7 @@ class ScriptRunner:
         if finished.flooded:
             self._refuse_flood(said)
         if finished.exit_code != 0:
+            # A parser ends with its fault on stderr: that is the model's mistake, not the script's.
             if line is not None:
                 _refuse_usage(finished.exit_code, said.text(), line)
             self._refuse_failure(finished, said, script, self._withheld(variables))
@@ -244,6 +250,7 @@ def _refuse_missing_module(finished: Finished, said: Said, script: Path) -> None
     if script.suffix != ".py" or not found:
         return
     module = found[1].partition(".")[0]
+    # The same name beside the script: it was found, so the fault is in the skill and no package would help.
     beside = script.parent / f"{module}.py"
     if not beside.exists() and not (script.parent / module).is_dir():
         raise ToolNotAvailableError(

@@ -128,6 +128,7 @@ class SkillSession:
         self, budget_tokens: int | None = None, style: str = "compact", *, pins: tuple[str, ...] = ()
     ) -> Rendered:
         """Return the catalog as a model reads it, within *budget_tokens* and what may still be spent."""
+        # One lock for what is left and what is spent: two threads must not both spend the same tokens.
         with self._lock:
             left = self.ledger.remaining(Tier.CATALOG) if self.limits else None
             budget = min((one for one in (budget_tokens, left) if one is not None), default=None)

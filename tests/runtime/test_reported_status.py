@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skillruntime.errors import ErrorCode, SkillError
-from skillruntime.runtime.reported_status import read_reported
+from skillruntime.runtime.reported_status import data_of, read_reported
 
 
 @pytest.mark.parametrize("output", [None, [], "failed", {"state": 1}, {"status": "running"}, {"errors": [{}]}])
@@ -62,3 +62,24 @@ def test_the_errors_of_a_skill_are_short_and_few() -> None:
     assert len(errors) == 20
     assert (len(errors[0].message), len(errors[0].suggested_action or "")) == (1_000, 500)
     assert errors[0].details == {"cut": True}
+
+
+@pytest.mark.parametrize(
+    ("output", "data"),
+    [
+        ({"status": "failed", "errors": [{"message": "e" * 100_000}]}, None),
+        ({"status": "failed", "errors": [], "pages": 3}, {"pages": 3}),
+        ({"status": "failed", "rows": ["x" * 100_000]}, {"cut": True}),
+    ],
+)
+def test_the_data_of_a_failure_is_what_remains_and_short(output, data) -> None:
+    """Nothing else limits a failure: its errors are in the envelope once, and the rest cannot fill the conversation."""
+    assert data_of(output, "failed") == data
+
+
+@pytest.mark.parametrize("status", ["success", "partial_success"])
+def test_the_data_of_a_success_keeps_what_output_may_require(status) -> None:
+    """The contract document's own example requires `status` in the output."""
+    output = {"status": status, "errors": [{"code": "FETCH_FAILED", "message": "bbc is down"}], "topics": 2}
+
+    assert data_of(output, status) == output

@@ -168,6 +168,26 @@ def test_the_contracts_own_timeout_counts_where_the_caller_says_nothing(write_sk
 
 
 @pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "import sys; sys.stdout.write('{\"words\": 2}\\0\\0\\0')",
+            "more than its JSON result: hidden characters (control character 3)",
+        ),
+        (
+            "import sys; sys.stdout.write('\\0\\u200b')",
+            "something other than one JSON value: hidden characters (control character 1, zero-width 1)",
+        ),
+    ],
+)
+def test_characters_that_cannot_be_seen_are_described(write_skill: WriteSkill, source: str, message: str) -> None:
+    """An empty quotation would say that there was nothing."""
+    error = only_error(call(write_skill(source)))
+
+    assert error.message == f"The script printed {message}"
+
+
+@pytest.mark.parametrize(
     ("source", "printed"),
     [
         ("print('Loading model...'); print('{\"words\": 2}')", "Loading model..."),
@@ -327,7 +347,7 @@ def test_a_reported_failure_is_copied_to_the_envelope(write_skill: WriteSkill) -
 
     response = call(write_skill(f"import sys; print({json.dumps(json.dumps(report))}); sys.exit(1)"))
 
-    assert (response.status, response.data) == ("failed", report)
+    assert (response.status, response.data) == ("failed", {"spent": 5})
     assert response.errors is not None
     known, unknown = response.errors
     assert known == SkillError(ErrorCode.RATE_LIMIT_EXCEEDED, "Slow down", True, None, "Wait")

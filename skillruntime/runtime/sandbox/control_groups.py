@@ -7,14 +7,15 @@ command of a root host has a user of its own, and RLIMIT_NPROC counts by user.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["ControlGroup"]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlGroup:
+# Not a dataclass, here and in `mounts`: that module brings `inspect` with it, a third of what the launcher would load.
+class ControlGroup(NamedTuple):
     """The group of one supervisor and its command, below the one that the host itself is in."""
 
     directory: Path
@@ -29,7 +30,7 @@ class ControlGroup:
         try:
             self.directory.mkdir(0o700)
             # The kernel waits for every processor here, some 10 ms: the supervisor does it before it has a command.
-            (self.directory / "cgroup.procs").write_text("0", "ascii")
+            (self.directory / "cgroup.procs").write_bytes(b"0")
         except OSError:
             self.remove()
             return False
@@ -37,7 +38,8 @@ class ControlGroup:
 
     def limit(self, memory: int) -> None:
         """Limit the group to *memory* bytes."""
-        (self.directory / "memory.limit_in_bytes").write_text(str(memory), "ascii")
+        # Bytes, because a codec that the launcher has not loaded would be imported by the supervisor of every call.
+        (self.directory / "memory.limit_in_bytes").write_bytes(b"%d" % memory)
 
     def remove(self) -> None:
         """Remove the group; one in which a process is still running stays."""
@@ -45,6 +47,8 @@ class ControlGroup:
             self.directory.rmdir()
 
 
+# Read once, in the launcher: a supervisor asks before it enters a group of its own.
+@cache
 def _own_group() -> Path:
     lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
     found = [line.split(":", 2) for line in lines]

@@ -14,6 +14,7 @@ def descendants(process: int | None = None) -> list[int]:
     parents: dict[int, list[int]] = {}
     for name in _process_numbers():
         with suppress(OSError):
+            # The name of a program may hold spaces and brackets; the fields begin after the last one (proc(5)).
             words = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
             parents.setdefault(int(words[1]), []).append(int(name))
     found: list[int] = []
@@ -31,6 +32,7 @@ def threads_of(user: int) -> int:
     for name in _process_numbers():
         with suppress(OSError):
             if Path(f"/proc/{name}").stat().st_uid == user:
+                # Threads, not processes: the kernel counts tasks against RLIMIT_NPROC (setrlimit(2)).
                 count += sum(1 for _ in Path(f"/proc/{name}/task").iterdir())
     return count
 

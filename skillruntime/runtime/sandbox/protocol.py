@@ -17,7 +17,8 @@ SandboxLevel = Literal["bubblewrap", "landlock", "remote", "none"]
 class Limits:
     """What one command may use. Sizes are bytes.
 
-    ``memory`` holds for the whole command where the host can make a control group, else for each process.
+    ``memory`` holds for the whole command where the host can make a control group, else for each process. The stacks of
+    threads count, 8 MiB each on most systems: 1 GiB ends a process at about 126 threads, before ``processes`` does.
     """
 
     memory: int = 1024**3

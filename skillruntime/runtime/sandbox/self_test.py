@@ -72,6 +72,7 @@ probe("makes_namespace", lambda: libc.unshare(0x10000000) == 0)
 probe("becomes_root", lambda: os.getuid() != 0 and (os.setuid(0) or True))
 probe("exceeds_memory", lambda: len(bytearray(asked["memory"] * 2)))
 if os.fork() == 0:
+    # Away from the session, as a daemon does: ending the process group does not reach it.
     os.setsid()
     held = open("held", "w")
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -90,6 +91,7 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
     """Return why *sandbox* cannot be relied on, in a sentence; None where every probe was contained."""
     try:
         with anyio.fail_after(_SECONDS), _surroundings() as (asked, command):
+            # In this process's own environment: that is what /proc/PID/environ and an inherited environment would show.
             os.environ["HOST_CANARY"] = _CANARY
             finished = await sandbox.run(command)
             leaks = _seen_by_host(asked, command.directory)
@@ -97,6 +99,7 @@ async def failure_of(sandbox: LocalSandbox) -> str | None:
         return f"its self-test did not end within {_SECONDS:g} s"
     except OSError as error:
         return f"it does not start: {error.strerror or error}"
+    # Whatever happened: a script of a later call must not find it.
     finally:
         os.environ.pop("HOST_CANARY", None)
     try:
@@ -149,6 +152,7 @@ def _surroundings() -> Iterator[tuple[dict[str, object], SandboxCommand]]:
             "host": os.getpid(),
             "memory": limits.memory,
         }
+        # What is not there at once was not sent: the script has ended by then.
         sockets[3].setblocking(False)
         command = SandboxCommand(
             (sys.executable, "-I", "-S", "-c", _PROBE),
@@ -191,6 +195,7 @@ def remembered(sandbox: LocalSandbox) -> bool:
             # Only what this user wrote, where no one else could have: it replaces a test.
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return False
+            # Bounded: it is a list of at most 16 digests.
             passed = json.loads(file.read(65536))
     except (OSError, ValueError):
         return False
@@ -222,5 +227,6 @@ def _identity(sandbox: LocalSandbox) -> str:
     parts = [Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip(), *sandbox.identity]
     parts += [str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("user", "mnt", "pid")]
     parts += [str(os.geteuid()), os.uname().release, sys.executable, skillruntime.__version__]
+    # The files of this package, because a checkout keeps its version while its code changes.
     parts += [str(path.stat().st_mtime_ns) for path in sorted(Path(__file__).parent.glob("*.py"))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -21,6 +21,9 @@ _SECBIT_NO_SETUID_FIXUP, _SECBIT_NOROOT_LOCKED = 4, 0b11
 _CAP_DAC_OVERRIDE = 1
 _CAPABILITY_VERSION_3 = 0x20080522
 
+# Loaded once, in the launcher: every command is a copy of it.
+_libc = ctypes.CDLL(None, use_errno=True)
+
 
 def unused_user() -> int | None:
     """Return the id for one command: a random unused one, or a high one where a container maps only some.
@@ -44,7 +47,6 @@ def drop_privileges(user: int, *, keep_file_access: bool) -> None:
 
     Only under Landlock, which then says alone which files are reached.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     # Groups first: afterwards the right to change them is gone.
     os.setgroups([])
     os.setresgid(user, user, user)
@@ -52,22 +54,21 @@ def drop_privileges(user: int, *, keep_file_access: bool) -> None:
         os.setresuid(user, user, user)
         return
     # Without this bit, access(2) answers without the capability, and libraries take the workspace for read-only.
-    libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
-    libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
+    _libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setresuid(user, user, user)
     mask = 1 << _CAP_DAC_OVERRIDE
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     # struct __user_cap_data_struct twice (low and high 32 bits): effective, permitted, inheritable.
-    if libc.capset(header, struct.pack("=6I", mask, mask, mask, 0, 0, 0)):
+    if _libc.capset(header, struct.pack("=6I", mask, mask, mask, 0, 0, 0)):
         raise OSError(ctypes.get_errno(), "the capabilities of root cannot be dropped")
-    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_OVERRIDE, 0, 0)
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_OVERRIDE, 0, 0)
 
 
 def drop_capabilities() -> None:
     """Give up every capability of this process, and those that execve would give to root of a user namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0)  # refused where there is nothing to give up
-    if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)):
+    _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0)  # refused where there is nothing to give up
+    if _libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)):
         raise OSError(ctypes.get_errno(), "the capabilities of the host cannot be dropped")
 
 

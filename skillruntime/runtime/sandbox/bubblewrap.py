@@ -1,0 +1,81 @@
+"""The options of bubblewrap (bwrap(1)): which files and namespaces a confined command sees."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from skillruntime.runtime.sandbox.readable_paths import system_paths
+
+__all__ = ["bubblewrap_arguments", "prepare_options"]
+
+
+def prepare_options(*, network: bool) -> None:
+    """Look up what is the same for every command; each supervisor is then a copy of a process that knows it."""
+    _system_directories()
+    for path in system_paths(namespaces=True, network=network):
+        _resolved(str(path))
+
+
+def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden: list[str]) -> list[str]:
+    """Return the options that describe the sandbox's files and namespaces.
+
+    *sources* is where each path is found, *hidden* which directories appear empty.
+    """
+    arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments += [] if asked["network"] else ["--unshare-net"]
+    # A namespace made inside would give back the capabilities behind most faults of the kernel; a new session has no
+    # terminal to type into (CVE-2017-5226).
+    arguments += ["--disable-userns", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
+    arguments += ["--hostname", "sandbox", "--proc", "/proc", "--dev", "/dev"]
+    # Files in memory count for no process: without a size each of these could hold half of the machine's memory.
+    size = str(asked["limits"]["temporary"])
+    arguments += ["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
+    arguments += _system_directories()
+    # The workspace first: a skill or an interpreter inside it stays read-only.
+    for path in asked["writable"]:
+        arguments += ["--bind", sources[path], path]
+    for path in sorted({*asked["readable"], *asked["skills"]}, key=lambda path: path.count("/")):
+        arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", sources[path], path]
+    for path in hidden:
+        # A .pyc next to the source would run in its place, and is not what was read and approved.
+        arguments += ["--size", "4096", "--tmpfs", path]
+    arguments += ["--remount-ro", "/", "--chdir", asked["directory"]]
+    return arguments
+
+
+def _of_etc(path: str) -> list[str]:
+    """Return the option that shows *path*: a link below /usr as a link, another file as a copy, a directory bound."""
+    # bubblewrap reads the whole table of mounts again for each one, so what can do without a mount does.
+    target = _resolved(path)
+    if target.startswith("/usr/"):
+        return ["--symlink", target, path]
+    try:
+        if not Path(target).is_file():
+            return ["--ro-bind-try", path, path]
+        # Opened as the user of the command, which may not read every file of the host.
+        descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    os.set_inheritable(descriptor, True)
+    return ["--perms", "0444", "--file", str(descriptor), path]
+
+
+@cache
+def _resolved(path: str) -> str:
+    return os.path.realpath(path)
+
+
+@cache
+def _system_directories() -> list[str]:
+    """Return the options for the directories of the system: where /usr is merged, links instead of mounts."""
+    options = []
+    for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        if Path(path).is_symlink():
+            options += ["--symlink", str(Path(path).readlink()), path]
+        elif Path(path).exists():
+            options += ["--ro-bind", path, path]
+    return options
