@@ -18,7 +18,7 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
 Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_of"]
-Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs"]
+Parser = Literal["argparse", "optparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """The default of a parameter that has none: ``None`` is one."""
@@ -33,7 +33,7 @@ COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
 # These take the word after a flag as its value even if it starts with a dash; argparse, parseArgs and yargs do not.
-_NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "places", "commander")
+_NEXT_WORD_IS_THE_VALUE = ("optparse", "click", "getopts", "words", "places", "commander")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
     if parameter.length is not None and len(words) != parameter.length:
         raise _UnsayableError(f"it has {parameter.length} items")
     # argparse ends a list at the first word that looks like a flag (`_parse_optional`, line 2229).
-    if len(words) > 1 and line.parser not in ("click", "words", "places"):
+    if len(words) > 1 and line.parser not in ("optparse", "click", "words", "places"):
         for word in words:
             if _looks_like_flag(word, line) and not _is_negative_number(word, line):
                 raise _UnsayableError(f"{word[:40]!r} would be read as a flag")
