@@ -18,7 +18,9 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
 Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_of"]
-Parser = Literal["argparse", "optparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs"]
+Parser = Literal[
+    "argparse", "optparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs", "minimist"
+]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """The default of a parameter that has none: ``None`` is one."""
@@ -192,7 +194,8 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
     given_words = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
     if line.parser != "words" and positionals:
         if given_words or places[-1][0].takes != "rest":
-            if open_ended or any(_looks_like_flag(word, line) for word in given_words):
+            # minimist takes ``true`` behind a switch as its value.
+            if open_ended or line.parser == "minimist" or any(_looks_like_flag(word, line) for word in given_words):
                 yield "--"
         elif open_ended or _looks_like_flag(positionals[0], line):
             faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))
