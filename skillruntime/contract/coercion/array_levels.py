@@ -9,7 +9,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.branches import MAX_ITEMS, claims
 from skillruntime.contract.coercion.repair import Repair, Repaired
-from skillruntime.contract.coercion.scalars import is_nothing, pieces
+from skillruntime.contract.coercion.scalars import is_nothing, is_same, pieces
 from skillruntime.contract.coercion.state import Coercion, is_container_text, types_of
 from skillruntime.contract.coercion.subschemas import (
     in_place,
@@ -61,7 +61,7 @@ def levels(state: Coercion, value: list[Any], location: Path, path: Path, depth:
     if by_items and not any(_changes_level(each, path, value, _ADDING | _REMOVING) for each in by_items):
         return by_items
     # [5, null] for arrays of numbers or null: null may be alone in its array as well.
-    if around and not by_items and any(map(is_nothing, value)) and _fit_alone(state, value, location, path, depth):
+    if around and not by_items and _may_be_alone(state, value, around, location, path, depth):
         return []
     if around and not by_items and (_is_tuple(state, location) or not _lacks_level(state, value, location)):
         return []
@@ -104,10 +104,30 @@ def _holds_objects(state: Coercion, value: list[Any], places: list[Path]) -> boo
     )
 
 
-def _fit_alone(state: Coercion, value: list[Any], location: Path, path: Path, depth: int) -> bool:
-    """Whether *value* can be coerced with each of its items in an array of its own."""
-    alone = [item if isinstance(item, list) else [item] for item in value]
-    return bool(state.parts_or_whole(alone, location, path, depth)) or state.fits(alone, location)
+def _may_be_alone(
+    state: Coercion, value: list[Any], around: list[Repaired], location: Path, path: Path, depth: int
+) -> bool:
+    """Whether *value* holds nulls, and the items of one of its levels may be in arrays of their own.
+
+    At its first level one null is enough; below it the result must differ from *around*, *value* in brackets.
+    """
+    level = value
+    for below in range(MAX_LEVELS_TRIED):
+        if any(map(is_nothing, level)):
+            for alone in (_apart(value, each) for each in range(below + 1)):
+                is_other = not below or not any(is_same(alone, each.value) for each in around)
+                if is_other and (state.fits(alone, location) or state.parts_or_whole(alone, location, path, depth)):
+                    return True
+            return False
+        level = [item for each in level if isinstance(each, list) for item in each]
+    return False
+
+
+def _apart(value: list[Any], below: int) -> list[Any]:
+    """Return *value* with each item that is not an array, *below* that many levels, in an array of its own."""
+    if below:
+        return [_apart(item, below - 1) if isinstance(item, list) else item for item in value]
+    return [item if isinstance(item, list) else [item] for item in value]
 
 
 def _is_tuple(state: Coercion, location: Path) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.contract.coercion.keys import is_schema_echo, may_wrap, wrapped
-from skillruntime.contract.coercion.nothing import is_named
+from skillruntime.contract.coercion.nothing import is_named, may_be_null_text
 from skillruntime.contract.coercion.repair import Repaired
-from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, number_in
+from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, number_in, unquoted
 from skillruntime.contract.coercion.state import Coercion, is_container_text
 from skillruntime.contract.coercion.subschemas import (
     declared_properties,
@@ -46,7 +46,10 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
     is_doubtful = False
     every = _every_branch(state, (*union.location, union.keyword), len(union.expected))
     possible = _possible_branches(state, every, value)
-    is_word = isinstance(value, str) and any(is_named(state.references, value, branch) for branch in every)
+    is_word = isinstance(value, str) and (
+        any(is_named(state.references, value, branch) for branch in every)
+        or may_be_null_text(value, (schema for _, schema in in_place(state.references, every)))
+    )
     for branch in possible:
         doubts = state.doubts
         found = state.coerce(value, branch, path, depth + 1)
@@ -61,6 +64,9 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
     is_doubtful = is_doubtful or (
         bool(results) and _is_of_another(state, [value, *(each.value for each in results)], every, takers)
     )
+    if isinstance(value, str) and _may_be_quoted(state, value, results, every):
+        is_doubtful = True
+        state.doubts += 1
     if isinstance(value, str) and any(isinstance(each.value, list) for each in results):
         # `2022_07_11` for a date or a list of texts is a date in the wrong form.
         others = [branch for branch in every if branch not in takers]
@@ -73,6 +79,19 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
         state.around.pop(path, None)
     else:
         state.around[path] = before
+
+
+def _may_be_quoted(state: Coercion, text: str, results: list[Repaired], every: list[Path]) -> bool:
+    """Whether *results* convert what is in the quotes of *text*, though a branch takes that as it is.
+
+    ``'"1,234"'`` for an integer or a short text may be the text in quotes too many.
+    """
+    inside = unquoted(text)
+    return (
+        inside is not None
+        and any(each.repairs[0].rule == "quoted-text" and each.value != inside for each in results)
+        and any(state.fits(inside, branch) for branch in every)
+    )
 
 
 def _every_branch(state: Coercion, union: Path, count: int) -> list[Path]:
@@ -166,13 +185,18 @@ def _is_claimed(value: Any, profile: _Profile, references: References) -> bool:
                 or (bool(keys) and keys <= profile.declared)
             )
         case list():
-            return len(value) in profile.lengths or any(
+            # `["x"]` for an array whose items are the constant ["x"] is one of its items.
+            return any(len(value) in each.lengths for each in (profile, *_item_profiles(references, profile))) or any(
                 claims(references, item, place) for item in value[:MAX_ITEMS] for place in profile.items
             )
     # A scalar is asked about as the item of an array: what it is not, the array around it need not be either.
     kind = _type_of(value)
     is_number = kind == "number" or (isinstance(value, str) and number_in(value, whole=False) is not None)
     return kind in profile.types or (is_number and not profile.types.isdisjoint(("integer", "number")))
+
+
+def _item_profiles(references: References, profile: _Profile) -> Iterator[_Profile]:
+    return (each for place in profile.items for each in _profiles(references, place))
 
 
 def _type_of(value: Any) -> str:

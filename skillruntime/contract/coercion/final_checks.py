@@ -74,7 +74,10 @@ def _wrappers(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Path, Any]]:
             is_echo = is_schema_echo(value, {})
             key = "value" if is_echo else next(iter(value))
             if is_echo or may_wrap(key):
-                yield tuple(way[:depth]), value[key] if is_echo else wrapped(value[key])
+                inside = value[key] if is_echo else wrapped(value[key])
+                yield tuple(way[:depth]), inside
+                if isinstance(value[key], str) and isinstance(inside, dict):
+                    yield (*way[:depth], key), inside  # `{"input": "{}"}` may be the entry `input` of a map
             way += [key] if depth == len(way) else []
         if depth >= len(way):
             return

@@ -14,7 +14,7 @@ from skillruntime.contract.coercion.keys import (
     renames,
     wrapped,
 )
-from skillruntime.contract.coercion.nothing import is_named, is_opposite
+from skillruntime.contract.coercion.nothing import is_named, is_opposite, may_be_null_text
 from skillruntime.contract.coercion.object_keys import (
     MEMBER_KEYWORDS,
     filled_defaults,
@@ -199,7 +199,9 @@ def _is_in_wrapper(state: Coercion, parent: Any, where: Path, location: Path, pa
         return True
     for name in parent:
         inside = wrapped(parent[name])
-        if isinstance(inside, dict) and name not in declared and is_wrapper(parent, name, declared):
+        # A blank key and `type` wrap too, where they are alone.
+        may_be_wrapper = is_wrapper(parent, name, declared) or (len(parent) == 1 and may_wrap(name))
+        if isinstance(inside, dict) and name not in declared and may_be_wrapper:
             inner = (*path, *where[:-1])
             if any(state.coerce(inside, place, inner, depth + 1) for place in places):
                 return True
@@ -224,6 +226,8 @@ def _member(
         return results
     is_null = is_nothing(part, more_words=state.policy.more_words)
     if is_null and (is_named(state.references, part, location) or is_opposite(state.references, part, inside)):
+        return []
+    if is_null and may_be_null_text(part, subschemas(state.references, inside)):
         return []
     if is_null and _is_property(state, inside) and (part is None or not state.fits(None, location)):
         return [Repaired(LEFT_OUT, (Repair(format_pointer(inside), "null-optional", part, None),))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from skillruntime.contract.coercion.scalars import is_nothing
@@ -9,7 +10,7 @@ from skillruntime.contract.coercion.subschemas import in_place, item_locations, 
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import References
 
-__all__ = ["is_named", "is_opposite"]
+__all__ = ["is_named", "is_opposite", "may_be_null_text"]
 
 
 def is_named(references: References, text: Any, location: Path) -> bool:
@@ -56,3 +57,19 @@ def is_opposite(references: References, value: Any, path: Path) -> bool:
         return False
     defaults = [schema["default"] for schema in subschemas(references, path) if "default" in schema]
     return any(default not in (None, "", [], {}) and default is not False for default in defaults)
+
+
+def may_be_null_text(value: Any, schemas: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether *value*, null or a word for it, may mean the text ``null`` that one of *schemas* has for a choice.
+
+    >>> [may_be_null_text(None, [{"enum": members}]) for members in (["null", "asc"], ["none", "asc"])]
+    [True, False]
+    """
+    if not is_nothing(value) or (isinstance(value, str) and not value.strip()):
+        return False
+    for schema in schemas:
+        allowed = schema.get("enum")
+        members = [*(allowed if isinstance(allowed, list) else ()), schema.get("const")]
+        if any(isinstance(each, str) and each.strip().casefold() == "null" for each in members):
+            return True
+    return False

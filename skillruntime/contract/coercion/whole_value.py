@@ -50,6 +50,9 @@ def whole(state: Coercion, value: Any, here: list[Violation], location: Path, pa
         rule = candidate.repairs[-1].rule
         if rule == "container-text" and is_item:
             continue  # `"[]"` where the items may be that very text
+        # Quotes that no item loses by itself, as where a text is only too long with them, stay around the one item too.
+        if rule == "quoted-text" and any(map(_is_of_one, found)) and not state.coerce([value], location, path, depth):
+            found = [each for each in found if not _is_of_one(each)]
         # A list of numbers in a string may be a text about them, where strings are wanted.
         if rule == "container-text":
             found = [each for each in found if not _makes_texts(candidate.value, each.value) or _is_member(each)]
@@ -233,6 +236,11 @@ def _makes_texts(before: Any, after: Any) -> bool:
             for old, new in zip(before, after, strict=True)
         )
     return False
+
+
+def _is_of_one(result: Repaired) -> bool:
+    """Whether *result* is an array that was made of its one item."""
+    return bool(result.repairs) and result.repairs[0].rule == "scalar-for-array"
 
 
 def _is_member(result: Repaired) -> bool:
