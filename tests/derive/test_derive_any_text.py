@@ -91,3 +91,14 @@ def test_a_repeated_part_costs_no_more_than_its_length(source: str) -> None:
     derive(source, path="scripts/tool.sh")
 
     assert time.process_time() - start < 2
+
+
+def test_a_group_of_thousands_is_not_written_out_pair_by_pair() -> None:
+    """Each pair of an exclusive group is one rule of the schema; what is too large for that is named instead."""
+    added = "".join(f"g.add_argument('--a{n}')\n" for n in range(500))
+    source = f"import argparse\np = argparse.ArgumentParser()\ng = p.add_mutually_exclusive_group()\n{added}"
+
+    derivation = derive(f"{source}p.parse_args()\n", path="scripts/tool.py")
+
+    assert derivation is not None
+    assert [str(each) for each in derivation.unread] == ["arguments: more than 60 of them exclude each other"]

@@ -144,7 +144,7 @@ def test_a_computed_declaration_is_passed_on_as_words() -> None:
 def test_the_words_mean_the_arguments(
     tmp_path: Path, script: str, arguments: dict[str, Any], words: list[str], shown: str
 ) -> None:
-    """A value with a dash is attached, and ``--`` separates a switch from a word; minimist reads them so where it is."""
+    """A value with a dash is attached, and ``--`` separates a switch from a word; minimist reads them so."""
     derivation = derive(script, path="scripts/tool.js")
     assert derivation is not None
     accepted = derivation.to_contract("a/tool").accept(arguments)

@@ -73,6 +73,14 @@ parser.add_option("-o", "--output", dest="out")
 options, args = parser.parse_args()
 source = args[0]
 """
+UNPACKED = """
+import optparse
+parser = optparse.OptionParser()
+options, args = parser.parse_args()
+if not args:
+    parser.error("no files")
+source, target = args
+"""
 
 
 @pytest.mark.parametrize(
@@ -140,6 +148,7 @@ def test_what_the_script_demands_after_parsing_is_required() -> None:
     ("script", "reason"),
     [
         (CALLBACK, "--rest: its action is computed (line 7)"),
+        (UNPACKED, "args: how many words the script needs is not known"),
         (INDEXED, "args: how many words the script needs is not known"),
         (LISTED, "arguments: how the words beside the options are used is not known"),
     ],

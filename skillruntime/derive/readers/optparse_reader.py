@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,18 +139,37 @@ def add_words(command: Command, tree: ast.Module, parser: ParserModel) -> None:
                 case ast.Constant(value=int(index)):
                     highest = max(highest, index + 1)
     usage = parser.named.get("usage")
-    text = flattened(usage.replace("%prog", "").strip()) if isinstance(usage, str) else ""
+    text = flattened(re.sub(r"(?i)^\s*usage:|%prog", "", usage).strip()) if isinstance(usage, str) else ""
     # ``args[1]`` behind a check for one word: whether a second one is needed depends on what the script does then.
-    if not is_sure or highest > least:
+    is_exact = most is not None and most == least
+    if not is_sure or highest > least or not (is_exact or _are_only_counted(tree, name)):
         command.unread.append(Unread("args", "how many words the script needs is not known"))
     label = next(
         each for each in ("args", "words", "other_words") if all(each != one.name for one in command.arguments)
     )
     described = "The words beside the options, one item each." + (f" Usage: {text}" if text else "")
-    length = least if most == least and least else None
+    length = least if is_exact and least else None
     command.arguments.append(
         Argument(label, (), "values", required=least > 0, description=described, least=least, length=length)
     )
+
+
+def _are_only_counted(tree: ast.Module, name: str | None) -> bool:
+    """Whether the script counts its words, takes them one by one or joins them: then any number of them is enough.
+
+    ``source, target = args`` and ``copy(*args)`` need a number that no test says.
+    """
+    allowed: set[int] = set()
+    for node in nodes_of(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="len") | ast.Attribute(attr="join"), args=[word]):
+                allowed.add(id(word))
+            case ast.For(iter=word) | ast.comprehension(iter=word) | ast.Subscript(value=word):
+                allowed.add(id(word))
+            case ast.If(test=word) | ast.UnaryOp(op=ast.Not(), operand=word):
+                allowed.add(id(word))
+    uses = (each for each in nodes_of(tree) if isinstance(each, ast.Name) and each.id == name)
+    return all(id(each) in allowed or isinstance(each.ctx, ast.Store) for each in uses)
 
 
 def _names_of_words(tree: ast.Module) -> Iterator[str | None]:
