@@ -1,4 +1,4 @@
-"""Node scripts with minimist: the few options that are declared to it, and the members of its result that the script uses."""
+"""Node scripts with minimist: the few options that are declared to it, and the members that are used."""
 
 from __future__ import annotations
 
