@@ -18,7 +18,9 @@ from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillI
 __all__ = ["ABSENT", "CommandLine", "Parameter", "to_argv"]
 
 Takes = Literal["value", "nothing", "optional", "values", "rest", "count", "one_of"]
-Parser = Literal["argparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs"]
+Parser = Literal[
+    "argparse", "optparse", "click", "getopts", "words", "places", "parseArgs", "commander", "yargs", "minimist"
+]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """The default of a parameter that has none: ``None`` is one."""
@@ -33,7 +35,7 @@ COUNT_LIMIT = 100
 """How often a counted flag is repeated."""
 
 # These take the word after a flag as its value even if it starts with a dash; argparse, parseArgs and yargs do not.
-_NEXT_WORD_IS_THE_VALUE = ("click", "getopts", "words", "places", "commander")
+_NEXT_WORD_IS_THE_VALUE = ("optparse", "click", "getopts", "words", "places", "commander")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,8 @@ def _words(line: CommandLine, arguments: Mapping[str, Any], faults: list[SkillEr
     given_words = [word for parameter, given in places if parameter.takes != "rest" for word in given or ()]
     if line.parser != "words" and positionals:
         if given_words or places[-1][0].takes != "rest":
-            if open_ended or any(_looks_like_flag(word, line) for word in given_words):
+            # minimist takes ``true`` behind a switch as its value.
+            if open_ended or line.parser == "minimist" or any(_looks_like_flag(word, line) for word in given_words):
                 yield "--"
         elif open_ended or _looks_like_flag(positionals[0], line):
             faults.append(_fault(places[-1][0].name, "its first word would be read as a flag's", positionals[0]))
@@ -274,7 +277,7 @@ def _values(line: CommandLine, parameter: Parameter, group: Any) -> list[str]:
     if parameter.length is not None and len(words) != parameter.length:
         raise _UnsayableError(f"it has {parameter.length} items")
     # argparse ends a list at the first word that looks like a flag (`_parse_optional`, line 2229).
-    if len(words) > 1 and line.parser not in ("click", "words", "places"):
+    if len(words) > 1 and line.parser not in ("optparse", "click", "words", "places"):
         for word in words:
             if _looks_like_flag(word, line) and not _is_negative_number(word, line):
                 raise _UnsayableError(f"{word[:40]!r} would be read as a flag")

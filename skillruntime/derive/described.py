@@ -12,6 +12,10 @@ from skillruntime.derive.usage_line import usage_text
 __all__ = ["with_descriptions"]
 
 LIMIT = 300
+"""Characters of a description that was found in prose."""
+
+ARGUMENTS_LIMIT = 200
+"""Arguments of a script that are looked for in its prose."""
 
 _PROSE = re.compile(
     r"""(?P<doc>\"{3}.*?\"{3}|'{3}.*?'{3}|/\*.*?\*/)|(?P<heredoc><<-?\s*['"]?(\w+)['"]?[^\n]*\n.*?\n\s*\3\b)"""
@@ -30,7 +34,9 @@ def with_descriptions(command: Command, source: str) -> Command:
     >>> with_descriptions(Command("words", arguments=[Argument("input")]), text).arguments[0].description
     'the picture to shrink'
     """
-    if all(each.description for each in command.arguments) and command.description and not command.commands:
+    is_described = all(each.description for each in command.arguments) and command.description and not command.commands
+    # Each argument compiles expressions of its own; a script with more of them is generated, and explains none.
+    if is_described or len(command.arguments) > ARGUMENTS_LIMIT:
         return command
     prose = "\n".join(_plain(match) for match in _PROSE.finditer(source[:60_000]))
     return _described(command, prose, source[:60_000], top=True)

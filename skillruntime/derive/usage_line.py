@@ -90,7 +90,8 @@ def usage_text(source: str, limit: int = 600) -> str:
     # A usage with its options is seldom longer, and a longer one costs tokens.
     for line in lines[first : first + 14]:
         # A block of ``echo`` lines or comments ends at the first line that is not one; a docstring at a blank line.
-        plain = _MARKUP.sub("", line).strip()
+        # The end of the expression takes the fourth power of a run of spaces, and a damaged line has thousands.
+        plain = _MARKUP.sub("", " ".join(line.split())).strip()
         if line is lines[first]:  # ``const usage = `Usage: ...``
             plain = plain[max(plain.lower().find("usage"), 0) :]
         if found and (not plain or (kind is not None and kind.match(line) is None)):

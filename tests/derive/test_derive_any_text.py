@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,31 @@ def test_a_damaged_script_raises_nothing(script: tuple[str, str]) -> None:
 def test_what_is_computed_is_never_asked_whether_it_is_true(name: str, source: str) -> None:
     """A help text or a flag's kind may come from anywhere."""
     derive(source, path=name)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#!/bin/sh\n" + "out=$1\nshift\n" * 1_500,
+        '#!/bin/sh\n[ $# -gt 1 ] || { echo "usage: $0 F' + " " * 12_000 + 'x";\n',
+    ],
+    ids=["many shifts", "a usage line with many spaces"],
+)
+def test_a_repeated_part_costs_no_more_than_its_length(source: str) -> None:
+    """Thousands of ``shift``, and a run of spaces in a usage line, took many seconds."""
+    start = time.process_time()
+
+    derive(source, path="scripts/tool.sh")
+
+    assert time.process_time() - start < 2
+
+
+def test_a_group_of_thousands_is_not_written_out_pair_by_pair() -> None:
+    """Each pair of an exclusive group is one rule of the schema; what is too large for that is named instead."""
+    added = "".join(f"g.add_argument('--a{n}')\n" for n in range(500))
+    source = f"import argparse\np = argparse.ArgumentParser()\ng = p.add_mutually_exclusive_group()\n{added}"
+
+    derivation = derive(f"{source}p.parse_args()\n", path="scripts/tool.py")
+
+    assert derivation is not None
+    assert [str(each) for each in derivation.unread] == ["arguments: more than 60 of them exclude each other"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,9 @@ from skillruntime.derive.readers.argparse_model import ParserModel, on_either_si
 from skillruntime.derive.text_fields import first_paragraph
 
 __all__ = ["read_parser"]
+
+EXCLUSIVE_LIMIT = 60
+"""Members of an exclusive group that a contract can exclude from each other."""
 
 
 def read_parser(state: State, parser: ParserModel, *, description: str = "") -> Command:
@@ -39,14 +43,15 @@ def read_parser(state: State, parser: ParserModel, *, description: str = "") -> 
             _resolve(parser, found, reads)
             reads.append(found)
     command.arguments = _ordered(_merged(reads), command)
-    numbers = dict.fromkeys(each.group for each in command.arguments if each.group is not None)
+    sizes = Counter(each.group for each in command.arguments if each.group is not None)
+    # JSON Schema excludes each pair by a rule of its own: a thousand members would be half a million rules.
     command.exclusive = {
-        number: parser.groups.get(number, False)
-        for number in numbers
-        if sum(each.group == number for each in command.arguments) > 1
+        number: parser.groups.get(number, False) for number, size in sizes.items() if 1 < size <= EXCLUSIVE_LIMIT
     }
+    if any(size > EXCLUSIVE_LIMIT for size in sizes.values()):
+        command.unread.append(Unread("arguments", f"more than {EXCLUSIVE_LIMIT} of them exclude each other"))
     # A group of one excludes nothing; only its ``required`` counts.
-    lone = {number for number in parser.groups if number not in command.exclusive}
+    lone = {number for number in parser.groups if sizes[number] <= 1}
     command.arguments = [_alone(each, parser) if each.group in lone else each for each in command.arguments]
     command.unread += parser.unread
     command.notes += parser.notes

@@ -1,4 +1,4 @@
-"""Node scripts that declare their options to ``util.parseArgs``, commander or yargs; others are left alone."""
+"""Node scripts that declare their options to ``util.parseArgs``, commander, yargs or minimist."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from skillruntime.derive.readers.javascript_source import (
     text_of,
 )
 from skillruntime.derive.readers.javascript_to_python import to_python
+from skillruntime.derive.readers.minimist_reader import read_minimist
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.text_fields import flattened
 
@@ -61,6 +62,8 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
         return _read_commander(root, names, description)
     if modules & {"yargs", "yargs/yargs"}:
         return _read_yargs(root, names, description)
+    if "minimist" in modules and (reading := read_minimist(root, names, description)) is not None:
+        return reading
     # Other parsers are packages with declarations of their own, which would be read as words taken by hand.
     if modules & _OTHER_PARSERS or not re.search(r"\bargv\b|\bDeno\.args\b", text):
         return None

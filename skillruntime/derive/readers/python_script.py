@@ -22,6 +22,7 @@ from skillruntime.derive.readers.argparse_model import ARGPARSE, ParserModel, pa
 from skillruntime.derive.readers.argv_script import read_argv
 from skillruntime.derive.readers.click_model import CLICK, ClickCommandModel, TyperModel
 from skillruntime.derive.readers.click_reader import read_click
+from skillruntime.derive.readers.optparse_reader import OPTPARSE, add_words
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.stdin_script import read_stdin
 from skillruntime.derive.readers.typer_reader import read_typer
@@ -55,10 +56,11 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     is_declared = may_parse or is_decorated
     # Nothing below reads a module without one of these, so it need not be parsed.
     uses_words = "argv" in text or "__main__" in text or "sys.stdin" in text
-    if not is_declared and (len(text) > UNDECLARED_LIMIT or not uses_words):
+    if not is_declared and "OptionParser" not in text and (len(text) > UNDECLARED_LIMIT or not uses_words):
         return None
+    has_optparse = "optparse" in text and "OptionParser" in text
     is_foreign = _FOREIGN.search(text) is not None
-    if is_foreign and not is_declared:
+    if is_foreign and not is_declared and not has_optparse:
         return None
     tree = parse_module(text)
     if tree is None:
@@ -67,6 +69,8 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     if may_parse and (reading := _read_argparse(tree, text, neighbours)) is not None:
         return reading
     if is_decorated and (reading := _read_decorated(tree, neighbours)) is not None:
+        return reading
+    if has_optparse and (reading := _read_optparse(tree, neighbours)) is not None:
         return reading
     if is_foreign:
         return None
@@ -171,6 +175,29 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
         with_demands(command, found.groups)
         command.unread += without_proof(command, found)
     return Reading(command, "argparse")
+
+
+def _read_optparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
+    """Read optparse's declarations by the model of argparse's: they differ in names, and in the words beside them."""
+    state = new_reading(OPTPARSE, ("optparse.",), neighbours)
+    try:
+        parser = parser_of(_follow(state, tree))
+    except Exhausted:
+        parser = None
+    if parser is None:
+        return None
+    state.steps = max(state.steps, 5_000)
+    command = read_parser(state, parser, description=first_paragraph(ast.get_docstring(tree)))
+    command.parser = "optparse"
+    command.unread += [
+        Unread("arguments", "some are added to what cannot be read", line) for line in state.unread_lines
+    ]
+    # The source is written out again because ``(options, args) = ...`` is found by its text, without brackets.
+    found = demanded(tree, ast.unparse(tree), parser)
+    with_demands(command, found.groups)
+    command.unread += without_proof(command, found)
+    add_words(command, tree, parser)
+    return Reading(command, "optparse")
 
 
 def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:

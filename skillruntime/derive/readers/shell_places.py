@@ -35,6 +35,10 @@ _NOT_A_NUMBER = re.compile(
 _HELP = ("-h", "--help", "help", "-V", "--version", "-v")
 
 
+SHIFTS_LIMIT = 20
+"""Uses of ``shift`` behind which a script's tests of ``$#`` are read."""
+
+
 @dataclass(slots=True)
 class Places:
     """The arguments that are positional, and what could not be read of them."""
@@ -69,7 +73,8 @@ def read_places(code: str) -> Places:
         return found
     demands = read_demands(code)
     # ``out=$1; shift; [ $# -gt 0 ] || usage``: words are counted from those that are left.
-    for part, gone in _parts(code):
+    # Each part is as long as the script: thousands of ``shift`` would cost their square.
+    for part, gone in _parts(code)[:SHIFTS_LIMIT]:
         counted = read_demands(part).least
         demands.least = max(demands.least, counted + gone if counted else 0)
     _demand(code, seen, demands)
