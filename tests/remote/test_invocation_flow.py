@@ -371,7 +371,7 @@ NONSENSE: list[tuple[WireResponse, str]] = [
     (answer({"execution_id": "e"}), "/status"),
     (answer({"execution_id": "e", "status": "running", "skill_id": "other"}), "other"),
     (answer({"detail": "Not Found"}, 404), "404.*no protocol error"),
-    (WireResponse(302, {"location": "http://169.254.169.254/"}, b""), "302.*to another origin"),
+    (WireResponse(302, {"location": "http://169.254.169.254/"}, b""), "302.*another origin"),
     (WireResponse(304, {"etag": '"1"'}, b""), "304.*no protocol error"),
 ]
 
