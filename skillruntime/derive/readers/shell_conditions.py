@@ -10,8 +10,9 @@ from skillruntime.derive.readers.shell_source import refuses
 
 __all__ = ["Demands", "read_demands"]
 
+# Blanks alone, because a line break begins a match of its own: with `\s*` empty lines take the square of their number.
 _KEYWORD = re.compile(
-    r"(?:^|(?<=[;\n{])|(?<=\bthen)|(?<=\belse)|(?<=\bdo)|(?<=&&)|(?<=\|\|))\s*\b(if|elif|then|else|fi)\b"
+    r"(?:^|(?<=[;\n{])|(?<=\bthen)|(?<=\belse)|(?<=\bdo)|(?<=&&)|(?<=\|\|))[ \t]*\b(if|elif|then|else|fi)\b"
 )
 _SHORT = re.compile(
     r"^[ \t]*((?:!\s*)?(?:\[\[?|test\b|\(\()[^\n]*?(?:&&|\|\|)[^\n{]*)(\{(?:[^{}]|\{[^{}]*\})*\}|$)", re.MULTILINE
