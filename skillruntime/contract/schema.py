@@ -72,18 +72,9 @@ class Schema:
     @classmethod
     def known(cls, document: Mapping[str, Any] | bool, *, where: str = "schema") -> Schema:
         """Return the schema of a *document* that was usable before; it is compiled when it is first needed."""
-        schema = cls.__new__(cls)
+        schema = _UncompiledSchema.__new__(_UncompiledSchema)
         schema.document, schema.where = document, where
         return schema
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            # Python asks here only for a slot that is empty, so a schema that is compiled pays nothing for it.
-            if name not in Schema.__slots__ or name in ("document", "where"):
-                raise AttributeError(name)
-            self._compile(None, True, "auto")
-            return getattr(self, name)
 
     def _compile(self, resources: Mapping[str, Any] | None, assert_formats: bool, engine: str) -> None:
         document, where = self.document, self.where
@@ -147,6 +138,24 @@ class Schema:
     def name_matches(self, pattern: str, name: str) -> bool:
         """Whether the key *name* matches *pattern*, one of the schema's own."""
         return self._lister.matches(pattern, name)
+
+
+class _UncompiledSchema(Schema):
+    """A schema that compiles itself when the first of its other attributes is read, and is a `Schema` from then on.
+
+    A class of its own, because `__getattr__` makes every attribute of a class slower to read (CPython 3.11).
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in Schema.__slots__ or name in ("document", "where"):
+                raise AttributeError(name)
+            self._compile(None, True, "auto")
+            self.__class__ = Schema
+            return getattr(self, name)
 
 
 # A thousand tools: more than a catalog usually holds, so that none is compiled twice.
