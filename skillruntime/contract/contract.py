@@ -92,15 +92,6 @@ class Contract:
         self._defaults = Defaults.of(self.input)
         self._link_shapes()
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            # Python asks here only for a slot that is empty: of a contract that `from_known_dict` made.
-            if name not in ("_defaults", "_names", "_shapes"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self._prepare()
-            return getattr(self, name)
-
     @classmethod
     def from_dict(cls, document: Any, *, name: str = "") -> Contract:
         """Return the contract that *document* writes, under *name* or else its own ``name`` or ``title``.
@@ -118,7 +109,7 @@ class Contract:
 
         It is compiled when it is first used: of a thousand tools a conversation calls a few.
         """
-        contract = cls.__new__(cls)
+        contract = _UnpreparedContract.__new__(_UnpreparedContract)
         contract._read(document, name, Schema.known)
         return contract
 
@@ -386,6 +377,24 @@ class Contract:
         # A mapping may come from a host that closed the brace itself.
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
+
+
+class _UnpreparedContract(Contract):
+    """A contract that prepares itself when it is first used, and is a `Contract` from then on.
+
+    A class of its own, because `__getattr__` makes every attribute of a class slower to read (CPython 3.11).
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in ("_defaults", "_names", "_shapes"):
+                raise AttributeError(f"{Contract.__name__!r} object has no attribute {name!r}")
+            self._prepare()
+            self.__class__ = Contract
+            return getattr(self, name)
 
 
 def _is_of_depth(error: Exception) -> bool:
