@@ -94,9 +94,8 @@ class Schema:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:
                 self._engine = _compile_once(text, assert_formats, engine)
-            # jsonschema remembers nothing, so each level of a value would double the time; jsonschema-rs does remember.
-            if bounds.is_exponential and isinstance(self._engine, ReferenceEngine):
-                raise SchemaTooCostlyError("it refers to itself by two ways for one value, which needs jsonschema-rs")
+            if bounds.is_recursive and not self._engine.remembers:
+                raise SchemaTooCostlyError("it is recursive by dynamic references, which needs jsonschema-rs")
             self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())
