@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from re import _constants as of
-from re import _parser
+from importlib import import_module
 from typing import Any
+
+# Python's own parser of patterns; typeshed has no stubs for it.
+of: Any = import_module("re._constants")
+_parser: Any = import_module("re._parser")
 
 __all__ = ["is_harmless", "longest_text", "names_of", "objects_in", "patterns_of"]
 

@@ -7,7 +7,6 @@ differ. The repairs and the migrations share the knowledge of whose shape is in 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +15,9 @@ from skillruntime.contract.coercion.scalars import is_same
 from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.migration.migration import Migration, chain
+from skillruntime.contract.plain_json import type_name
 from skillruntime.contract.pointer import parse_pointer
-from skillruntime.contract.references import References
+from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version, same_line
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, UnsupportedVersionError
@@ -110,7 +110,7 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
                 raise  # a broken list of a newer caller must not become the item of an older one
             continue
         rules = {repair.rule for repair in reading.coerced.repairs}
-        old_names = shapes.reserved - _declared(newer.document).keys()
+        old_names = shapes.reserved - properties_of(newer.document).keys()
         if rules & _UNCOUNTED or not old_names.isdisjoint(reading.sent):
             continue
         if is_same(without_decimals(reading.coerced.value), without_decimals(old.coerced.value)):
@@ -142,7 +142,9 @@ def _unclear_version(shapes: Shapes, current: Reading) -> SkillInputError:
         value = without_decimals(sent.after)
         written = json.dumps(value, ensure_ascii=False)
         if len(written) <= 60 and sent.rule != "key-name":
-            action = f"Send `{sent.path[1:]}` as the {_kind(value)} {written} ({shapes.version}), or state the version"
+            action = (
+                f"Send `{sent.path[1:]}` as the {type_name(value)} {written} ({shapes.version}), or state the version"
+            )
     return SkillInputError(
         "The arguments could be of this version or of an older one, with different results",
         suggested_action=action,
@@ -183,7 +185,7 @@ def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
     shape = shapes.older[start]
     if shape is None or not _is_untouched(arguments, shapes.current):
         return False
-    new = _declared(shapes.current.document).keys() - declared_properties(shape.references, [()]).keys()
+    new = properties_of(shapes.current.document).keys() - declared_properties(shape.references, [()]).keys()
     return not new.isdisjoint(arguments)
 
 
@@ -241,13 +243,3 @@ def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str
         return set()
     texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
     return {text for name, text in texts.items() if _describes_text(shape.references, (name,))}
-
-
-def _kind(value: Any) -> str:
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return kinds.get(type(value), "value")
-
-
-def _declared(document: Any) -> Mapping[str, Any]:
-    properties = document.get("properties") if isinstance(document, dict) else None
-    return properties if isinstance(properties, dict) else {}

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 
-__all__ = ["Child", "Document", "Location", "References", "children", "referenced", "resolve"]
+__all__ = ["Child", "Document", "Location", "References", "children", "properties_of", "referenced", "resolve"]
 
 Location: TypeAlias = Path
 
@@ -70,22 +70,32 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
             yield Child((*location, keyword), schema[keyword], "same")
     # Up to draft 7 one keyword had both meanings; 2019-09 divided it.
     for keyword in ("dependentSchemas", "dependencies"):
-        for name, child in _members(schema, keyword) if keyword in schema else ():
+        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
             if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
                 yield Child((*location, keyword, name), child, "same", name)
     for keyword, kind in (("properties", "name"), ("patternProperties", "pattern")):
-        for name, child in _members(schema, keyword) if keyword in schema else ():
+        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
             yield Child((*location, keyword, name), child, kind, name)
     for keyword in _REST:
         if keyword in schema:
-            yield Child((*location, keyword), schema[keyword], "rest", frozenset(dict(_members(schema, "properties"))))
+            yield Child((*location, keyword), schema[keyword], "rest", frozenset(properties_of(schema)))
     if "propertyNames" in schema:
         yield Child((*location, "propertyNames"), schema["propertyNames"], "names")
     if not _OF_ARRAYS.isdisjoint(schema):
         yield from _items(schema, location)
     for keyword in _DEFINITIONS:
-        for name, child in _members(schema, keyword) if keyword in schema else ():
+        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
             yield Child((*location, keyword, name), child, "none", name)
+
+
+def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
+    """Return the properties that *schema* itself declares, or what another *keyword* has under names.
+
+    >>> properties_of({"properties": {"a": {}}}), properties_of({"properties": 5}), properties_of(True)
+    ({'a': {}}, {}, {})
+    """
+    properties = schema.get(keyword) if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
 
 
 def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
@@ -108,11 +118,6 @@ def _listed(schema: dict[str, Any], location: Location, keyword: str, kind: str)
     listed = schema.get(keyword)
     for index, child in enumerate(listed if isinstance(listed, list) else ()):
         yield Child((*location, keyword, index), child, kind, index)
-
-
-def _members(schema: dict[str, Any], keyword: str) -> Iterator[tuple[str, Any]]:
-    members = schema.get(keyword)
-    yield from members.items() if isinstance(members, dict) else ()
 
 
 class References:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["beside_fault", "called_name"]
@@ -289,6 +290,8 @@ def _named(text: str, names: set[str], *, is_before: bool) -> Iterator[tuple[str
                 yield name, said
 
 
+# The names of a contract's parameters are asked for at each call.
+@lru_cache(maxsize=4096)
 def _folded(name: str) -> str:
     """Return *name* without case, separators and a plural's ``s``: ``max items`` and ``maxItems`` are one."""
     return "".join(_WORD.findall(name)).casefold().rstrip("s")

@@ -11,15 +11,10 @@ from skillruntime.contract.coercion.nothing import is_named, may_be_null_text
 from skillruntime.contract.coercion.repair import Repaired
 from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, number_in, unquoted
 from skillruntime.contract.coercion.state import Coercion, is_container_text
-from skillruntime.contract.coercion.subschemas import (
-    declared_properties,
-    discriminators,
-    in_place,
-    item_locations,
-    properties_of,
-)
+from skillruntime.contract.coercion.subschemas import declared_properties, discriminators, in_place, item_locations
+from skillruntime.contract.plain_json import type_name
 from skillruntime.contract.pointer import Path
-from skillruntime.contract.references import References
+from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Violation
 
 __all__ = ["branches", "claims"]
@@ -162,7 +157,7 @@ def _profile(references: References, place: Path) -> _Profile:
         names, kinds = schema.get("required"), schema.get("type")
         required |= {fold_name(each) for each in names if isinstance(each, str)} if isinstance(names, list) else set()
         types |= set(kinds if isinstance(kinds, list) else [kinds] if isinstance(kinds, str) else ())
-        types |= {_type_of(each) for each in schema["enum"]} if isinstance(schema.get("enum"), list) else set()
+        types |= {type_name(each) for each in schema["enum"]} if isinstance(schema.get("enum"), list) else set()
         items += item_locations(references, where)
         members = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
         lengths |= {len(each) for each in members if isinstance(each, list)}
@@ -190,18 +185,13 @@ def _is_claimed(value: Any, profile: _Profile, references: References) -> bool:
                 claims(references, item, place) for item in value[:MAX_ITEMS] for place in profile.items
             )
     # A scalar is asked about as the item of an array: what it is not, the array around it need not be either.
-    kind = _type_of(value)
+    kind = type_name(value)
     is_number = kind == "number" or (isinstance(value, str) and number_in(value, whole=False) is not None)
     return kind in profile.types or (is_number and not profile.types.isdisjoint(("integer", "number")))
 
 
 def _item_profiles(references: References, profile: _Profile) -> Iterator[_Profile]:
     return (each for place in profile.items for each in _profiles(references, place))
-
-
-def _type_of(value: Any) -> str:
-    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
-    return names.get(type(value), "number")
 
 
 def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[Path]:

@@ -110,7 +110,9 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
     schema, best = state.schema, state.best
-    reported = original = schema.violations(value, most=MAX_REPORTED)
+    # Where the budget ran out, the value may not have been listed.
+    listed = state.listings.get((id(value), ()))
+    reported = original = listed[1][:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
     if best is not None:
         sent = {violation.path: violation for violation in original}
         rest = schema.violations(best.value, most=MAX_REPORTED)

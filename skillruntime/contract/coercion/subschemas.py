@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from skillruntime.contract.pointer import Path
-from skillruntime.contract.references import References
+from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.secret_names import is_secret_name
 
 __all__ = [
     *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "places_in", "places_of", "properties_of", "property_locations", "subschemas"),
+    *("is_hidden", "item_locations", "places_in", "places_of", "property_locations", "subschemas"),
 ]
 
 # The absence of a declared default; ``None`` is a default that is null.
@@ -116,12 +116,6 @@ def _declared_properties(references: References, locations: tuple[Path | None, .
     return found
 
 
-def properties_of(schema: Mapping[str, Any], keyword: str = "properties") -> Mapping[str, Any]:
-    """Return the properties that *schema* itself declares, or its ``patternProperties``."""
-    properties = schema.get(keyword)
-    return properties if isinstance(properties, dict) else {}
-
-
 def item_locations(references: References, location: Path) -> list[Path]:
     """Return where the items of an array at *location* are described, by its own schema or by what that refers to."""
     return _known(references, (location,), True, _item_locations)
@@ -190,8 +184,7 @@ def _judging(references: References, path: Path) -> list[tuple[Path, dict[str, A
 
 
 def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
-    properties = schema.get("properties")
-    if isinstance(properties, dict) and token in properties:
+    if token in properties_of(schema):
         yield (*location, "properties", token)
         return
     # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.

@@ -7,10 +7,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.branches import branches
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
-from skillruntime.contract.coercion.keys import (
-    is_close,
-    is_schema_echo,
-)
+from skillruntime.contract.coercion.keys import is_close, is_schema_echo
 from skillruntime.contract.coercion.nothing import is_named
 from skillruntime.contract.coercion.repair import Repair, Repaired, plain
 from skillruntime.contract.coercion.scalars import Options, is_nothing, listed, pieces, unquoted
@@ -22,10 +19,10 @@ from skillruntime.contract.coercion.subschemas import (
     in_place,
     item_locations,
     places_in,
-    properties_of,
     property_locations,
 )
 from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
 __all__ = ["whole"]
