@@ -100,10 +100,9 @@ class TypedFunction:
         _require_callable_by_name(function, signature)
         context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
         parameters = {name: each for name, each in signature.parameters.items() if _takes_argument(each, context)}
+        named = _named(function)
         adapters = {
-            name: None
-            if hints[name] in _PLAIN
-            else adapter_of(hints[name], f"parameter {name!r} of {_named(function)}")
+            name: None if hints[name] in _PLAIN else adapter_of(hints[name], f"parameter {name!r} of {named}")
             for name in parameters
         }
         only = next(iter(parameters), None) if len(parameters) == 1 else None
