@@ -6,8 +6,8 @@ that is called ``$ref`` or ``enum`` is a property. Nothing is fetched: what lies
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
@@ -15,6 +15,7 @@ from skillruntime.contract.pointer import Path, parse_pointer, value_at
 __all__ = ["Child", "Document", "Location", "References", "children", "properties_of", "referenced", "resolve"]
 
 Location: TypeAlias = Path
+Found = TypeVar("Found")
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -124,7 +125,6 @@ class References:
     """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
 
     ``dialects`` has each subschema that declares a ``$schema`` of its own. ``is_old`` is true up to draft 7.
-    ``known`` keeps what others find out about the schema, which never changes.
 
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
@@ -144,11 +144,21 @@ class References:
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
         self.dialects: dict[Location, str] = {}
-        self.known: dict[Any, Any] = {}
+        self._known: dict[Any, Any] = {}
         self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read((), document, base)
         for uri, resource in self._resources.items():
             self._read((Document(uri),), resource, uri)
+
+    def once(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """Return what *make* finds out about the schema, which never changes; it is asked once for each *key*.
+
+        A union of fifty branches is asked about for each item of an array.
+        """
+        if key not in self._known:
+            self._known[key] = make()
+        found: Found = self._known[key]
+        return found
 
     def schema_at(self, location: Location) -> Any:
         """Return the subschema at *location*.

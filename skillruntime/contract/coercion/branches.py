@@ -39,7 +39,9 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
     results: list[Repaired] = []
     takers: list[Path] = []
     is_doubtful = False
-    every = _every_branch(state, (*union.location, union.keyword), len(union.expected))
+    branch_of = (*union.location, union.keyword)
+    count = len(union.expected)
+    every = state.references.once(("branches", branch_of), lambda: [(*branch_of, index) for index in range(count)])
     possible = _possible_branches(state, every, value)
     is_word = isinstance(value, str) and (
         any(is_named(state.references, value, branch) for branch in every)
@@ -89,15 +91,6 @@ def _may_be_quoted(state: Coercion, text: str, results: list[Repaired], every: l
     )
 
 
-def _every_branch(state: Coercion, union: Path, count: int) -> list[Path]:
-    """Return the locations of the *count* branches of *union*, made once for all items of an array."""
-    known = state.references.known
-    if ("branches", union) not in known:
-        known["branches", union] = [(*union, index) for index in range(count)]
-    found: list[Path] = known["branches", union]
-    return found
-
-
 def _is_of_another(state: Coercion, readings: list[Any], every: list[Path], takers: list[Path]) -> bool:
     """Whether one of *readings*, the value and its results, is meant for a branch that is not one of the *takers*.
 
@@ -139,16 +132,15 @@ class _Profile:
 
 
 def _profiles(references: References, location: Path) -> list[_Profile]:
-    key = "profiles", location
-    if key not in references.known:
+    def made() -> list[_Profile]:
         places = [place for place, _ in in_place(references, [location])]
-        references.known[key] = [
+        return [
             _profile(references, place)
             for place in places
             if place == location or (len(place) > 1 and place[-2] in ("anyOf", "oneOf"))
         ]
-    found: list[_Profile] = references.known[key]
-    return found
+
+    return references.once(("profiles", location), made)
 
 
 def _profile(references: References, place: Path) -> _Profile:
@@ -201,31 +193,21 @@ def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[P
     """
     if isinstance(value, list) or not every:
         return every
-    union = every[0][:-1]
-    known = state.references.known
+    references, union = state.references, every[0][:-1]
     if not isinstance(value, dict):
         # `anyOf` of a type and null is how an optional parameter is written; most values are not null in any reading.
         if is_nothing(value.strip(_QUOTES) if isinstance(value, str) else value, more_words=True):
             return every
-        if ("not null", union) not in known:
-            known["not null", union] = [each for each in every if state.references.schema_at(each) != {"type": "null"}]
-        others: list[Path] = known["not null", union]
-        return others
-    if ("constants", union) not in known:
-        constants = [discriminators(state.references, branch) for branch in every]
-        tags = [name for name in constants[0] if all(name in each for each in constants)]
-        by_text: dict[str, list[int]] = {}
-        for index, each in enumerate(constants if tags else ()):
-            for text in dict.fromkeys(map(bare, each[tags[0]])):
-                by_text.setdefault(text, []).append(index)
-        options = [{name: Options(allowed) for name, allowed in each.items()} for each in constants]
-        known["constants", union] = options, tags[:1], by_text
-    options, tags, by_text = known["constants", union]
+        return references.once(
+            ("not null", union),
+            lambda: [each for each in every if references.schema_at(each) != {"type": "null"}],
+        )
+    options, tag, by_text = references.once(("constants", union), lambda: _constants(references, every))
     meant: Sequence[int] = range(len(every))
-    if tags and isinstance(value.get(tags[0]), str):
-        meant = by_text.get(bare(value[tags[0]]), ())
+    if isinstance(value.get(tag), str):
+        meant = by_text.get(bare(value[tag]), ())
     elif not any(map(_may_hold_keys, value.items())):
-        meant = _sharing_keys(state, every, value)
+        meant = _sharing_keys(references, every, value)
     return [
         every[index]
         for index in meant
@@ -233,22 +215,36 @@ def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[P
     ]
 
 
-def _sharing_keys(state: Coercion, every: list[Path], value: dict[str, Any]) -> Sequence[int]:
+def _constants(
+    references: References, every: list[Path]
+) -> tuple[list[dict[str, Options]], str | None, dict[str, list[int]]]:
+    """Return the constants of *every* branch, the member that all have one of, and the branches by its text."""
+    constants = [discriminators(references, branch) for branch in every]
+    tag = next((name for name in constants[0] if all(name in each for each in constants)), None)
+    by_text: dict[str, list[int]] = {}
+    for index, each in enumerate(constants):
+        for text in dict.fromkeys(map(bare, each[tag] if tag is not None else ())):
+            by_text.setdefault(text, []).append(index)
+    return [{name: Options(allowed) for name, allowed in each.items()} for each in constants], tag, by_text
+
+
+def _sharing_keys(references: References, every: list[Path], value: dict[str, Any]) -> Sequence[int]:
     """Return the indexes of the branches of *every* that *value* may be of by its keys, whose values hold no others.
 
     A closed object that requires a parameter is out of reach of an object that has none of its keys in any letters; a
     union of a hundred such objects without a tag is decided by the keys, not by a hundred attempts.
     """
-    known = state.references.known
-    if ("keys", every[0][:-1]) not in known:
+
+    def made() -> tuple[list[int], dict[str, list[int]]]:
         unbound, by_key = list[int](), dict[str, list[int]]()
         for index, branch in enumerate(every):
-            names = _keys_of_closed(state.references, branch)
+            names = _keys_of_closed(references, branch)
             unbound += [index] if names is None else []
             for name in names or ():
                 by_key.setdefault(name, []).append(index)
-        known["keys", every[0][:-1]] = unbound, by_key
-    unbound, by_key = known["keys", every[0][:-1]]
+        return unbound, by_key
+
+    unbound, by_key = references.once(("keys", every[0][:-1]), made)
     return sorted({*unbound, *(index for key in value for index in by_key.get(fold_name(key), ()))})
 
 

@@ -90,11 +90,7 @@ def _options(state: Coercion, violation: Violation) -> Options:
     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
     if violation.keyword == "const" or violation.location is None:
         return Options(allowed)
-    known = state.references.known
-    if ("options", violation.location) not in known:
-        known["options", violation.location] = Options(allowed)
-    found: Options = known["options", violation.location]
-    return found
+    return state.references.once(("options", violation.location), lambda: Options(allowed))
 
 
 def _reshaped(
