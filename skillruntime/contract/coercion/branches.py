@@ -11,7 +11,13 @@ from skillruntime.contract.coercion.nothing import is_named, may_be_null_text
 from skillruntime.contract.coercion.repair import Repaired
 from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, number_in, unquoted
 from skillruntime.contract.coercion.state import Coercion, is_container_text
-from skillruntime.contract.coercion.subschemas import declared_properties, discriminators, in_place, item_locations
+from skillruntime.contract.coercion.subschemas import (
+    EACH_ALONE,
+    declared_properties,
+    discriminators,
+    in_place,
+    item_locations,
+)
 from skillruntime.contract.plain_json import type_name
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.references import References, properties_of
@@ -20,10 +26,6 @@ from skillruntime.contract.schema import Violation
 __all__ = ["branches", "claims"]
 
 _QUOTES = " \t\r\n\"'`"
-# The keywords of an object whose members alone say what it takes.
-_PLAIN_OBJECT = frozenset(
-    {"type", "properties", "required", "additionalProperties", "title", "description", "$comment", "examples"}
-)
 # The items of an array that say which branch it is of; one is enough in nearly every call.
 MAX_ITEMS = 8
 
@@ -251,7 +253,7 @@ def _sharing_keys(references: References, every: list[Path], value: dict[str, An
 def _keys_of_closed(references: References, branch: Path) -> frozenset[str] | None:
     """Return the folded keys of the closed object at *branch* that requires one without a default; else nothing."""
     schema = references.schema_at(branch)
-    if not isinstance(schema, dict) or schema.get("type") != "object" or schema.keys() - _PLAIN_OBJECT:
+    if not isinstance(schema, dict) or schema.get("type") != "object" or schema.keys() - EACH_ALONE:
         return None
     properties, required = properties_of(schema), schema.get("required")
     if schema.get("additionalProperties") is not False or not isinstance(required, list) or not required:

@@ -69,7 +69,13 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     # The steps are twenty modules, a quarter of the time of an import; a process may never receive a malformed call.
     from skillruntime.contract.coercion.coercer import begin
     from skillruntime.contract.coercion.final_checks import fits_otherwise, without_needless
+    from skillruntime.contract.coercion.plain_scalars import plain_scalars
 
+    decided = plain_scalars(value, schema, policy) if isinstance(value, dict) else None
+    if decided:
+        return Coerced(decided[0].value, _marked(decided[0].repairs, schema))
+    if decided is not None:
+        return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     state = begin(schema, policy, parts, reserved)
     try:
         results = state.coerce(value, (), ())

@@ -13,12 +13,20 @@ from skillruntime.contract.references import Found, References, properties_of
 from skillruntime.contract.secret_names import is_secret_name
 
 __all__ = [
-    *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
+    *("ABSENT", "EACH_ALONE", "declared_properties", "default_at", "discriminators", "in_place"),
     *("is_hidden", "item_locations", "places_in", "places_of", "property_locations", "subschemas"),
 ]
 
 # The absence of a declared default; ``None`` is a default that is null.
 ABSENT = object()
+
+# Keywords of an object schema by which one property never decides what another may be.
+EACH_ALONE = frozenset(
+    {
+        *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
+        *("title", "description", "$comment", "default", "examples"),
+    }
+)
 
 # What may or may not be in force for a value, and so promises nothing about it.
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
