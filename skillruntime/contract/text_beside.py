@@ -155,12 +155,13 @@ def beside_fault(before: str, after: str, value: Any, names: Collection[str]) ->
     if is_struck_out or _rejects_before(_POLITE.sub("", before)):
         return "the text before the object says not to use it", None
     behind = _POLITE.sub("", after)
-    if _negates_call(behind) or _REJECTION.search(behind) or _CORRECTION.search(behind):
+    if _WORD.search(behind) and (_negates_call(behind) or _REJECTION.search(behind) or _CORRECTION.search(behind)):
         return "the text after the object may correct it: {}", after[:100]
     known: dict[str, list[Any]] = {}
-    for name, member in _members(value):
-        known.setdefault(_folded(name), []).append(member)
     for name, said in _members_beside(before, after, {_folded(name) for name in names}):
+        if not known:  # most texts name no parameter
+            for key, member in _members(value):
+                known.setdefault(_folded(key), []).append(member)
         if not any(_says(said, member) for member in known.get(_folded(name), ())) and not _is_topic(said, value):
             return "beside the object there is {}", f"{name}: {said}"
     return None
