@@ -36,12 +36,12 @@ def plain_scalars(value: dict[str, Any], schema: Schema, policy: Policy) -> list
     [[], None, None]
     """
     properties = schema.references.once("plain scalars", lambda: _plain_properties(schema.references))
+    if not value.keys() <= properties.keys():
+        return None
     repaired: dict[str, Any] = {}
     repairs: list[Repair] = []
     is_possible = True
     for name, member in value.items():
-        if name not in properties:
-            return None
         location, wanted = properties[name]
         if schema.fits(member, location):
             continue
@@ -59,8 +59,8 @@ def plain_scalars(value: dict[str, Any], schema: Schema, policy: Policy) -> list
     if is_possible and schema.is_valid(result):
         return [Repaired(result, tuple(repairs))]
     # A default for what is missing, and other repairs, change what the errors are about.
-    is_complete = set(schema.references.document.get("required", ())) <= value.keys()
-    return [] if is_complete and not repairs and not is_possible else None
+    is_changed = is_possible or repairs or not value.keys() >= set(schema.references.document.get("required", ()))
+    return None if is_changed else []
 
 
 def _plain_properties(references: References) -> dict[str, tuple[Path, str]]:
