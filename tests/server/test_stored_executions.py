@@ -422,10 +422,10 @@ def test_a_clock_that_is_set_an_hour_ahead_ends_nothing_that_waits(tmp_path: Pat
     run(lambda execute: table.insert(execute, ticket("a"), starts=False))
     run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
     now = run(table.now)
-    after_jump = run(lambda execute: table.expire(execute, now - 3600))[0]
+    after_jump = run(lambda execute: table.expire(execute, now - 3600))
     waits = run(lambda execute: execute("SELECT waiting_since FROM skillruntime_executions"))[0][0]
     run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
-    after_waiting = run(lambda execute: table.expire(execute, table.now(execute)))[0]
+    after_waiting = run(lambda execute: table.expire(execute, table.now(execute)))
     database.close()
 
     assert after_jump == [] and waits >= now
