@@ -171,7 +171,7 @@ async def test_what_waited_too_long_is_not_ended_where_it_is_beginning_elsewhere
     thread.start()
     has_claimed.wait(60)
     threading.Timer(0.2, may_commit.set).start()
-    expired = done(two, lambda execute: other.expire(execute, other.now(execute)))[0]
+    expired = done(two, lambda execute: other.expire(execute, other.now(execute)))
     thread.join()
     [(state,)] = done(two, lambda execute: execute("SELECT state FROM skillruntime_executions"))
     one.close()
