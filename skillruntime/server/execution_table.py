@@ -9,13 +9,12 @@ Times are the database's, in seconds since the epoch, so that servers whose cloc
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from skillruntime.remote.protocol import Execution, Progress
-from skillruntime.server.database import Execute, OperationRefusedError
+from skillruntime.server.database import Execute
 from skillruntime.server.database_schema import prepare_tables
 from skillruntime.server.execution_rows import HEAD, Row, to_json, to_row
 from skillruntime.server.executions import (
@@ -26,12 +25,12 @@ from skillruntime.server.executions import (
     Quota,
     Terms,
     Ticket,
-    TooFastError,
-    TooManyError,
     held,
     interrupted,
+    page_start,
     waited_too_long,
 )
+from skillruntime.server.quotas import allows, check_quota, quota_values
 from skillruntime.server.rate_limits import within_limits
 from skillruntime.server.server_table import ServerTable
 
@@ -41,14 +40,6 @@ __all__ = ["CLOCK_JUMP", "ExecutionTable"]
 _AHEAD: Final = {"high": 60.0, "low": -60.0}
 CLOCK_JUMP: Final = 10.0
 """Seconds by which the database's clock and our monotonic one may disagree before one of them was set."""
-_UNFINISHED: Final = """SELECT count(*) FROM (SELECT 1 FROM skillruntime_executions
-    WHERE caller = :caller AND state <> 'ended' LIMIT :most) AS unfinished"""
-# When the next one may come, if too many came within a minute. The rows themselves are the count: a row of its own for
-# each caller would be locked until the commit, and two servers that lock those of two callers in different orders wait
-# for each other.
-_RATED: Final = """SELECT created_at - {now} + 60 FROM skillruntime_executions
-    WHERE rated = :rated AND created_at BETWEEN {now} - 60 AND {now}
-    ORDER BY created_at DESC OFFSET :skipped LIMIT 1"""
 _CANDIDATES: Final = 500  # rows that one look at the queue, or at a dead server's work, takes in
 
 
@@ -88,8 +79,8 @@ class ExecutionTable:
             # One statement for the time, the lease, the quota and the row, for each is a way to the database and back.
             # A server that was frozen for longer than its lease must not begin what it accepts.
             self.sql(
-                f"""WITH moment (at, starts, is_allowed) AS MATERIALIZED (
-                    SELECT {{now}}, {self.servers.has_lease if starts else 0}, {self._has_quota(quota)})
+                f"""WITH moment (at, starts, is_allowed) AS MATERIALIZED (SELECT {{now}},
+                    {self.servers.has_lease if starts else 0}, {allows(quota, is_shared=self.is_shared)})
                 INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
                     turn, began_at, updated_at, server, fence, ticket, rated)
                 SELECT :id, :caller, :skill_id, :is_task, CASE WHEN starts = 1 THEN 'running' ELSE 'waiting' END, at,
@@ -104,7 +95,7 @@ class ExecutionTable:
             ahead=_AHEAD.get(ticket.priority, 0.0),
             server=self.server,
             ticket=to_json(ticket.to_dict()),
-            **_quota_values(quota),
+            **quota_values(quota),
         )
         if rows:
             [(created_at, fence)] = rows
@@ -115,7 +106,7 @@ class ExecutionTable:
         if row is not None:
             return _checked(row, ticket), False
         if quota is not None:
-            self._check_quota(execute, ticket, quota)
+            check_quota(execute, self.sql, ticket.owner, quota, is_shared=self.is_shared)
         # It ended long ago and was just deleted, or the quota has become free.
         return self.insert(execute, ticket, starts=starts, quota=quota)
 
@@ -197,11 +188,9 @@ class ExecutionTable:
 
     # Ending
 
-    def end(
-        self, execute: Execute, row: Row, outcome: Outcome, *, now: float, progress: Progress | None
-    ) -> Execution | None:
-        """End at *now* an execution that this server runs; None if it no longer belongs to this server."""
-        ended = self._end(execute, row, outcome, now=now, progress=progress)
+    def end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None) -> Execution | None:
+        """End an execution that this server runs, at ``row.read_at``; None if it no longer belongs to this server."""
+        ended = self._end(execute, row, outcome, progress)
         if ended is None:
             current = self.find(execute, row.ticket.execution_id)
             # A commit whose answer was lost, sent again.
@@ -363,20 +352,23 @@ class ExecutionTable:
         )
         return to_row(rows[0]) if rows else None
 
-    def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Row]:
-        """Return executions without their outputs, the newest first."""
+    def page(
+        self, execute: Execute, caller: str | None, begins: tuple[int, int] | None, limit: int
+    ) -> tuple[int, int, list[Row]]:
+        """Return where a page begins (see `page_start`) and its executions without their outputs, the newest first."""
+        until, skipped = begins or page_start(None, now=self.now(execute))
         condition = "created_at <= :until" + ("" if caller is None else " AND caller = :caller")
         rows = execute(
             self.sql(
                 f"""SELECT {HEAD} FROM skillruntime_executions WHERE {condition}
                 ORDER BY created_at DESC, id DESC LIMIT :limit OFFSET :skipped"""
             ),
-            until=until,
+            until=until / 1_000_000,
             limit=limit,
             skipped=skipped,
             **({} if caller is None else {"caller": caller}),
         )
-        return [to_row(fields) for fields in rows]
+        return until, skipped, [to_row(fields) for fields in rows]
 
     def counts(self, execute: Execute) -> dict[str, int]:
         """Return how many executions wait and run, on all servers."""
@@ -417,41 +409,11 @@ class ExecutionTable:
 
     # Shared by several operations
 
-    def _has_quota(self, quota: Quota | None) -> str:
-        """The SQL condition that *quota* allows one more execution."""
-        conditions = []
-        if quota is not None and quota.most_unfinished is not None:
-            conditions.append(f"({_UNFINISHED}) < :most")
-        # One server counts the rate in memory.
-        if self.is_shared and quota is not None and not math.isinf(quota.most_a_minute):
-            conditions.append(f"NOT EXISTS ({_RATED})")
-        return " AND ".join(conditions) or "true"
-
-    def _check_quota(self, execute: Execute, ticket: Ticket, quota: Quota) -> None:
-        values = _quota_values(quota)
-        if quota.most_unfinished is not None:
-            [(number,)] = execute(self.sql(_UNFINISHED), caller=ticket.owner, **values)
-            if number >= quota.most_unfinished:
-                raise TooManyError
-        if self.is_shared and not math.isinf(quota.most_a_minute):
-            found = execute(self.sql(_RATED), **values)
-            if found:
-                raise TooFastError(max(0.1, float(found[0][0])))
-
-    def _end(
-        self,
-        execute: Execute,
-        row: Row,
-        outcome: Outcome,
-        *,
-        now: float | None = None,
-        progress: Progress | None = None,
-    ) -> Execution | None:
-        """End *row*, at the time when it was read if not at *now*; None if it has ended or its owner has changed."""
-        now = row.read_at if now is None else now
+    def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution | None:
+        """End *row* at the time when it was read; None if it has ended meanwhile or its owner has changed."""
         ended = outcome.of(
             row.ticket,
-            now=now,
+            now=row.read_at,
             kept_for=self.terms.kept_for,
             progress=progress or row.execution.progress,
             created_at=row.execution.timestamps.created_at,
@@ -469,17 +431,10 @@ class ExecutionTable:
             fence=row.fence,
             document=to_json(document),
             output=to_json(output) if ended.has_output else None,
-            now=now,
+            now=row.read_at,
             webhook_server=self.server if row.ticket.webhook is not None else None,
         )
         return ended if found else None
-
-
-def _quota_values(quota: Quota | None) -> dict[str, Any]:
-    if quota is None:
-        return {"rated": None, "most": None, "skipped": None}
-    skipped = 0 if math.isinf(quota.most_a_minute) else max(0, int(quota.most_a_minute) - 1)
-    return {"rated": quota.rated, "most": quota.most_unfinished, "skipped": skipped}
 
 
 def _checked(row: Row, ticket: Ticket) -> Row:

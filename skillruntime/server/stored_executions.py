@@ -152,12 +152,9 @@ class StoredExecutions:
         def insert(execute: Any) -> Any:
             return self._table.insert(execute, ticket, starts=starts, quota=quota)
 
+        within = _SUBMIT if self._database.is_shared else _LOCAL
         row, is_new = await self._batches.write(
-            insert,
-            key=ticket.execution_id,
-            on_done=done,
-            within=_SUBMIT if self._database.is_shared else _LOCAL,
-            is_alone=True,
+            insert, key=ticket.execution_id, on_done=done, within=within, is_alone=True
         )
         return Submitted(row.execution, is_new)
 
@@ -228,14 +225,11 @@ class StoredExecutions:
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
         begins = None if cursor is None else page_start(cursor)
-
-        def read(execute: Any) -> tuple[int, int, Sequence[Row]]:
-            until, skipped = begins or page_start(None, now=self._table.now(execute))
-            return until, skipped, self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
-
-        until, skipped, found = await self._batches.read(read)
+        until, skipped, found = await self._batches.read(
+            lambda execute: self._table.page(execute, owner, begins, limit + 1)
+        )
         more = f"{until}.{skipped + limit}" if len(found) > limit else None
-        shown = found[:limit]
+        shown: list[Row] = found[:limit]
         return Page(tuple(each.execution for each in shown), tuple(each.ticket for each in shown), more)
 
     async def delete(self, *, ended_before: float) -> int:
@@ -290,26 +284,25 @@ class StoredExecutions:
     # Running
 
     def _start(self, row: Row, begun_at: float) -> None:
-        execution_id = row.ticket.execution_id
         live = Live(row, row.execution, begun_at, lambda: self._changed(live), self.now)
-        self._live[execution_id] = live
+        self._live[row.ticket.execution_id] = live
         if self._tasks is not None:
             self._tasks.start_soon(self._run, live)
 
     async def _run(self, live: Live) -> None:
         if self._database.is_shared and time.monotonic() - live.begun_at > self._lease / 2:
             # The process was stopped between its beginning and now: another server may have given it up.
-            await self._check_ownership(live)
+            row = await self._insist(live, lambda execute: self._table.find(execute, live.ticket.execution_id))
+            if row is None or row.fence != live.row.fence or row.execution.is_final:
+                live.give_up()
         outcome = await perform(live, self._work)
         self._free += 1
         if self._has_waiting:  # else a look at the queue would cost three statements for each execution
             self._look.set()
-        if outcome is None and not self._is_draining:
-            self._forget(live)  # another server has it
-            return
-        if outcome is None and live.ticket.repeatable:
+        if outcome is None and self._is_draining and live.ticket.repeatable:
             await self._insist(live, lambda execute: self._table.hand_over(execute, live.row))
-            self._forget(live)
+        if outcome is None and (live.ticket.repeatable or not self._is_draining):
+            self._forget(live)  # another server has it, or will
             return
         try:
             ended = await self._end(live, outcome or interrupted(), live.execution.progress)
@@ -326,16 +319,9 @@ class StoredExecutions:
 
     async def _end(self, live: Live, outcome: Outcome, progress: Progress | None) -> Execution | None:
         # Our reckoning of the database's clock, which may have been set since the execution began.
-        now = max(self.now(), live.row.read_at)
-        ended: Execution | None = await self._insist(
-            live, lambda execute: self._table.end(execute, live.row, outcome, now=now, progress=progress)
-        )
+        row = replace(live.row, read_at=max(self.now(), live.row.read_at))
+        ended: Execution | None = await self._insist(live, lambda at: self._table.end(at, row, outcome, progress))
         return ended
-
-    async def _check_ownership(self, live: Live) -> None:
-        row = await self._insist(live, lambda execute: self._table.find(execute, live.ticket.execution_id))
-        if row is None or row.server != live.row.server or row.fence != live.row.fence or row.execution.is_final:
-            live.give_up()
 
     async def _insist(self, live: Live, operation: Operation) -> Any:
         return await self._batches.insist(operation, key=live.ticket.execution_id, is_alone=True)
@@ -436,7 +422,6 @@ class StoredExecutions:
             raise
 
     def _take_up(self, webhooks: Sequence[Row]) -> None:
-        """Continue what a dead server left."""
         for row in webhooks:
             self._send_webhook(row)
         self._look.set()

@@ -20,10 +20,7 @@ import pytest
 from anyio.from_thread import BlockingPortal
 
 from skillruntime.remote.ssrf_guard import AddressGuard
-from tests.server.postgres import running_postgres
 from tests.server.serving import Served, Skills, serve_over_socket_from_memory
-
-psycopg = pytest.importorskip("psycopg", reason="needs the extra 'serve'")
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 SHARED, *RECIPES = re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
@@ -104,9 +101,11 @@ def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         check(run, result)
 
 
-def test_dbos_in_one_process_and_one_database() -> None:
+def test_dbos_in_one_process_and_one_database(url: str) -> None:
     """The host's own instance and the server share both; a step that is retried runs the skill once."""
     dbos = pytest.importorskip("dbos", reason="needs dbos")
+    import psycopg
+
     [section] = [each for each in RECIPES if each.startswith("DBOS")]
     names: dict[str, Any] = {"__name__": "recipe"}
     lost: list[str] = []
@@ -125,18 +124,16 @@ def test_dbos_in_one_process_and_one_database() -> None:
                 raise ConnectionError("the answer was lost")
             return answer
 
-    with running_postgres() as postgres:
-        url = postgres.create()
-        dbos.DBOS(config={"name": "host", "system_database_url": url, "run_admin_server": False})
-        exec(compile(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[1], str(PAGE), "exec"), names)  # noqa: S102
-        names["BlockingPortal"] = Portal
-        try:
-            anyio.run(names["serve_beside_dbos"], runtime, published, url, done)
-        finally:
-            dbos.DBOS.destroy()
-        with psycopg.connect(url) as connection:
-            kept = connection.execute("SELECT id, state FROM skillruntime_executions").fetchall()
-            [(workflows,)] = connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchall()
+    dbos.DBOS(config={"name": "host", "system_database_url": url, "run_admin_server": False})
+    exec(compile(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[1], str(PAGE), "exec"), names)  # noqa: S102
+    names["BlockingPortal"] = Portal
+    try:
+        anyio.run(names["serve_beside_dbos"], runtime, published, url, done)
+    finally:
+        dbos.DBOS.destroy()
+    with psycopg.connect(url) as connection:
+        kept = connection.execute("SELECT id, state FROM skillruntime_executions").fetchall()
+        [(workflows,)] = connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchall()
 
     assert found[0]["output"] == {"said": "hi"} and skills.ran == ["hi"]
     assert kept == [(found[0]["execution_id"], "ended")] and workflows == 1
