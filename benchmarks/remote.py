@@ -1,12 +1,15 @@
 """What an execution costs a server: CPU and time, beside a bare application that writes the same rows.
 
-    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres] [--memory 50000]
+    python benchmarks/remote.py [--calls 300] [--clients 1 16 128] [--postgres] [--engine] [--memory 50000]
 
-The base is a Starlette application on the same uvicorn that reads JSON, inserts a row, updates it with its output and
-answers: two transactions, as an execution takes that is begun by the server that accepts it. Every server is a process
-of its own, whose CPU time is read from the system; what is compared is measured in one run. Also: the poll of an ended
-execution, an idle server, two servers beside one (with --postgres) for a skill that waits 200 ms, and the memory of a
-server on SQLite after so many executions (with --memory, which is all that is then measured).
+There are two bases, Starlette applications on the same uvicorn with one route. The bare one reads JSON, inserts a row,
+updates it with its output and answers: two transactions, as an execution takes that is begun by the server that accepts
+it. With --engine (``pip install dbos``) the other one runs a workflow of DBOS that returns its arguments, and answers
+with its result. Neither has what a server of skills does besides: contracts, callers, limits, the state of an execution
+and who may see it. SQLite has WAL and synchronous=FULL everywhere, and PostgreSQL is one server for all. Every server
+is a process of its own, whose CPU time is read from the system; what is compared is measured in one run. Also: the poll
+of an ended execution, an idle server, two servers beside one (with --postgres) for a skill that waits 200 ms, and the
+memory of a server on SQLite after so many executions (with --memory, which is all that is then measured).
 """
 
 from __future__ import annotations
@@ -76,6 +79,52 @@ async def serve_base(port: int, database: str) -> None:
         await anyio.to_thread.run_sync(write, update, json.dumps(output), name)
         return JSONResponse({"execution_id": name, "status": "completed", "output": output})
 
+    app = Starlette(routes=[Route("/skills/echo/invoke", invoke, methods=["POST"])])
+    await uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http="h11")).serve()
+
+
+async def serve_engine(port: int, database: str) -> None:
+    """Serve a workflow of DBOS that does nothing: what the same call costs on an engine."""
+    import sqlalchemy
+    import uvicorn
+    from dbos import DBOS
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    is_postgres = "://" in database
+    url = database.replace("postgresql:", "postgresql+psycopg:") if is_postgres else f"sqlite:///{database}"
+    engine = sqlalchemy.create_engine(url)
+
+    if not is_postgres:
+
+        @sqlalchemy.event.listens_for(engine, "connect")
+        def prepare(connection: Any, record: Any) -> None:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+                connection.execute(f"PRAGMA {pragma}")
+
+    DBOS(
+        config={
+            "name": "base",
+            "system_database_url": url,
+            "system_database_engine": engine,
+            "run_admin_server": False,
+            "log_level": "ERROR",
+        }
+    )
+
+    @DBOS.workflow()
+    async def nothing(inputs: dict[str, Any]) -> dict[str, Any]:
+        return inputs
+
+    async def invoke(request: Request) -> JSONResponse:
+        document = json.loads(await request.body())
+        handle = await DBOS.start_workflow_async(nothing, document["inputs"])
+        output = await handle.get_result()
+        return JSONResponse({"execution_id": handle.workflow_id, "status": "completed", "output": output})
+
+    DBOS.launch()
     app = Starlette(routes=[Route("/skills/echo/invoke", invoke, methods=["POST"])])
     await uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http="h11")).serve()
 
@@ -174,7 +223,7 @@ async def drive(
         return time.perf_counter() - started, times, last
 
 
-def line(name: str, cpu: float, times: list[float], base: float | None) -> None:
+def line(name: str, cpu: float, times: list[float], base: float | None = None) -> None:
     """Print one row."""
     quantiles = statistics.quantiles(times, n=100)
     ratio = "" if base is None else f"{cpu / base:6.2f} x"
@@ -194,32 +243,34 @@ def place(kind: str) -> Iterator[Callable[[], str]]:
         yield lambda: str(Path(directory) / f"{os.urandom(4).hex()}.db")
 
 
-async def compare(kind: str, calls: int, clients: list[int]) -> None:
-    """Compare the base and a server on one kind of database."""
-    print(f"\n{kind}: CPU of the server for each execution, of the base, and p50 and p99 in ms")
+async def compare(kind: str, calls: int, clients: list[int], with_engine: bool) -> None:
+    """Compare the bases and a server on one kind of database."""
+    print(f"\n{kind}: CPU of the server for each execution, beside that of the bare base, and p50 and p99 in ms")
     with place(kind) as create, ExitStack() as stack:
-        base, server = Measured("base", create()), Measured("skills", create())
-        stack.callback(base.close)
-        stack.callback(server.close)
-        for each in (base, server):
+        servers = {name: Measured(name, create()) for name in ("base", *(["engine"] if with_engine else []), "skills")}
+        for each in servers.values():
+            stack.callback(each.close)
             await drive([each.port], 50, 5)  # warm
         ended = ""
         for number in clients:
-            costs: dict[str, list[float]] = {"base": [], "skills": []}
-            seen: dict[str, list[float]] = {"base": [], "skills": []}
-            for _ in range(3):  # in turns, so that what else the machine does touches both
-                for name, each in (("base", base), ("skills", server)):
+            costs: dict[str, list[float]] = {name: [] for name in servers}
+            seen: dict[str, list[float]] = {name: [] for name in servers}
+            for _ in range(5):  # in turns, so that what else the machine does touches all
+                for name, each in servers.items():
                     before = each.cpu()
-                    _, times, last = await drive([each.port], calls, number)
+                    _, times, ended = await drive([each.port], calls, number)
                     costs[name].append((each.cpu() - before) / len(times))
                     seen[name] += times
-                    ended = last
             of_base = statistics.median(costs["base"])
-            line(f"base, {number} clients", of_base, seen["base"], None)
-            line(f"skillruntime, {number} clients", statistics.median(costs["skills"]), seen["skills"], of_base)
+            for name in servers:
+                line(f"{name}, {number} clients", statistics.median(costs[name]), seen[name], of_base)
+            if with_engine:
+                ratio = statistics.median(costs["skills"]) / statistics.median(costs["engine"])
+                print(f"skills beside the engine, {number} clients: {ratio:.2f} x")
+        server = servers["skills"]
         before = server.cpu()
         _, times, _ = await drive([server.port], calls, 1, f"/executions/{ended}", "GET")
-        line("poll of an ended execution", (server.cpu() - before) / len(times), times, None)
+        line("poll of an ended execution", (server.cpu() - before) / len(times), times)
         before = server.cpu()
         await anyio.sleep(20)
         print(f"idle: {(server.cpu() - before) / 20:.2%} of a core")
@@ -258,12 +309,12 @@ async def measure_memory(most: int) -> None:
     print()
 
 
-async def main(calls: int, clients: list[int], with_postgres: bool) -> None:
+async def main(calls: int, clients: list[int], with_postgres: bool, with_engine: bool) -> None:
     """Measure and print."""
     print(f"load {os.getloadavg()[0]:.1f}")
-    await compare("SQLite", calls, clients)
+    await compare("SQLite", calls, clients, with_engine)
     if with_postgres:
-        await compare("PostgreSQL", calls, clients)
+        await compare("PostgreSQL", calls, clients, with_engine)
         await two_servers(calls)
     print(f"load {os.getloadavg()[0]:.1f}")
 
@@ -273,6 +324,8 @@ if __name__ == "__main__":
         kind_, port_, database_ = sys.argv[2], int(sys.argv[3]), sys.argv[4]
         if kind_ == "base":
             anyio.run(serve_base, port_, database_)
+        elif kind_ == "engine":
+            anyio.run(serve_engine, port_, database_)
         else:
             anyio.run(serve_skills, port_, database_, float(sys.argv[5]), int(sys.argv[6]))
         sys.exit(0)
@@ -280,9 +333,10 @@ if __name__ == "__main__":
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 128])
     parser.add_argument("--postgres", action="store_true", help="PostgreSQL too")
+    parser.add_argument("--engine", action="store_true", help="a workflow of DBOS too")
     parser.add_argument("--memory", type=int, metavar="NUMBER", help="memory after so many executions, nothing else")
     options = parser.parse_args()
     if options.memory:
         anyio.run(measure_memory, options.memory)
     else:
-        anyio.run(main, options.calls, options.clients, options.postgres)
+        anyio.run(main, options.calls, options.clients, options.postgres, options.engine)

@@ -62,6 +62,7 @@ _FETCH_CODES = {
     404: WireCode.SKILL_NOT_FOUND,
     410: WireCode.SKILL_NOT_FOUND,
 }
+_ANSWER_SECONDS = 30.0  # for one whole answer, beside the time that a server is asked to hold it back
 _CANCEL_SECONDS = 1.0  # seconds for asking the server to stop what was cancelled here
 
 
@@ -70,8 +71,9 @@ class RemoteClient:
     """Speaks to one remote skill.
 
     *transport* replaces HTTP (a `SkillService.handle`, say); *guard* says where HTTP may connect. *wait_seconds* is how
-    long a server that can is asked to hold an answer back until there is news; 0 polls. *patience* is how many seconds
-    a server may be away while an execution is followed. *grace* is how many seconds after the timeout that was asked of
+    long a server that can is asked to hold an answer back until there is news; 0 polls. One answer, to its last byte,
+    may take 30 seconds more than that. *patience* is how many seconds a server may be away, or answer too slowly, while
+    an execution is begun or followed. *grace* is how many seconds after the timeout that was asked of
     it a server may still take to say how the execution ended.
     """
 
@@ -206,7 +208,7 @@ class RemoteClient:
         if self.transport is not None:
             yield self.transport
         else:
-            async with HttpTransport(self.guard, timeout=self.wait_seconds + 30) as transport:
+            async with HttpTransport(self.guard, timeout=self.wait_seconds + _ANSWER_SECONDS) as transport:
                 yield transport
 
 

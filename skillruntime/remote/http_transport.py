@@ -34,7 +34,11 @@ _KEPT = frozenset(
 
 
 class HttpTransport:
-    """Carries requests over HTTP; an async context manager. *timeout* is seconds for one whole exchange."""
+    """Carries requests over HTTP; an async context manager.
+
+    *timeout* is seconds for one whole exchange: from the lookup of the name to the last byte of the answer, redirects
+    included. A server that sends a byte now and then gets no more.
+    """
 
     def __init__(
         self, guard: AddressGuard | None = None, *, timeout: float = 60.0, max_response: int = MAX_RESPONSE
@@ -51,7 +55,7 @@ class HttpTransport:
             verify=_tls(),
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx2.Timeout(30.0, connect=10.0),
+            timeout=httpx2.Timeout(self._timeout, connect=10.0),
             # One connection for each request. We connect to addresses, so that a kept connection could be that of
             # another host at the same address, with that host's certificate; and bytes that a server sends unasked
             # after its response would be mistaken for the next response.
@@ -74,22 +78,24 @@ class HttpTransport:
         Raises:
             UnreachableError: there was none.
         """
-        response = await self._send_once(request)
-        # A few, for a server may move a path; more is a loop.
-        for _ in range(_REDIRECTS):
-            target = _same_origin_target(request, response)
-            if target is None:
-                break
-            request = WireRequest(request.method, target, request.headers, request.body)
-            response = await self._send_once(request)
-        return response
+        address = ""
+        with anyio.move_on_after(self._timeout):
+            address = await self._guard.address_of(request.url)
+            response = await self._send_once(request, address)
+            # A few, for a server may move a path; more is a loop.
+            for _ in range(_REDIRECTS):
+                target = _same_origin_target(request, response)
+                if target is None:
+                    break
+                request = WireRequest(request.method, target, request.headers, request.body)
+                response = await self._send_once(request, await self._guard.address_of(request.url))
+            return response
+        raise UnreachableError(f"The answer did not arrive within {self._timeout:g} s", was_sent=bool(address))
 
-    async def _send_once(self, request: WireRequest) -> WireResponse:
+    async def _send_once(self, request: WireRequest, address: str) -> WireResponse:
         assert self._client is not None, "used outside its context"
-        address = await self._guard.address_of(request.url)
         try:
-            with anyio.fail_after(self._timeout):
-                return await self._send(self._client, request, address)
+            return await self._send(self._client, request, address)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise UnreachableError(f"The endpoint cannot be reached ({_name(error)})", was_sent=False) from None
         except (httpx2.InvalidURL, UnicodeError):

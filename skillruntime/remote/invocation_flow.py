@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -84,8 +85,8 @@ class Plan:
     """What is to be invoked, and how patiently.
 
     ``key`` is the idempotency key; ``repeatable`` says that the skill may run twice without harm; ``jitter`` gives
-    numbers from 0 to 1; ``patience`` is how many seconds of failed polling in a row are borne, and for how long a
-    server may ask us to stay away.
+    numbers from 0 to 1; ``patience`` is how many seconds of failed requests in a row are borne, pauses and answers that
+    came too slowly included, and for how long a server may ask us to stay away; ``clock`` measures them.
     """
 
     descriptor: SkillDescriptor
@@ -96,6 +97,7 @@ class Plan:
     headers: Mapping[str, str] = field(default_factory=dict)
     jitter: Callable[[], float] = lambda: 1.0
     patience: float = 300.0
+    clock: Callable[[], float] = time.monotonic
 
     @property
     def retry(self) -> RetryPolicy:
@@ -184,7 +186,10 @@ def _submit(plan: Plan) -> Generator[Send | Pause | Saw, StepResult, tuple[Execu
     unsure = False
     waited = 0.0
     for attempt in itertools.count():
+        sent_at = plan.clock()
         answer = yield Send(request)
+        # Also the time of the attempt: a server that sends its answers byte by byte takes a minute for each.
+        waited += plan.clock() - sent_at
         failure, may_have_run, hint = _submission_failure(answer)
         unsure = unsure or may_have_run
         if failure is None:
@@ -194,10 +199,9 @@ def _submit(plan: Plan) -> Generator[Send | Pause | Saw, StepResult, tuple[Execu
         # Once an answer was lost, the server may hold the execution, and only the same key finds it. Giving up would
         # leave the caller to order a second time with a new key: the plan's patience counts then, not the attempts
         # that the descriptor allows for plain refusals.
-        if unsure and plan.descriptor.extensions.idempotency_key:
-            is_last = waited + pause > plan.patience
-        else:
-            is_last = (unsure and not plan.may_repeat) or attempt + 1 >= plan.retry.max_attempts
+        is_last = waited + pause > plan.patience
+        if not (unsure and plan.descriptor.extensions.idempotency_key):
+            is_last = is_last or (unsure and not plan.may_repeat) or attempt + 1 >= plan.retry.max_attempts
         if is_last or _is_too_long(plan, hint):
             raise RemoteError(_with_key(failure, plan, unsure), may_have_run=unsure and not plan.repeatable)
         waited += pause
@@ -267,6 +271,7 @@ def _get(
     """GET until there is a usable answer; repeat the request while no answer arrives."""
     waited, failures = 0.0, 0
     while True:
+        sent_at = plan.clock()
         answer = yield Send(WireRequest("GET", url, {**plan.headers, **(more or {}), "accept": "application/json"}))
         # What a server refuses for good is an answer; 408 and 429 say that it did not look.
         if isinstance(answer, WireResponse) and answer.status < 500 and answer.status not in (408, 429):
@@ -275,6 +280,7 @@ def _get(
             raise _unreachable(answer, may_have_run=True)
         asked = _retry_after(answer) if isinstance(answer, WireResponse) else None
         hint = RetryHint(int(asked * 1000)) if asked is not None else None
+        waited += plan.clock() - sent_at
         pause = _backoff(plan, failures, hint, first=min(plan.retry.backoff_ms / 1000, 0.5) or 0.1)
         if waited + pause > plan.patience:
             if isinstance(answer, WireResponse):

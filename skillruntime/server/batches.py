@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections import deque
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
 from skillruntime.server.database import Database, DatabaseAwayError, Operation
@@ -26,9 +29,11 @@ class _Write:
     operation: Operation
     on_done: Callable[[Any], None] | None
     key: str | None
+    is_alone: bool
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Any = None
     has_begun: bool = False
+    is_withdrawn: bool = False
 
 
 class Batches:
@@ -42,20 +47,24 @@ class Batches:
     def __init__(self, database: Database, *, deadline: float) -> None:
         self._database = database
         self._deadline = deadline
-        self._waiting: deque[_Write] = deque()
-        self._has_work = anyio.Event()
+        # None ends the thread that writes.
+        self._waiting: SimpleQueue[_Write | None] = SimpleQueue()
+        self._picking = threading.Lock()
+        self._begun_at: float | None = None  # of the transaction that the thread is in
+        self._has_ended = anyio.Event()
         # Of its own: synchronous skills may hold every thread of the event loop's limiter.
         self._threads = anyio.CapacityLimiter(4)
 
     async def run(self) -> None:
         """Write what is submitted, until this is cancelled."""
-        while True:
-            await self._has_work.wait()
-            self._has_work = anyio.Event()
-            while self._waiting:
-                # What arrived while the last commit ran shares the next one: the busier, the fewer syncs of the disk.
-                batch = [self._waiting.popleft() for _ in range(min(_MOST, len(self._waiting)))]
-                await self._write(batch)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch)
+            try:
+                # One thread for all transactions: a way to a thread and back for each costs more than its statements.
+                # It is not abandoned: a transaction that was begun is seen to its end, which its deadline bounds.
+                await anyio.to_thread.run_sync(self._write_all, limiter=self._threads)
+            finally:
+                self._has_ended.set()
 
     async def write(
         self,
@@ -64,17 +73,18 @@ class Batches:
         key: str | None = None,
         on_done: Callable[[Any], None] | None = None,
         within: float | None = None,
+        is_alone: bool = False,
     ) -> Any:
         """Return what *operation* gives once it is committed; *on_done* is called with it even if we are cancelled.
 
-        *key* is the id of the execution that it writes; without one, it must not wait for a row.
+        *key* is the id of the execution that it writes; without one, it must not wait for a row. *is_alone*: one of its
+        statements writes, at most, so that it needs no transaction where no other operation shares its commit.
 
         Raises:
             DatabaseAwayError: it is not committed, or that is not known, after *within* seconds.
         """
-        write = _Write(operation, on_done, key)
-        self._waiting.append(write)
-        self._has_work.set()
+        write = _Write(operation, on_done, key, is_alone)
+        self._waiting.put(write)
         try:
             with anyio.move_on_after(within):
                 await write.done.wait()
@@ -89,11 +99,11 @@ class Batches:
             raise write.result
         return write.result
 
-    async def insist(self, operation: Operation, *, key: str) -> Any:
+    async def insist(self, operation: Operation, *, key: str, is_alone: bool = False) -> Any:
         """Write until the database takes it: what a run ended with is known nowhere else."""
         for attempt in itertools.count():
             try:
-                return await self.write(operation, key=key)
+                return await self.write(operation, key=key, is_alone=is_alone)
             except DatabaseAwayError:
                 await anyio.sleep(_RETRIES[min(attempt, len(_RETRIES) - 1)])
         raise AssertionError("unreachable")
@@ -112,54 +122,74 @@ class Batches:
 
     def _withdraw(self, write: _Write) -> bool:
         """Whether *write* had not been sent yet, and never will be."""
-        if write.has_begun:
-            return False
-        self._waiting.remove(write)
-        return True
+        with self._picking:
+            write.is_withdrawn = not write.has_begun
+        return write.is_withdrawn
 
-    async def _write(self, batch: list[_Write]) -> None:
+    async def _watch(self) -> None:
+        try:
+            while self._database.is_shared:
+                await anyio.sleep(self._deadline / 4)
+                self._break_off_late()
+            await anyio.sleep_forever()
+        finally:
+            self._waiting.put(None)
+            with anyio.CancelScope(shield=True):
+                while not self._has_ended.is_set():
+                    with anyio.move_on_after(self._deadline / 4):
+                        await self._has_ended.wait()
+                    self._break_off_late()
+
+    def _break_off_late(self) -> None:
+        begun_at = self._begun_at
+        if begun_at is not None and time.monotonic() - begun_at > self._deadline:
+            self._database.interrupt()
+
+    # In the thread that writes
+
+    def _write_all(self) -> None:
+        is_over = False
+        while not is_over:
+            # What arrived while the last commit ran shares the next one: the busier, the fewer syncs of the disk.
+            taken = [self._waiting.get()]
+            while len(taken) < _MOST:
+                try:
+                    taken.append(self._waiting.get_nowait())
+                except Empty:
+                    break
+            is_over = None in taken
+            batch = []
+            with self._picking:
+                for write in taken:
+                    if write is not None and not write.is_withdrawn:
+                        write.has_begun = True
+                        batch.append(write)
+            if batch:
+                self._write(batch)
+
+    def _write(self, batch: list[_Write]) -> None:
         if self._database.is_shared:
             # PostgreSQL compares nothing here: any order will do that all servers share. Equal keys keep theirs.
             batch.sort(key=lambda write: (write.key is None, write.key or ""))
-        for write in batch:
-            write.has_begun = True
         results: list[Any]
+        self._begun_at = time.monotonic()
         try:
-            # Shielded: a transaction that was begun is seen to its end, which its deadline bounds.
-            with anyio.CancelScope(shield=True):
-                results = await self._transact([write.operation for write in batch])
+            results = self._database.transact(
+                [write.operation for write in batch], is_alone=len(batch) == 1 and batch[0].is_alone
+            )
         except DatabaseAwayError as error:
             results = [error] * len(batch)
         except Exception as error:
             # A driver's error that we do not know must not end the server; what it did to the commit is not known.
             _log.exception("a transaction failed with an unexpected exception")
             results = [DatabaseAwayError(f"The database failed: {type(error).__name__}", is_unknown=True)] * len(batch)
-        for write, result in zip(batch, results, strict=True):
-            write.result = result
-            if write.on_done is not None:
-                write.on_done(result)
-            write.done.set()
+        self._begun_at = None
+        anyio.from_thread.run_sync(_deliver, batch, results)
 
-    async def _transact(self, operations: list[Operation]) -> list[Any]:
-        if not self._database.is_shared:
-            return await anyio.to_thread.run_sync(self._database.transact, operations, limiter=self._threads)
 
-        async def watch() -> None:
-            await anyio.sleep(self._deadline)
-            self._database.interrupt()
-
-        # Results leave by a list: an exception out of a task group comes as a group.
-        outcome: list[Any] = []
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch)
-            try:
-                outcome.append(
-                    await anyio.to_thread.run_sync(self._database.transact, operations, limiter=self._threads)
-                )
-            except DatabaseAwayError as error:
-                outcome.append(error)
-            tasks.cancel_scope.cancel()
-        if isinstance(outcome[0], DatabaseAwayError):
-            raise outcome[0]
-        results: list[Any] = outcome[0]
-        return results
+def _deliver(batch: list[_Write], results: list[Any]) -> None:
+    for write, result in zip(batch, results, strict=True):
+        write.result = result
+        if write.on_done is not None:
+            write.on_done(result)
+        write.done.set()

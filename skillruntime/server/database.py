@@ -76,10 +76,11 @@ class Database(Protocol):
         """Return *text* in this database's dialect: ``{now}`` is its clock, ``{skip_locked}`` its row locks."""
         ...
 
-    def transact(self, operations: Sequence[Operation]) -> list[Any]:
+    def transact(self, operations: Sequence[Operation], *, is_alone: bool = False) -> list[Any]:
         """Run *operations* in one transaction and return the result of each, or the exception that it raised.
 
-        Many requests share one commit, and so one sync of the disk.
+        Many requests share one commit, and so one sync of the disk. *is_alone*: there is one operation, of whose
+        statements one writes, at most; each is then a transaction of its own, which saves the ways of BEGIN and COMMIT.
 
         Raises:
             DatabaseAwayError: nothing was committed, or that is unknown.

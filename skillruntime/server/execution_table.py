@@ -9,13 +9,12 @@ Times are the database's, in seconds since the epoch, so that servers whose cloc
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from skillruntime.remote.protocol import Execution, Progress
-from skillruntime.server.database import Execute, OperationRefusedError
+from skillruntime.server.database import Execute
 from skillruntime.server.database_schema import prepare_tables
 from skillruntime.server.execution_rows import HEAD, Row, to_json, to_row
 from skillruntime.server.executions import (
@@ -26,12 +25,12 @@ from skillruntime.server.executions import (
     Quota,
     Terms,
     Ticket,
-    TooFastError,
-    TooManyError,
     held,
     interrupted,
+    page_start,
     waited_too_long,
 )
+from skillruntime.server.quotas import allows, check_quota, quota_values
 from skillruntime.server.rate_limits import within_limits
 from skillruntime.server.server_table import ServerTable
 
@@ -76,26 +75,18 @@ class ExecutionTable:
             TooManyError: *quota* allows no further execution that has not ended.
             TooFastError: *quota* allows no further execution now.
         """
-        if quota is not None:
-            try:
-                self._check_quota(execute, ticket, quota)
-            except OperationRefusedError:
-                # A repeated request costs neither quota nor rate: it asks for nothing new.
-                known = self.find(execute, ticket.execution_id)
-                if known is None:
-                    raise
-                return _checked(known, ticket), False
         rows = execute(
-            # One statement for the time, the lease and the row, for each is a way to the database and back. A server
-            # that was frozen for longer than its lease must not begin what it accepts.
+            # One statement for the time, the lease, the quota and the row, for each is a way to the database and back.
+            # A server that was frozen for longer than its lease must not begin what it accepts.
             self.sql(
-                f"""WITH moment (at, starts) AS MATERIALIZED (SELECT {{now}}, {self.servers.has_lease if starts else 0})
+                f"""WITH moment (at, starts, is_allowed) AS MATERIALIZED (SELECT {{now}},
+                    {self.servers.has_lease if starts else 0}, {allows(quota, is_shared=self.is_shared)})
                 INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since,
                     turn, began_at, updated_at, server, fence, ticket, rated)
                 SELECT :id, :caller, :skill_id, :is_task, CASE WHEN starts = 1 THEN 'running' ELSE 'waiting' END, at,
                     at, at - :ahead, CASE WHEN starts = 1 THEN at END, at, CASE WHEN starts = 1 THEN :server END,
                     starts, :ticket, :rated
-                FROM moment WHERE true ON CONFLICT (id) DO NOTHING RETURNING created_at, fence"""
+                FROM moment WHERE is_allowed ON CONFLICT (id) DO NOTHING RETURNING created_at, fence"""
             ),
             id=ticket.execution_id,
             caller=ticket.owner,
@@ -104,14 +95,20 @@ class ExecutionTable:
             ahead=_AHEAD.get(ticket.priority, 0.0),
             server=self.server,
             ticket=to_json(ticket.to_dict()),
-            rated=quota.rated if quota is not None else None,
+            **quota_values(quota),
         )
-        if not rows:  # the same key, before or in this moment at another server
-            row = self.find(execute, ticket.execution_id)
-            # None: it was just deleted, as it ended long ago.
-            return (_checked(row, ticket), False) if row else self.insert(execute, ticket, starts=starts, quota=quota)
-        [(created_at, fence)] = rows
-        return Row(ticket, ticket.accepted(created_at), self.server if fence else None, int(fence), 0, False), True
+        if rows:
+            [(created_at, fence)] = rows
+            began = self.server if fence else None
+            return Row(ticket, ticket.accepted(created_at), began, int(fence), 0, False, float(created_at)), True
+        # The same key, before or in this moment at another server: it costs no quota, as it asks for nothing new.
+        row = self.find(execute, ticket.execution_id)
+        if row is not None:
+            return _checked(row, ticket), False
+        if quota is not None:
+            check_quota(execute, self.sql, ticket.owner, quota, is_shared=self.is_shared)
+        # It ended long ago and was just deleted, or the quota has become free.
+        return self.insert(execute, ticket, starts=starts, quota=quota)
 
     def claim(self, execute: Execute, number: int) -> list[Row]:
         """Begin at most *number* waiting executions on this server, in the order of their turns."""
@@ -150,28 +147,11 @@ class ExecutionTable:
             rows.append(row)
         return rows
 
-    def expire(self, execute: Execute, expected: float) -> tuple[list[str], float | None, int, float]:
-        """End what has waited too long; return its ids, when the next one will have, how many wait to be run, and now.
+    def look(self, execute: Execute) -> tuple[float | None, int, float]:
+        """Return in how many seconds the next one will have waited too long, how many wait to be run, and the time.
 
-        *expected* is what the database's clock should show by our monotonic one: where it was set to another time, the
-        waiting begins again, as nothing has waited for the hours in between. What began on a server that died waits for
-        its second start without limit: it was accepted, and ran.
+        What began on a server that died waits for its second start without limit: it was accepted, and ran.
         """
-        if abs(self.now(execute) - expected) > CLOCK_JUMP:
-            self.restart_waiting(execute)
-        where = "state = 'waiting' AND began_at IS NULL AND waiting_since <= {now} - :most AND is_task = :is_task"
-        ids = []
-        for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
-            found = execute(
-                self.sql(
-                    f"SELECT {HEAD} FROM skillruntime_executions WHERE {where} ORDER BY turn LIMIT 500 {{skip_locked}}"
-                ),
-                most=most,
-                is_task=is_task,
-            )
-            for row in map(to_row, found):
-                self._end(execute, row, waited_too_long(most, is_task=bool(is_task)))
-                ids.append(row.ticket.execution_id)
         [(oldest, task, now, number)] = execute(
             self.sql(
                 """SELECT min(CASE WHEN is_task = 0 AND began_at IS NULL THEN waiting_since END),
@@ -179,24 +159,44 @@ class ExecutionTable:
                 FROM skillruntime_executions WHERE state = 'waiting'"""
             )
         )
-        due = [
-            since + most - now
-            for since, most in ((oldest, self.terms.max_wait), (task, self.terms.task_wait))
-            if since is not None
-        ]
-        return ids, max(0.0, min(due)) if due else None, int(number), float(now)
+        waits = ((oldest, self.terms.max_wait), (task, self.terms.task_wait))
+        return min((since + most - now for since, most in waits if since is not None), default=None), int(number), now
+
+    def expire(self, execute: Execute, expected: float) -> list[str]:
+        """End what has waited too long, and return its ids, 500 of each kind at most.
+
+        *expected* is what the database's clock should show by our monotonic one: where it was set to another time, the
+        waiting begins again, as nothing has waited for the hours in between.
+        """
+        if abs(self.now(execute) - expected) > CLOCK_JUMP:
+            self.restart_waiting(execute)
+        ids = []
+        for is_task, most in ((0, self.terms.max_wait), (1, self.terms.task_wait)):
+            found = execute(
+                self.sql(
+                    f"""SELECT {HEAD} FROM skillruntime_executions WHERE state = 'waiting' AND began_at IS NULL
+                    AND waiting_since <= {{now}} - :most AND is_task = :is_task
+                    ORDER BY turn LIMIT {_CANDIDATES} {{skip_locked}}"""
+                ),
+                most=most,
+                is_task=is_task,
+            )
+            for row in map(to_row, found):
+                self._end(execute, row, waited_too_long(most, is_task=bool(is_task)))
+                ids.append(row.ticket.execution_id)
+        return ids
 
     # Ending
 
     def end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None) -> Execution | None:
-        """End an execution that this server runs; None if it no longer belongs to this server."""
-        current = self.find(execute, row.ticket.execution_id, lock=True)
-        if current is None or current.server != self.server or current.fence != row.fence:
-            return None
-        if current.execution.is_final:  # a commit whose answer was lost, sent again
-            return current.execution
-        # The locked row is used, not the one that was read at the beginning: a cancellation may have come between.
-        return self._end(execute, current, outcome, progress)
+        """End an execution that this server runs, at ``row.read_at``; None if it no longer belongs to this server."""
+        ended = self._end(execute, row, outcome, progress)
+        if ended is None:
+            current = self.find(execute, row.ticket.execution_id)
+            # A commit whose answer was lost, sent again.
+            if current is not None and current.fence == row.fence and current.execution.is_final:
+                return current.execution
+        return ended
 
     def hand_over(self, execute: Execute, row: Row) -> bool:
         """Release an execution that another server may start again; return whether it belonged to this server."""
@@ -234,11 +234,14 @@ class ExecutionTable:
         Raises:
             NotATaskError: it is not a task, or has ended.
         """
-        row = self.find(execute, execution_id, lock=True)
-        # The row is locked: of two who complete a task, or of one who completes and one who cancels, the first wins.
+        row = self.find(execute, execution_id)
         if row is None or not row.ticket.is_task or row.execution.is_final:
             raise NotATaskError
-        return self._end(execute, row, outcome)
+        # Of two who complete a task, or of one who completes and one who cancels, the first wins.
+        ended = self._end(execute, row, outcome)
+        if ended is None:
+            raise NotATaskError
+        return ended
 
     def report(self, execute: Execute, row: Row, progress: Progress) -> None:
         """Let other servers see its progress."""
@@ -349,20 +352,23 @@ class ExecutionTable:
         )
         return to_row(rows[0]) if rows else None
 
-    def page(self, execute: Execute, caller: str | None, until: float, skipped: int, limit: int) -> list[Row]:
-        """Return executions without their outputs, the newest first."""
+    def page(
+        self, execute: Execute, caller: str | None, begins: tuple[int, int] | None, limit: int
+    ) -> tuple[int, int, list[Row]]:
+        """Return where a page begins (see `page_start`) and its executions without their outputs, the newest first."""
+        until, skipped = begins or page_start(None, now=self.now(execute))
         condition = "created_at <= :until" + ("" if caller is None else " AND caller = :caller")
         rows = execute(
             self.sql(
                 f"""SELECT {HEAD} FROM skillruntime_executions WHERE {condition}
                 ORDER BY created_at DESC, id DESC LIMIT :limit OFFSET :skipped"""
             ),
-            until=until,
+            until=until / 1_000_000,
             limit=limit,
             skipped=skipped,
             **({} if caller is None else {"caller": caller}),
         )
-        return [to_row(fields) for fields in rows]
+        return until, skipped, [to_row(fields) for fields in rows]
 
     def counts(self, execute: Execute) -> dict[str, int]:
         """Return how many executions wait and run, on all servers."""
@@ -403,25 +409,8 @@ class ExecutionTable:
 
     # Shared by several operations
 
-    def _check_quota(self, execute: Execute, ticket: Ticket, quota: Quota) -> None:
-        most = quota.most_unfinished
-        if most is not None:
-            counted = """SELECT count(*) FROM (SELECT 1 FROM skillruntime_executions
-                WHERE caller = :caller AND state <> 'ended' LIMIT :most) AS unfinished"""
-            if execute(self.sql(counted), caller=ticket.owner, most=most)[0][0] >= most:
-                raise TooManyError
-        if not self.is_shared or math.isinf(quota.most_a_minute):
-            return  # one server has counted in memory
-        # The rows themselves are the count: a row of its own for each caller would be locked until the commit, and two
-        # servers that lock those of two callers in different orders wait for each other.
-        newest = """SELECT created_at - {now} + 60 FROM skillruntime_executions
-            WHERE rated = :rated AND created_at BETWEEN {now} - 60 AND {now}
-            ORDER BY created_at DESC OFFSET :skipped LIMIT 1"""
-        found = execute(self.sql(newest), rated=quota.rated, skipped=max(0, int(quota.most_a_minute) - 1))
-        if found:
-            raise TooFastError(max(0.1, float(found[0][0])))
-
-    def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution:
+    def _end(self, execute: Execute, row: Row, outcome: Outcome, progress: Progress | None = None) -> Execution | None:
+        """End *row* at the time when it was read; None if it has ended meanwhile or its owner has changed."""
         ended = outcome.of(
             row.ticket,
             now=row.read_at,
@@ -432,19 +421,20 @@ class ExecutionTable:
         # The output has a column of its own, so that lists and counts never read it.
         document = ended.to_dict()
         output = document.pop("output", None)
-        execute(
+        found = execute(
             self.sql(
                 """UPDATE skillruntime_executions SET state = 'ended', document = :document, output = :output,
                 ended_at = :now, updated_at = :now, change = change + 1, webhook_server = :webhook_server
-                WHERE id = :id"""
+                WHERE id = :id AND fence = :fence AND state <> 'ended' RETURNING id"""
             ),
             id=row.ticket.execution_id,
+            fence=row.fence,
             document=to_json(document),
             output=to_json(output) if ended.has_output else None,
             now=row.read_at,
             webhook_server=self.server if row.ticket.webhook is not None else None,
         )
-        return ended
+        return ended if found else None
 
 
 def _checked(row: Row, ticket: Ticket) -> Row:

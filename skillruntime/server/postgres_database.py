@@ -83,13 +83,13 @@ class PostgresDatabase:
         """Return *text* in PostgreSQL's dialect, with psycopg's parameters."""
         return _translate(text)
 
-    def transact(self, operations: Sequence[Operation]) -> list[Any]:
+    def transact(self, operations: Sequence[Operation], *, is_alone: bool = False) -> list[Any]:
         """Run *operations* in one transaction; one that fails is run again alone, and its exception is its result."""
-        return self._writer.transact(operations)
+        return self._writer.transact(operations, is_alone)
 
     def read(self, operation: Operation) -> Any:
         """Run an operation that changes nothing, on a connection of its own."""
-        [result] = self._reader.transact([operation])
+        [result] = self._reader.transact([operation], is_alone=True)
         if isinstance(result, Exception):
             raise result
         return result
@@ -105,10 +105,10 @@ class _Connection:
         self._lock = threading.Lock()
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
 
-    def transact(self, operations: Sequence[Operation]) -> list[Any]:
+    def transact(self, operations: Sequence[Operation], is_alone: bool) -> list[Any]:
         # psycopg's connections may be shared by threads, but a transaction belongs to one.
         with self._lock:
-            return self._transact(operations)
+            return self._transact(operations, is_alone)
 
     def close(self) -> None:
         with self._lock:
@@ -120,11 +120,14 @@ class _Connection:
             with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as waited_on:
                 waited_on.shutdown(socket.SHUT_RDWR)
 
-    def _transact(self, operations: Sequence[Operation]) -> list[Any]:
+    def _transact(self, operations: Sequence[Operation], is_alone: bool = False) -> list[Any]:
         is_committing = False
         try:
             connection = self._connected()
             execute = _execute_on(connection)
+            is_committing = is_alone  # each statement commits itself
+            if not is_alone:
+                connection.execute("BEGIN")
             results = [perform(operation, execute) for operation in operations]
             is_committing = True
             connection.commit()
@@ -161,7 +164,7 @@ class _Connection:
         if self._connection is not None and not self._connection.closed:
             return self._connection
         settings: dict[str, Any] = {**_SETTINGS, "application_name": self._name}
-        # Kept at once, so that `interrupt` reaches it.
+        # Kept at once, so that `interrupt` reaches it. Transactions are begun in `_transact`, where one is needed.
         self._connection = connection = psycopg.connect(self._url, autocommit=True, **settings)
         try:
             for setting in _SESSION:
@@ -170,7 +173,6 @@ class _Connection:
                 connection.execute(_CHECK_CLIENT)
             if self._had_session:
                 self._end_earlier_sessions(connection)
-            connection.autocommit = False
         except BaseException:
             self._drop()
             raise

@@ -82,11 +82,11 @@ class SqliteDatabase:
         """Return *text* in this database's dialect."""
         return text.replace("{now}", "skillruntime_now()").replace("{skip_locked}", "")
 
-    def transact(self, operations: Sequence[Operation]) -> list[Any]:
+    def transact(self, operations: Sequence[Operation], *, is_alone: bool = False) -> list[Any]:
         """Run *operations* in one transaction, synced to disk when this returns; one that fails is its exception."""
         with self._writing:
             assert self._writer is not None, "used outside its context"
-            return self._transact(self._writer, operations)
+            return self._transact(self._writer, operations, is_alone)
 
     def read(self, operation: Operation) -> Any:
         """Run an operation that changes nothing."""
@@ -97,11 +97,15 @@ class SqliteDatabase:
             except sqlite3.OperationalError as error:
                 raise DatabaseAwayError(f"The database cannot be read: {error}") from None
 
-    def _transact(self, connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Any]:
+    def _transact(
+        self, connection: sqlite3.Connection, operations: Sequence[Operation], is_alone: bool = False
+    ) -> list[Any]:
+        execute = _execute_on(connection)
         try:
+            if is_alone:
+                return [perform(operation, execute) for operation in operations]
             # The write lock at once: a transaction that begins by reading can fail when it comes to writing.
             connection.execute("BEGIN IMMEDIATE")
-            execute = _execute_on(connection)
             results = [perform(operation, execute) for operation in operations]
             connection.execute("COMMIT")
         except Exception as error:

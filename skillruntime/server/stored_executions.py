@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from skillruntime.remote.protocol import Execution
+from skillruntime.remote.protocol import Execution, Progress
 from skillruntime.server.batches import Batches
 from skillruntime.server.database import Database, DatabaseAwayError, Operation
 from skillruntime.server.ended_executions import EndedExecutions
@@ -152,8 +152,9 @@ class StoredExecutions:
         def insert(execute: Any) -> Any:
             return self._table.insert(execute, ticket, starts=starts, quota=quota)
 
+        within = _SUBMIT if self._database.is_shared else _LOCAL
         row, is_new = await self._batches.write(
-            insert, key=ticket.execution_id, on_done=done, within=_SUBMIT if self._database.is_shared else _LOCAL
+            insert, key=ticket.execution_id, on_done=done, within=within, is_alone=True
         )
         return Submitted(row.execution, is_new)
 
@@ -182,7 +183,7 @@ class StoredExecutions:
     async def complete(self, execution_id: str, outcome: Outcome) -> Execution:
         """End a task from outside."""
         ended: Execution = await self._batches.write(
-            lambda execute: self._table.complete(execute, execution_id, outcome), key=execution_id
+            lambda execute: self._table.complete(execute, execution_id, outcome), key=execution_id, is_alone=True
         )
         self._watched.signal(execution_id)
         row = await self._read(execution_id)
@@ -224,14 +225,11 @@ class StoredExecutions:
     async def list(self, owner: str | None, *, limit: int = 50, cursor: str | None = None) -> Page:
         """Return a page of the executions of *owner*, the newest first, without their outputs."""
         begins = None if cursor is None else page_start(cursor)
-
-        def read(execute: Any) -> tuple[int, int, Sequence[Row]]:
-            until, skipped = begins or page_start(None, now=self._table.now(execute))
-            return until, skipped, self._table.page(execute, owner, until / 1_000_000, skipped, limit + 1)
-
-        until, skipped, found = await self._batches.read(read)
+        until, skipped, found = await self._batches.read(
+            lambda execute: self._table.page(execute, owner, begins, limit + 1)
+        )
         more = f"{until}.{skipped + limit}" if len(found) > limit else None
-        shown = found[:limit]
+        shown: list[Row] = found[:limit]
         return Page(tuple(each.execution for each in shown), tuple(each.ticket for each in shown), more)
 
     async def delete(self, *, ended_before: float) -> int:
@@ -286,34 +284,31 @@ class StoredExecutions:
     # Running
 
     def _start(self, row: Row, begun_at: float) -> None:
-        execution_id = row.ticket.execution_id
         live = Live(row, row.execution, begun_at, lambda: self._changed(live), self.now)
-        self._live[execution_id] = live
+        self._live[row.ticket.execution_id] = live
         if self._tasks is not None:
             self._tasks.start_soon(self._run, live)
 
     async def _run(self, live: Live) -> None:
         if self._database.is_shared and time.monotonic() - live.begun_at > self._lease / 2:
             # The process was stopped between its beginning and now: another server may have given it up.
-            await self._check_ownership(live)
+            row = await self._insist(live, lambda execute: self._table.find(execute, live.ticket.execution_id))
+            if row is None or row.fence != live.row.fence or row.execution.is_final:
+                live.give_up()
         outcome = await perform(live, self._work)
         self._free += 1
         if self._has_waiting:  # else a look at the queue would cost three statements for each execution
             self._look.set()
-        if outcome is None and not self._is_draining:
-            self._forget(live)  # another server has it
-            return
-        if outcome is None and live.ticket.repeatable:
+        if outcome is None and self._is_draining and live.ticket.repeatable:
             await self._insist(live, lambda execute: self._table.hand_over(execute, live.row))
-            self._forget(live)
+        if outcome is None and (live.ticket.repeatable or not self._is_draining):
+            self._forget(live)  # another server has it, or will
             return
-        ending = outcome or interrupted()
-        progress = live.execution.progress
         try:
-            ended = await self._insist(live, lambda execute: self._table.end(execute, live.row, ending, progress))
+            ended = await self._end(live, outcome or interrupted(), live.execution.progress)
         except Exception:
             _log.exception("the outcome of %s could not be written", live.ticket.execution_id)
-            ended = await self._insist(live, lambda execute: self._table.end(execute, live.row, broken(), None))
+            ended = await self._end(live, broken(), None)
         if ended is None:
             _log.warning("%s was taken up by another server; its outcome here is dropped", live.ticket.execution_id)
         else:
@@ -322,13 +317,14 @@ class StoredExecutions:
             self._send_webhook(row)
         self._forget(live)
 
-    async def _check_ownership(self, live: Live) -> None:
-        row = await self._insist(live, lambda execute: self._table.find(execute, live.ticket.execution_id))
-        if row is None or row.server != live.row.server or row.fence != live.row.fence or row.execution.is_final:
-            live.give_up()
+    async def _end(self, live: Live, outcome: Outcome, progress: Progress | None) -> Execution | None:
+        # Our reckoning of the database's clock, which may have been set since the execution began.
+        row = replace(live.row, read_at=max(self.now(), live.row.read_at))
+        ended: Execution | None = await self._insist(live, lambda at: self._table.end(at, row, outcome, progress))
+        return ended
 
     async def _insist(self, live: Live, operation: Operation) -> Any:
-        return await self._batches.insist(operation, key=live.ticket.execution_id)
+        return await self._batches.insist(operation, key=live.ticket.execution_id, is_alone=True)
 
     def _forget(self, live: Live) -> None:
         self._live.pop(live.ticket.execution_id, None)
@@ -357,7 +353,7 @@ class StoredExecutions:
                 await self._look.wait()
             self._look = anyio.Event()
             try:
-                due = await self._claim_and_expire(due)
+                due = await self._claim_and_expire()
             except DatabaseAwayError as error:
                 self._must_reconcile = self._must_reconcile or error.is_unknown
                 due = 0.5
@@ -365,7 +361,8 @@ class StoredExecutions:
                 _log.exception("looking at the queue failed with an unexpected exception")
                 due = 5.0
 
-    async def _claim_and_expire(self, due: float | None) -> float | None:
+    async def _claim_and_expire(self) -> float | None:
+        """Return the seconds until there is something to end, None if nothing waits."""
         if self._must_reconcile:
             await self._reconcile()
         if self._is_draining:
@@ -374,20 +371,20 @@ class StoredExecutions:
         def note(result: Any) -> None:
             # In the order of the commits, as what was inserted a moment later notes itself too.
             if isinstance(result, tuple):
-                self._has_waiting = result[2] > 0
+                self._has_waiting = result[1] > 0
 
-        read_at = time.monotonic()
-        expected = self._clock + read_at
-        expired, due, _, now = await self._batches.write(
-            lambda execute: self._table.expire(execute, expected), on_done=note
-        )
-        if abs(now - expected) > CLOCK_JUMP:
+        expected = self._clock + time.monotonic()
+        due, _, now = await self._batches.write(self._table.look, on_done=note, is_alone=True)
+        was_set = abs(now - expected) > CLOCK_JUMP
+        if was_set or (due is not None and due <= 0):
+            for execution_id in await self._batches.write(lambda execute: self._table.expire(execute, expected)):
+                self._watched.signal(execution_id)
+            due = 0.0  # look again
+        if was_set:
             self._clock = now - time.monotonic()
-        for execution_id in expired:
-            self._watched.signal(execution_id)
         if self._has_waiting and self._free > 0:
             await self._claim()
-        return None if due is None else due + 0.001
+        return None if due is None else max(due, 0.01)
 
     async def _claim(self) -> None:
         """Begin what waits, in every free place."""
@@ -425,7 +422,6 @@ class StoredExecutions:
             raise
 
     def _take_up(self, webhooks: Sequence[Row]) -> None:
-        """Continue what a dead server left."""
         for row in webhooks:
             self._send_webhook(row)
         self._look.set()

@@ -12,7 +12,7 @@ import pytest
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.server.executions import Outcome, Report, Ticket
 from skillruntime.server.open_executions import durable_executions
-from tests.server.postgres import running_postgres
+from tests.server.postgres import Postgres
 
 pytestmark = pytest.mark.anyio
 
@@ -59,24 +59,23 @@ async def test_a_sqlite_file_is_backed_up_while_its_server_works(tmp_path: Path)
     await check_restored(str(copy))
 
 
-async def test_a_postgresql_database_is_backed_up_while_its_servers_work() -> None:
+async def test_a_postgresql_database_is_backed_up_while_its_servers_work(postgres: Postgres) -> None:
     """With pg_dump, which reads one moment of all tables."""
-    with running_postgres() as postgres:
-        if not (postgres.programs / "pg_dump").exists():
-            pytest.skip("this PostgreSQL has no pg_dump")
-        source, copy = postgres.create(), postgres.create()
+    if not (postgres.programs / "pg_dump").exists():
+        pytest.skip("this PostgreSQL has no pg_dump")
+    source, copy = postgres.create(), postgres.create()
 
-        def move() -> None:
-            options = {"check": True, "capture_output": True}
-            dumped = subprocess.run([postgres.programs / "pg_dump", source], **options)  # type: ignore[call-overload]
-            subprocess.run([postgres.programs / "psql", "-q", copy], input=dumped.stdout, **options)  # type: ignore[call-overload]
+    def move() -> None:
+        options = {"check": True, "capture_output": True}
+        dumped = subprocess.run([postgres.programs / "pg_dump", source], **options)  # type: ignore[call-overload]
+        subprocess.run([postgres.programs / "psql", "-q", copy], input=dumped.stdout, **options)  # type: ignore[call-overload]
 
-        async with durable_executions(wait, source, lease=1.0, poll=0.02) as executions:
-            for name in ("done", "running"):
-                await executions.submit(ticket(name))
-            with anyio.fail_after(120):
-                async for _ in executions.watch("exec-done"):
-                    pass
-            await anyio.to_thread.run_sync(move)
+    async with durable_executions(wait, source, lease=1.0, poll=0.02) as executions:
+        for name in ("done", "running"):
+            await executions.submit(ticket(name))
+        with anyio.fail_after(120):
+            async for _ in executions.watch("exec-done"):
+                pass
+        await anyio.to_thread.run_sync(move)
 
-        await check_restored(copy)
+    await check_restored(copy)

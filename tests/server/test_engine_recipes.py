@@ -15,11 +15,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import anyio
-import anyio.from_thread
+import anyio.to_thread
 import pytest
+from anyio.from_thread import BlockingPortal
 
 from skillruntime.remote.ssrf_guard import AddressGuard
-from tests.server.serving import Served, serve_over_socket_from_memory
+from tests.server.serving import Served, Skills, serve_over_socket_from_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 SHARED, *RECIPES = re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
@@ -75,8 +76,7 @@ def recipe(name: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def _code(section: str) -> str:
-    [found] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    return str(found)
+    return str(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0])
 
 
 def check(run: Any, result: dict[str, Any]) -> None:
@@ -99,6 +99,44 @@ def test_dbos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             dbos.DBOS.destroy()
         check(run, result)
+
+
+def test_dbos_in_one_process_and_one_database(url: str) -> None:
+    """The host's own instance and the server share both; a step that is retried runs the skill once."""
+    dbos = pytest.importorskip("dbos", reason="needs dbos")
+    import psycopg
+
+    [section] = [each for each in RECIPES if each.startswith("DBOS")]
+    names: dict[str, Any] = {"__name__": "recipe"}
+    lost: list[str] = []
+    skills = Skills()
+    runtime, published = skills.runtime()
+    found: list[Any] = []
+
+    async def done(order: Any) -> None:
+        found.append(await anyio.to_thread.run_sync(order, {"text": "hi"}))
+
+    class Portal(BlockingPortal):
+        def call(self, function: Any, *arguments: Any) -> Any:
+            answer = super().call(function, *arguments)
+            if not lost:
+                lost.append(arguments[1])
+                raise ConnectionError("the answer was lost")
+            return answer
+
+    dbos.DBOS(config={"name": "host", "system_database_url": url, "run_admin_server": False})
+    exec(compile(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[1], str(PAGE), "exec"), names)  # noqa: S102
+    names["BlockingPortal"] = Portal
+    try:
+        anyio.run(names["serve_beside_dbos"], runtime, published, url, done)
+    finally:
+        dbos.DBOS.destroy()
+    with psycopg.connect(url) as connection:
+        kept = connection.execute("SELECT id, state FROM skillruntime_executions").fetchall()
+        [(workflows,)] = connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchall()
+
+    assert found[0]["output"] == {"said": "hi"} and skills.ran == ["hi"]
+    assert kept == [(found[0]["execution_id"], "ended")] and workflows == 1
 
 
 def test_temporal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,8 +281,23 @@ async def test_an_endless_answer_is_cut_off() -> None:
 async def test_an_answer_that_does_not_come_is_given_up(fault: Any) -> None:
     """A cap on time for the whole exchange: a byte now and then does not prolong it."""
     async with mean(fault) as server, HttpTransport(OPEN, timeout=0.15) as transport:
-        with anyio.fail_after(60), pytest.raises(UnreachableError, match="connection was lost"):
+        with anyio.fail_after(60), pytest.raises(UnreachableError, match=r"did not arrive within 0\.15 s"):
             await transport(WireRequest("GET", f"http://127.0.0.1:{server.port}/"))
+
+
+@pytest.mark.parametrize("begins", [True, False])
+async def test_a_server_that_sends_its_answers_byte_by_byte_holds_no_call_for_longer_than_the_patience(
+    begins: bool,
+) -> None:
+    """The call has no timeout, and the time of each answer counts: at the POST, and at the polls of what was begun."""
+    script = [say(shown("running"), 202), slow] if begins else [slow]
+    async with mean(*script) as server, HttpTransport(OPEN, timeout=0.25) as transport:
+        patient = replace(server.client(idempotency_key=True), transport=transport, patience=1.0)
+        with anyio.fail_after(60), pytest.raises(RemoteError, match=r"did not arrive within 0\.25 s") as raised:
+            await patient.invoke({"text": "hi"})
+
+    assert raised.value.may_have_run
+    assert 2 <= len(server.received) <= 6
 
 
 async def test_what_a_server_says_of_time_does_not_bind_us() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any
@@ -23,19 +23,6 @@ from tests.server.relay import Relay
 
 pytestmark = pytest.mark.anyio
 DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    """One PostgreSQL for this module."""
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture
-def url(postgres: Postgres) -> str:
-    """A new database."""
-    return postgres.create()
 
 
 def server(work: Work, url: str, **options: Any) -> StoredExecutions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -17,23 +17,9 @@ from skillruntime.server.database import DatabaseAwayError, Execute
 from skillruntime.server.execution_table import ExecutionTable
 from skillruntime.server.executions import Terms
 from skillruntime.server.postgres_database import PostgresDatabase
-from tests.server.postgres import Postgres, running_postgres
 from tests.server.test_many_servers import ended, recording, server, ticket, until
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    """One PostgreSQL for this module."""
-    with running_postgres() as running:
-        yield running
-
-
-@pytest.fixture
-def url(postgres: Postgres) -> str:
-    """A new database."""
-    return postgres.create()
 
 
 def opened(url: str) -> tuple[PostgresDatabase, ExecutionTable]:
@@ -171,7 +157,7 @@ async def test_what_waited_too_long_is_not_ended_where_it_is_beginning_elsewhere
     thread.start()
     has_claimed.wait(60)
     threading.Timer(0.2, may_commit.set).start()
-    expired = done(two, lambda execute: other.expire(execute, other.now(execute)))[0]
+    expired = done(two, lambda execute: other.expire(execute, other.now(execute)))
     thread.join()
     [(state,)] = done(two, lambda execute: execute("SELECT state FROM skillruntime_executions"))
     one.close()

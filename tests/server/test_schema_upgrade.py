@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,7 +12,7 @@ from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote.protocol import ExecutionStatus
 from skillruntime.server.executions import Outcome, Quota, Report, Ticket, TooFastError
 from skillruntime.server.open_executions import durable_executions, open_database
-from tests.server.postgres import Postgres, running_postgres
+from tests.server.postgres import Postgres
 
 pytestmark = pytest.mark.anyio
 # As release 0.1 of the tables created them.
@@ -34,22 +32,6 @@ VERSION_1 = (
 INSERT = """INSERT INTO skillruntime_executions (id, caller, skill_id, is_task, state, created_at, waiting_since, turn,
     updated_at, ended_at, ticket, document, output) VALUES (:id, 'ann', 'skill', 0, :state, {now}, {now}, {now},
     {now}, :ended, :ticket, :document, :output)"""
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    """One PostgreSQL for this module."""
-    with running_postgres(newest=True) as server:
-        yield server
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where executions are kept: a file's path, or a URL."""
-    if request.param == "sqlite":
-        return str(tmp_path / "e.db")
-    server: Postgres = request.getfixturevalue("postgres")
-    return server.create()
 
 
 def ticket(name: str) -> Ticket:

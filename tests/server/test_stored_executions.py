@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,28 +33,11 @@ from skillruntime.server.executions import (
 from skillruntime.server.open_executions import durable_executions, read_secret
 from skillruntime.server.sqlite_database import DatabaseInUseError, SqliteDatabase
 from skillruntime.server.stored_executions import StoredExecutions
-from tests.server.postgres import Postgres, running_postgres
 
 pytestmark = pytest.mark.anyio
 PRAGMAS = ("journal_mode", "synchronous")
 LEASE = 0.6  # seconds: how soon one server takes up what another left in PostgreSQL
 DONE = Outcome(ExecutionStatus.COMPLETED, {"done": True}, True)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    """One PostgreSQL for this module."""
-    with running_postgres(newest=True) as server:
-        yield server
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where executions are kept: a file's path, or a URL."""
-    if request.param == "sqlite":
-        return str(tmp_path / "e.db")
-    server: Postgres = request.getfixturevalue("postgres")
-    return server.create()
 
 
 def opened(work: Work, path: str, **options: Any) -> StoredExecutions:
@@ -422,10 +405,10 @@ def test_a_clock_that_is_set_an_hour_ahead_ends_nothing_that_waits(tmp_path: Pat
     run(lambda execute: table.insert(execute, ticket("a"), starts=False))
     run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
     now = run(table.now)
-    after_jump = run(lambda execute: table.expire(execute, now - 3600))[0]
+    after_jump = run(lambda execute: table.expire(execute, now - 3600))
     waits = run(lambda execute: execute("SELECT waiting_since FROM skillruntime_executions"))[0][0]
     run(lambda execute: execute("UPDATE skillruntime_executions SET waiting_since = waiting_since - 3600"))
-    after_waiting = run(lambda execute: table.expire(execute, table.now(execute)))[0]
+    after_waiting = run(lambda execute: table.expire(execute, table.now(execute)))
     database.close()
 
     assert after_jump == [] and waits >= now

@@ -1,0 +1,39 @@
+"""The databases of these tests: a PostgreSQL for all of them, and a new database for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.postgres import Postgres, running_postgres
+
+
+@pytest.fixture(scope="package")
+def postgres() -> Iterator[Postgres]:
+    """The oldest PostgreSQL that is installed."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def newest_postgres() -> Iterator[Postgres]:
+    """The newest PostgreSQL that is installed."""
+    with running_postgres(newest=True) as server:
+        yield server
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> str:
+    """A new database of the oldest one."""
+    return postgres.create()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where executions are kept: a file's path, or the URL of a new database of the newest one."""
+    if request.param == "sqlite":
+        return str(tmp_path / "e.db")
+    server: Postgres = request.getfixturevalue("newest_postgres")
+    return server.create()
