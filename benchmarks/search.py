@@ -7,7 +7,8 @@ out. Around them stand generated skills (`search_pool`), and sixteen Chinese one
 
 The tasks: *terminal*, requests as agents in a terminal get them, with file names, numbers and several right skills;
 *long*, requests of several sentences; *short*, one sentence; *keywords*, two or three words; *paraphrase*, which avoids
-the words of the skill; *name*, exact names; *misspelt* and half-remembered names; *chinese*. They were written from
+the words of the skill; *name*, exact names; *misspelt* and half-remembered names; *chinese*; *languages*, Japanese,
+German, Spanish and Chinese requests; *identifiers* of code; *errors*, messages of programs. They were written from
 names and descriptions, before any ranking was tried on them. Half of them, chosen by a hash, were used to choose
 weights; the other half was only measured. Hit@1 is the share of tasks whose first result is right, Recall@10 the mean
 share of a task's right skills that are among the first ten.
@@ -43,7 +44,7 @@ from skillruntime.catalog import STOP_WORDS, SearchIndex, SkillMetadata, discove
 Search = Callable[[str], list[str]]
 Task = dict[str, Any]
 HERE = Path(__file__).parent
-TASKS = [HERE / f"search_{name}.jsonl" for name in ("terminal_tasks", "other_tasks", "queries", "tasks")]
+TASKS = [HERE / f"search_{name}.jsonl" for name in ("terminal_tasks", "other_tasks", "queries", "tasks", "more_tasks")]
 
 # The English stop words of NLTK, which bm25s has as "en_plus".
 NLTK_STOP_WORDS = frozenset(

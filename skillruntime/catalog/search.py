@@ -19,7 +19,15 @@ from skillruntime.catalog.closest_names import likeness
 from skillruntime.catalog.file_opening import read_regular
 from skillruntime.catalog.root_snapshot import Snapshot
 from skillruntime.catalog.search_file import load_segment, save_segment, search_file
-from skillruntime.catalog.search_segment import Segment, Texts, build_segment
+from skillruntime.catalog.search_segment import (
+    LARGEST_FACTORS,
+    SIXTEENTHS,
+    WEIGHT_OF_ONE,
+    Segment,
+    Texts,
+    build_segment,
+    is_frequent,
+)
 from skillruntime.catalog.search_words import STOP_WORDS, parts_of, stem, words_of
 from skillruntime.catalog.skill import SkillMetadata
 
@@ -33,6 +41,9 @@ _BYTES_READ = 8 * 1024
 _MAX_QUERY = 20_000
 _CANDIDATES = 50
 _MAX_NAME = 200
+_MOST_FREQUENT = 500
+_STEPS = 16
+"""The factors of frequent words are rounded to a sixteenth of the largest."""
 _SAME_NAME = 0.75
 """Two letters exchanged in a name of twenty leave 0.8 of its pairs, a wrong ending 0.9; other names share 0.6."""
 _FEW = 20
@@ -93,7 +104,7 @@ class SearchIndex:
         wanted = max(limit, _CANDIDATES)
         try:
             found = self._found(query, wanted, among)
-        except (ValueError, IndexError, OSError):  # the file was damaged after it was opened
+        except (ValueError, IndexError, OverflowError, OSError):  # the file was damaged after it was opened
             self._parts = self._open(None, None, {})
             found = self._found(query, wanted, among)
         # Four digits, not four decimals: a word that most skills contain adds very little.
@@ -113,8 +124,7 @@ class SearchIndex:
         if kept is not None:
             by_key = {_key(skill, stamps): skill for skill in self._skills}
             known = [by_key.pop(key, None) for key in kept.all_keys()]
-            # Skills of the file that were changed or deleted, or are not in this view of the catalog. Their words still
-            # count for how rare a word is.
+            # Skills of the file that were changed or deleted, or are not in this view of the catalog.
             hidden = [number for number, skill in enumerate(known) if skill is None]
             if max(len(by_key), len(hidden) if save_to else 0) * _FEW <= kept.skills:
                 kept.hide(hidden)
@@ -137,19 +147,23 @@ class SearchIndex:
             (segment, shown, {word: place for word in words if (place := segment.find(word)) is not None})
             for segment, shown in self._parts
         ]
-        skills = sum(segment.skills for segment, _, _ in parts)
         # A word's rarity is that in all parts together, so the scores of one query compare.
-        factors: dict[str, float] = {}
+        skills = sum(segment.skills for segment, _, _ in parts)
+        rarities: dict[str, float] = {}
+        frequent: list[str] = []
         for word, times in words.items():
             count = sum(segment.frequency(places[word]) for segment, _, places in parts if word in places)
             if count:
-                factors[word] = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5))
-        if not factors:
+                rarities[word] = log(1 + times) * log(1 + (skills - count + 0.5) / (count + 0.5))
+            if is_frequent(count, skills):
+                frequent.append(word)
+        if not rarities:
             return []
+        factors, unit = _factors(rarities, frequent)
         best: list[_Scored] = []
         for segment, shown, places in parts:
-            weighed = [(place, factors[word]) for word, place in places.items()]
-            best += _best_among(segment, shown, weighed, wanted, among) if weighed else ()
+            weighed = [(place, factors[word]) for word, place in places.items() if factors.get(word)]
+            best += [(total / unit, skill) for total, skill in _best_among(segment, shown, weighed, wanted, among)]
         best.sort(key=lambda each: (-each[0], each[1].name))
         return self._named_first(query.strip(), best[:wanted], among)
 
@@ -173,13 +187,32 @@ class SearchIndex:
         return [*first, *(each for each in best if each not in first)] if first else best
 
 
+def _factors(rarities: Mapping[str, float], frequent: Sequence[str]) -> tuple[dict[str, int], float]:
+    """Return the factor of each word for `Segment.best`, and the sum that a word of rarity and weight 1 has there."""
+    # Of more frequent words, which only a hostile query has, the most frequent are left out: they matter least.
+    frequent = sorted(frequent, key=rarities.__getitem__, reverse=True)
+    left_out = {*frequent[_MOST_FREQUENT:]}
+    rounded = {word: rarity for word, rarity in rarities.items() if word not in left_out}
+    for word in frequent[:_MOST_FREQUENT]:
+        # Words with the same factor are added together, which halves the time for long queries.
+        step = rarities[frequent[0]] / _STEPS
+        rounded[word] = max(1, round(rarities[word] / step)) * step
+    # One whole factor for each word is kept back, for those that would be rounded to nothing.
+    least = SIXTEENTHS if len(rounded) <= _MOST_FREQUENT else 0
+    unit = (LARGEST_FACTORS - SIXTEENTHS * min(len(rounded), _MOST_FREQUENT)) / sum(rounded.values())
+    factors = {word: max(least, int(unit * rarity)) for word, rarity in rounded.items()}
+    for word in frequent[:_MOST_FREQUENT]:
+        factors[word] = round(factors[word] / SIXTEENTHS) * SIXTEENTHS
+    return factors, unit * WEIGHT_OF_ONE / SIXTEENTHS
+
+
 def _best_among(
     segment: Segment,
     shown: Sequence[SkillMetadata | None],
-    words: Sequence[tuple[int, float]],
+    words: Sequence[tuple[int, int]],
     wanted: int,
     among: Container[str] | None,
-) -> list[_Scored]:
+) -> list[tuple[int, SkillMetadata]]:
     """Return the best *wanted* skills of *segment* whose names are in *among*, and others, in no order."""
     asked = wanted
     while True:

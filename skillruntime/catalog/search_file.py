@@ -19,7 +19,7 @@ __all__ = ["load_segment", "save_segment", "search_file"]
 
 _PREFIX, _SUFFIX = "search-", ".index"
 _MAX_FILES = 16
-"""The files of this many sets of roots are kept, the last written ones: 30,000 skills take 25 MB."""
+"""The files of this many sets of roots are kept, the last written ones: 30,000 skills take 33 MB."""
 
 # Larger than any real index; protects against a wrong file at this path.
 _MAX_BYTES = 1 << 30

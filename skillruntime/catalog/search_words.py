@@ -55,6 +55,8 @@ def parts_of(text: str) -> list[str]:
     >>> parts_of("an OpenApi document for FastAPI")
     ['open', 'api', 'fast', 'api']
     """
+    if text.islower():  # every valid name
+        return []
     return [part for word in _CAMEL.findall(text) for part in _CASE.sub(" ", word).lower().split()]
 
 
@@ -76,16 +78,15 @@ def stem(word: str) -> str:
         elif not word.endswith(("ss", "us", "is")):
             word = word[:-1]
     # Step 1b of Porter: the ending goes only if a vowel is left, so that "string" and "bed" stay.
-    for ending in ("ing", "ed"):
-        if word.endswith(ending) and _HAS_VOWEL.search(word, 0, len(word) - len(ending)):
-            word = word[: -len(ending)]
-            if len(word) > 2 and word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
-            break
-    for ending, shorter in _SUFFIXES:
-        if word.endswith(ending) and len(word) - len(ending) > 2:
-            word = word[: len(word) - len(ending)] + shorter
-            break
+    if word.endswith(("ing", "ed")):
+        left = word[:-3] if word.endswith("g") else word[:-2]
+        if _HAS_VOWEL.search(left):
+            word = left[:-1] if len(left) > 2 and left[-1] == left[-2] and left[-1] not in "lsz" else left
+    if word.endswith(_ENDINGS):  # most words have none, and 27 questions take longer than this one
+        for ending, shorter in _SUFFIXES:
+            if word.endswith(ending) and len(word) - len(ending) > 2:
+                word = word[: len(word) - len(ending)] + shorter
+                break
     if word.endswith("e") and len(word) > 4:
         word = word[:-1]
     # Step 1c: query and queries have one stem.
@@ -102,6 +103,7 @@ _SUFFIXES = (
     *(("able", ""), ("ible", ""), ("ance", ""), ("ence", ""), ("ive", ""), ("ions", "i"), ("tion", "t"), ("sion", "s")),
     *(("ize", "is"), ("iz", "is"), ("al", ""), ("er", ""), ("or", "")),
 )
+_ENDINGS = tuple(ending for ending, _ in _SUFFIXES)
 
 
 def _pairs(run: re.Match[str]) -> str:

@@ -161,13 +161,13 @@ def test_a_repeated_word_counts_by_its_logarithm() -> None:
 def test_the_sums_hold_for_any_number_of_skills_and_frequent_words() -> None:
     """Frequent words are added by long integers: odd counts, and more than a hundred words, give the exact order."""
     words = [f"common{n}" for n in range(250)]
-    for count in (1, 2, 3, 17, 100, 333):
+    for count in (1, 2, 3, 17, 333, 1_001):
         # The skill number n has the first n words, so the more, the better; and each is in at least every second.
-        skills = [SkillMetadata(f"s{n:03}", " ".join(words[: 1 + n * 249 // count]), "/") for n in range(count)]
+        skills = [SkillMetadata(f"s{n:04}", " ".join(words[: 1 + n * 249 // count]), "/") for n in range(count)]
         index = SearchIndex(skills, bodies=False)
         found = [hit.name for hit in index.search(" ".join(words), count)]
         assert sorted(found) == [skill.name for skill in skills]
-        assert found[0] == f"s{count - 1:03}" or count > 50
+        assert found[0] == f"s{count - 1:04}" or count > 50
 
 
 def test_a_host_can_rank_by_itself(index: SearchIndex) -> None:
@@ -237,3 +237,29 @@ def test_a_name_comes_first_whatever_its_skill_says() -> None:
     assert index.search("preset", 3)[0].name == "preset"
     assert index.search("gke-workloads-scalling", 3)[0].name == "gke-workload-scaling"
     assert "preset" not in {hit.name for hit in index.search("preset", 3, among={"deploy-1", "deploy-2"})}
+
+
+def test_hostile_queries_and_skills_are_answered() -> None:
+    """A query of a megabyte, of ten thousand words, of stop words only; skills that repeat what is asked for."""
+    words = [f"common{n}" for n in range(600)]
+    spam = " ".join(words[:9] * 40)
+    skills = [SkillMetadata(f"s{n:04}", " ".join(words[n % 20 :: 7]), "/") for n in range(1_200)]
+    index = SearchIndex([*skills, SkillMetadata("spam", spam, "/")], bodies=False)
+
+    assert index.search(" ".join(words[:9]), 1)[0].name == "spam"
+    for query in ("word " * 200_000, " ".join(f"common{n}" for n in range(10_000)), "the of and", "\u202eabc\0", "😀"):
+        hits = index.search(query, 1_300)
+        assert all(hit.score > 0 for hit in hits)
+        assert bool(hits) == ("common" in query)
+
+
+def test_appended_skills_are_scored_as_in_a_new_index(tmp_path: Path) -> None:
+    """Above a thousand skills, where frequent words are stored in another way, with hidden skills too."""
+    skills = [SkillMetadata(f"s{n:04}", f"alpha{n % 3} beta{n % 50} rare{n}", f"/{n}") for n in range(1_500)]
+    file = str(tmp_path / "search.index")
+    SearchIndex(skills[20:], file=file)
+    appended, fresh = SearchIndex(skills[:-20], file=file, save=False), SearchIndex(skills[:-20])
+
+    for query in ("alpha1", "beta7 alpha2", "rare3 beta3 alpha0", "rare1490 beta40"):
+        assert appended.search(query, 50) == fresh.search(query, 50)
+    assert [hit.name for hit in fresh.search("rare3")] == ["s0003"]

@@ -84,15 +84,14 @@ def test_only_an_edited_skill_is_read(skills: Path, write_skill: WriteSkill, rea
 
 
 def test_an_edited_skill_is_ranked_with_the_others(skills: Path, write_skill: WriteSkill, own_cache: Path) -> None:
-    """The same order whether the index was brought up to date or made at once; the scores differ by a few percent."""
+    """The same order and scores whether the index was brought up to date or made at once."""
     discover(skills).search("zebra")
     write_skill("about-lynx", text="---\nname: about-lynx\ndescription: One.\n---\nFeeds the zebra and the lynx.\n")
     updated = discover(skills).search("feed the zebra", 70)
     index_of(own_cache).unlink()
     made = discover(skills).search("feed the zebra", 70)
 
-    assert [hit.name for hit in updated] == [hit.name for hit in made]
-    assert [hit.score for hit in updated] == pytest.approx([hit.score for hit in made], rel=0.1)
+    assert updated == made
 
 
 def test_many_changes_write_the_index_again(
