@@ -7,7 +7,6 @@ alternative that says nothing else means that one of its arguments must be given
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,9 +22,13 @@ from skillruntime.derive.readers.argparse_model import ParserModel
 
 __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands", "without_proof"]
 
-_NAMESPACE = r"^[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(vars\()?[^=\n]*\b(?:parse_args|parse_known_args{})\("
-_ALIAS = re.compile(r"^[ \t]*(\w+)[ ]*=[ ]*(\w+)\.(\w+)[ ]*$", re.MULTILINE)
-_ASSIGNED = re.compile(r"\b(\w+)\.(\w+)[ ]*[-+*/|&]?=(?!=)")
+_NAMESPACE = re.compile(r"[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(?:vars\()?[^=\n]*$")
+_ALIAS = re.compile(r"[ \t]*(\w+)[ ]*=[ ]*\w+\.(\w+)[ ]*$", re.MULTILINE)
+_ASSIGNED = re.compile(r"(\w+)[ ]*[-+*/|&]?=(?!=)")
+_WRITTEN = re.compile(r"[ ]*(?:[-+*/|&]|:[^=\n]{1,200})?=(?!=)")
+_LINE_LIMIT = 1_000
+"""Characters before a call that are read as its line."""
+
 _ALTERNATIVES_LIMIT = 32
 """Alternatives of one condition: the product of many ``and`` and ``or`` would grow without bound."""
 
@@ -54,18 +57,27 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
     the source of *tree*: names are found in it many times faster than by walking the tree.
     """
     # ``def parse(): ... return parser.parse_args()``, and later ``args = parse()``.
-    returned = "".join(f"|{each.name}" for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each))
-    assigned = re.findall(_NAMESPACE.format(returned), text, re.MULTILINE)
-    names = {name for name, _ in assigned}
+    returned = [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each)]
+    names: set[str] = set()
+    for called in ("parse_args", "parse_known_args", *returned):
+        for start in _words_in(text, called):
+            if text.startswith("(", start + len(called)):
+                if assigned := _NAMESPACE.match(text, _line_start(text, start), start):
+                    names.add(assigned[1])
     if not names:
         return Demanded()
+    filled: set[str] = set()
+    copies: dict[str, str] = {}
+    for owner in names:
+        for start in _words_in(text, owner):
+            if not text.startswith(".", start + len(owner)):
+                continue
+            if assigned := _ASSIGNED.match(text, start + len(owner) + 1):
+                filled.add(assigned[1])
+            if copied := _ALIAS.match(text, _line_start(text, start)):
+                copies[copied[1]] = copied[2]
     # ``query = args.query`` is the same value as long as nothing else is assigned to ``query``.
-    aliases = {
-        alias: name
-        for alias, owner, name in _ALIAS.findall(text)
-        if owner in names and len(re.findall(rf"\b{alias}\b[ ]*(?:[-+*/|&]|:[^=\n]+)?=(?!=)", text)) == 1
-    }
-    filled = {name for owner, name in _ASSIGNED.findall(text) if owner in names}
+    aliases = {alias: name for alias, name in copies.items() if _times_assigned(text, alias) == 1}
     every: list[str] = []
     # ``default=None`` is argparse's own.
     for asked in parser.asked:
@@ -94,10 +106,40 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
                 return name if owner in names and isinstance(name, str) else None
         return None
 
-    copied = {alias for alias, owner, _ in _ALIAS.findall(text) if owner in names and alias not in aliases}
-    found = Demanded([], [], given, copied)
+    found = Demanded([], [], given, copies.keys() - aliases.keys())
     found.groups = _groups(tree.body, given, filled, every, found.others)
     return found
+
+
+def _words_in(text: str, word: str) -> Iterator[int]:
+    """Yield where *word* begins in *text*: an expression that tries each position of a script takes as long as Python's
+    parser.
+    """
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (_is_inside(text, start - 1) or _is_inside(text, end)):
+            yield start
+        start = text.find(word, end)
+
+
+def _is_inside(text: str, index: int) -> bool:
+    """Whether the character at *index* belongs to a name."""
+    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
+
+
+def _line_start(text: str, index: int) -> int:
+    """Return where the line of *index* begins, or a statement that is not as long as a line of data."""
+    return text.rfind("\n", max(index - _LINE_LIMIT, 0), index) + 1 or max(index - _LINE_LIMIT, 0)
+
+
+def _times_assigned(text: str, name: str) -> int:
+    """Return how often something is assigned to *name*, annotated or not."""
+    count = end = 0
+    for start in _words_in(text, name):
+        if start >= end and (written := _WRITTEN.match(text, start + len(name))):
+            count, end = count + 1, written.end()
+    return count
 
 
 def without_proof(command: Command, found: Demanded) -> list[Unread]:
@@ -245,8 +287,8 @@ def _refused(body: list[ast.stmt], before: list[ast.expr]) -> Iterator[ast.expr]
             case ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=items) | ast.List(elts=items), body=inner):
                 # ``for name in ("user", "host"): if not getattr(args, name): ...``.
                 if len(items) < 10 and all(isinstance(each, ast.Constant) for each in items):
-                    for item in items:
-                        yield from _refused([_Put(name, item).visit(copy.deepcopy(each)) for each in inner], before)
+                    tests = list(_refused(inner, before))
+                    yield from (_with_constant(each, name, item) for item in items for each in tests)
             case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner):
                 yield from _refused(inner, [])
             case ast.Try(body=inner) | ast.With(body=inner):
@@ -255,15 +297,17 @@ def _refused(body: list[ast.stmt], before: list[ast.expr]) -> Iterator[ast.expr]
                 return
 
 
-class _Put(ast.NodeTransformer):
-    """Replaces a name by a constant."""
-
-    def __init__(self, name: str, item: ast.expr) -> None:
-        self.name, self.item = name, item
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # ast.NodeVisitor's name
-        """Return the constant for the name."""
-        return self.item if node.id == self.name else node
+def _with_constant(node: Any, name: str, item: ast.expr) -> Any:
+    """Return *node*, an expression, with *item* where it has *name*; what does not change is shared."""
+    if isinstance(node, list):
+        return [_with_constant(each, name, item) for each in node]
+    if isinstance(node, ast.Name):
+        return item if node.id == name else node
+    if not isinstance(node, ast.AST) or isinstance(node, ast.Constant):
+        return node
+    return ast.copy_location(
+        type(node)(**{key: _with_constant(each, name, item) for key, each in ast.iter_fields(node)}), node
+    )
 
 
 def _refused_by(statement: ast.If, before: list[ast.expr]) -> Generator[ast.expr, None, bool]:
