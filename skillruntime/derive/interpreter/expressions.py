@@ -301,7 +301,8 @@ def _default(state: State, node: ast.expr, scope: Scope) -> Any:
     """A default made of names of other modules waits for a call that needs it: those modules may never be read."""
     if state.trace is not None:
         return DeferredDefault(node)
-    if any(isinstance(each, ast.Name) and _is_imported(each.id, scope) for each in ast.walk(node)):
+    is_plain = isinstance(node, ast.Constant)
+    if not is_plain and any(isinstance(each, ast.Name) and _is_imported(each.id, scope) for each in ast.walk(node)):
         return DeferredDefault(node)
     return evaluate(state, node, scope)
 

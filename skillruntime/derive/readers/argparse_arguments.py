@@ -71,7 +71,7 @@ def read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str
 
 def _read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str) -> Read | Unread | None:
     shown = next((each for each in asked.arguments if isinstance(each, str)), "an argument")
-    named = _with_registered(parser, asked.named)
+    named = _with_registered(parser, asked.named) if parser.registered else asked.named
     # ``add_argument(*names)``: which flags there are decides everything else, so nothing is guessed.
     if any(not isinstance(each, str) for each in asked.arguments):
         return Unread(shown, "its name is computed", asked.line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -274,15 +274,17 @@ def _groups(
 
 def _refused(body: list[ast.stmt], before: list[ast.expr]) -> Iterator[ast.expr]:
     """Yield the conditions under which the script refuses; *before* are those that hold where it comes to *body*."""
+    # The last statement that may refuse ends the search, so most bodies are not looked into.
+    last = next((index for index in range(len(body) - 1, -1, -1) if _may_refuse(body[index])), -1)
     before = list(before)
-    for statement in body:
+    for index, statement in enumerate(body[: last + 1]):
         match statement:
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
                 yield from _refused(inner, before)
             case ast.If():
-                is_known = yield from _refused_by(statement, before)
+                yield from _refused_by(statement, before)
                 # What leaves deeper inside may leave at any time: nothing is known of what follows.
-                if not is_known:
+                if index < last and _leaves_inside(statement):
                     return
             case ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=items) | ast.List(elts=items), body=inner):
                 # ``for name in ("user", "host"): if not getattr(args, name): ...``.
@@ -310,33 +312,60 @@ def _with_constant(node: Any, name: str, item: ast.expr) -> Any:
     )
 
 
-def _refused_by(statement: ast.If, before: list[ast.expr]) -> Generator[ast.expr, None, bool]:
-    """Yield the conditions under which a chain of ``if`` and ``elif`` refuses; return whether what follows is known.
+def _may_refuse(statement: ast.stmt) -> bool:
+    """Whether `_refused` finds something in *statement*."""
+    match statement:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
+            return any(map(_may_refuse, inner))
+        case ast.If():
+            branches, rest = _chain(statement)
+            return any(exits_with_error(each.body) for each in branches) or (bool(rest) and exits_with_error(rest))
+        case (
+            ast.For(body=inner)
+            | ast.FunctionDef(body=inner)
+            | ast.AsyncFunctionDef(body=inner)
+            | ast.Try(body=inner)
+            | ast.With(body=inner)
+        ):
+            return any(map(_may_refuse, inner))
+    return False
+
+
+def _chain(statement: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
+    """Return the branches of a chain of ``if`` and ``elif``, and its ``else``."""
+    branches, rest = [statement], statement.orelse
+    while len(rest) == 1 and isinstance(rest[0], ast.If):
+        branches.append(rest[0])
+        rest = rest[0].orelse
+    return branches, rest
+
+
+def _refused_by(statement: ast.If, before: list[ast.expr]) -> Iterator[ast.expr]:
+    """Yield the conditions under which a chain of ``if`` and ``elif`` refuses.
 
     *before* is extended by what holds after the chain.
     """
-    rest: list[ast.stmt] = [statement]
+    branches, rest = _chain(statement)
     holds: list[ast.expr] = []
-    is_known = True
-    while len(rest) == 1 and isinstance(rest[0], ast.If):
-        each = rest[0]
-        if exits_with_error(each.body):
+    for each in branches:
+        refuses = exits_with_error(each.body)
+        if refuses:
             yield ast.BoolOp(ast.And(), [*before, *holds, each.test])
-            is_left = True
-        else:
-            is_left = _leaves(each.body[-1])
-            is_known = is_known and not any(
-                _leaves(inner) for part in each.body[: -1 if is_left else None] for inner in nodes_of(part)
-            )
-        if is_left:
+        if refuses or _leaves(each.body[-1]):
             before.append(ast.UnaryOp(ast.Not(), each.test))
         holds.append(ast.UnaryOp(ast.Not(), each.test))
-        rest = each.orelse
     if rest and exits_with_error(rest):
         yield ast.BoolOp(ast.And(), [*before, *holds])
-    else:
-        is_known = is_known and not any(_leaves(inner) for part in rest for inner in nodes_of(part))
-    return is_known
+
+
+def _leaves_inside(statement: ast.If) -> bool:
+    """Whether a chain of ``if`` and ``elif`` may leave elsewhere than at the end of a branch."""
+    branches, rest = _chain(statement)
+    parts = [] if rest and exits_with_error(rest) else list(rest)
+    for each in branches:
+        if not exits_with_error(each.body):
+            parts += each.body[:-1] if _leaves(each.body[-1]) else each.body
+    return any(_leaves(inner) for part in parts for inner in nodes_of(part))
 
 
 def _leaves(node: ast.AST) -> bool:

@@ -44,14 +44,22 @@ class Asked:
 
 def on_either_side(asked: list[Asked]) -> list[Asked]:
     """Bring together what both sides of a condition ask for in the same way: then the condition does not matter."""
-    # Both sides of a condition may declare the same argument in a different order.
     merged: list[Asked] = []
+    # Both sides of a condition may declare the same argument in a different order. Those that may be sides of one are
+    # found by their condition and name: comparing each with all others takes seconds for a thousand arguments.
+    alike: dict[tuple[int, Any], list[int]] = {}
     for each in asked:
-        other = next((number for number, one in enumerate(merged) if _are_sides(one, each)), None)
+        numbers: list[int] = []
+        if each.branches:
+            name = next((one for one in each.arguments if isinstance(one, str)), None)
+            numbers = alike.setdefault((id(each.branches[-1][0]), name), [])
+        other = next((number for number in numbers if _are_sides(merged[number], each)), None)
         if other is None:
+            numbers.append(len(merged))
             merged.append(each)
         else:
             merged[other] = _one_of(merged[other], each)
+            numbers.remove(other)
     return merged if len(merged) == len(asked) else on_either_side(merged)
 
 
