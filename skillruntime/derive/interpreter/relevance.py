@@ -60,8 +60,12 @@ class Relevance:
         """The full names of what is imported anywhere in the module, by the local name."""
         self.argv: set[int] = set()
         self.visited: set[int] = set()
+        self.shown: dict[ast.AST, bool] = {}
+        """Whether the calls and ends that were met show the usage: each trace meets them again."""
         self.texts: list[ast.expr] = []
         """The texts that may contain a usage line."""
+        self.assignments: list[ast.Assign] = []
+        """Those that have to do with the command line."""
         self.counters: set[str] = set()
         """Names that hold a position: what they hold matters, though it is not a word."""
         self._summaries: dict[int, _Summary] = {}
@@ -168,8 +172,11 @@ class Relevance:
         if isinstance(node, _FUNCTIONS):
             leaves = breaks = False
         table = ""
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_plain(node.value):
-            table = dotted(node.targets[0])
+        if isinstance(node, ast.Assign):
+            if touches:
+                self.assignments.append(node)
+            if len(node.targets) == 1 and _is_plain(node.value):
+                table = dotted(node.targets[0])
         found = _Summary(names, leaves, breaks and not isinstance(node, _LOOPS), touches, table)
         self._summaries[id(node)] = found
         return found

@@ -61,9 +61,9 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
     names: set[str] = set()
     for called in ("parse_args", "parse_known_args", *returned):
         for start in _words_in(text, called):
-            if text.startswith("(", start + len(called)):
-                if assigned := _NAMESPACE.match(text, _line_start(text, start), start):
-                    names.add(assigned[1])
+            is_called = text.startswith("(", start + len(called))
+            if is_called and (assigned := _NAMESPACE.match(text, _line_start(text, start), start)):
+                names.add(assigned[1])
     if not names:
         return Demanded()
     filled: set[str] = set()

@@ -81,17 +81,17 @@ def read_argv(tree: ast.Module, framework: str = "sys.argv", description: str = 
         command.least_words = study.least()
     else:
         found.description = command.description
-        found.unread += _left_to_environment(tree)
+        found.unread += _left_to_environment(source)
         command = _with_usage(found, _usage_of(source))
     return Reading(command, framework, "low")
 
 
-def _left_to_environment(tree: ast.Module) -> list[Unread]:
+def _left_to_environment(source: Relevance) -> list[Unread]:
     """Return the variables that the environment may fill where a word is missing, and without which the script ends."""
     names = {
         target.id
-        for each in nodes_of(tree)
-        if isinstance(each, ast.Assign) and "argv" in (written := ast.unparse(each.value)) and "env" in written.lower()
+        for each in source.assignments
+        if "argv" in (written := ast.unparse(each.value)) and "env" in written.lower()
         for target in each.targets
         if isinstance(target, ast.Name)
     }
@@ -100,7 +100,7 @@ def _left_to_environment(tree: ast.Module) -> list[Unread]:
     reason = "the script ends without it where the environment does not give it either"
     return [
         Unread(name, reason, each.lineno)
-        for each in nodes_of(tree)
+        for each in nodes_of(source.tree)
         if isinstance(each, ast.If) and exits_with_error(each.body)
         for name in sorted(names)
         if re.search(rf"\b{name}\b", ast.unparse(each.test))
