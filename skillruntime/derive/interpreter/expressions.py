@@ -51,19 +51,20 @@ __all__ = ["EXPRESSIONS", "LITERALS", "defaults_of"]
 LITERALS = ("typing.Literal", "typing_extensions.Literal")
 
 _PRINT = Symbol("builtins.print")
-_BUILTINS = frozenset(dir(builtins))
+_BUILTINS = {name: Symbol(f"builtins.{name}") for name in dir(builtins)}
 
 
 def _name(state: State, node: ast.Name, scope: Scope) -> Any:
-    try:
-        found = scope.find(node.id)
-    except KeyError:
-        found = UNKNOWN if state.trace is None else _looked_up(state, state.trace, node.id)
-        # A name that the script never assigns is Python's own, or an error.
-        if found is UNKNOWN and node.id in _BUILTINS:
-            return Symbol(f"builtins.{node.id}")
-        return found
-    return imported(state, found) if isinstance(found, Imported) else found
+    name = node.id
+    inside: Scope | None = scope
+    while inside is not None:
+        if name in inside.names:
+            found = inside.names[name]
+            return imported(state, found) if isinstance(found, Imported) else found
+        inside = inside.parent
+    found = UNKNOWN if state.trace is None else _looked_up(state, state.trace, name)
+    # A name that the script never assigns is Python's own, or an error.
+    return _BUILTINS.get(name, UNKNOWN) if found is UNKNOWN else found
 
 
 def _looked_up(state: State, trace: Trace, name: str) -> Any:
@@ -75,7 +76,7 @@ def _looked_up(state: State, trace: Trace, name: str) -> Any:
         module.names[name] = UNKNOWN  # for a constant that refers to itself
         module.names[name] = evaluate(state, value, module)
         return module.names[name]
-    return Symbol(relevance.imports[name]) if name in relevance.imports else UNKNOWN
+    return relevance.imports.get(name, UNKNOWN)
 
 
 def _attribute(state: State, node: ast.Attribute, scope: Scope) -> Any:

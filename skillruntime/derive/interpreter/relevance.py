@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.derive.interpreter.values import Symbol
+
 __all__ = ["Relevance", "dotted", "nodes_of"]
 
 _TOUCHING = frozenset(
@@ -56,8 +58,8 @@ class Relevance:
         self.tree = tree
         self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.constants: dict[str, ast.expr] = {}
-        self.imports: dict[str, str] = {}
-        """The full names of what is imported anywhere in the module, by the local name."""
+        self.imports: dict[str, Symbol] = {}
+        """What is imported anywhere in the module, by the local name."""
         self.argv: set[int] = set()
         self.visited: set[int] = set()
         self.shown: dict[ast.AST, bool] = {}
@@ -186,9 +188,10 @@ class Relevance:
         if kind is ast.Import:
             for alias in node.names:
                 top = alias.name.partition(".")[0]
-                self.imports[alias.asname or top] = alias.name if alias.asname else top
+                self.imports[alias.asname or top] = Symbol(alias.name if alias.asname else top)
         elif kind is ast.ImportFrom:
-            self.imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            for alias in node.names:
+                self.imports[alias.asname or alias.name] = Symbol(f"{node.module}.{alias.name}")
             return bool(node.module == "sys")
         elif kind is ast.Global:
             self._changed.update(node.names)
