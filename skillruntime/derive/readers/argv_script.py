@@ -211,7 +211,9 @@ class _Study:
         known = dict(fixed)
         outcomes: list[Outcome] = []
         asked = 0
-        # Two words beyond the largest number that the script tests for show whether more are read.
+        # Two words beyond the largest number that the script tests for show whether more are read; a script that takes
+        # each word by its number reads none of them.
+        by_number = self._source.takes_by_number()
         for number in range(first, WORDS_LIMIT + 3):
             outcome = self._trace([Word(place, known.get(place)) for place in range(number + 1)])
             outcomes.append(outcome)
@@ -219,6 +221,9 @@ class _Study:
             # ``while len(args) < n`` asks for one more each time.
             if asked > WORDS_LIMIT:
                 break
+            if by_number and number >= asked:
+                outcomes += [outcome] * (asked + 2 - number)
+                number = asked + 2
             if number >= asked + 2:
                 self._known[fixed] = _Calls(outcomes, first)
                 return self._known[fixed]
@@ -362,10 +367,11 @@ class _Study:
         # Only a position that is tested for dashes can take a dashed word differently.
         if not any(place in each.dashes for each in accepted.values()):
             return
+        known = dict(fixed)
         for number in accepted:
-            if number < place:
+            # The same outcome for more words: they are not looked at.
+            if number < place or accepted[number] is accepted.get(number - 1):
                 continue
-            known = dict(fixed)
             words = [Word(each, known.get(each), dashed=each == place) for each in range(number + 1)]
             outcome = self._trace(words)
             role = outcome.roles.get(place)
