@@ -47,7 +47,7 @@ _CODE = re.compile(r"^[=({$\[]|^(?:str|int|float|bool|Path|Optional|list)\b\W*$|
 def with_descriptions(command: Command, source: str) -> Command:
     """Return *command* with descriptions out of *source* where it has none.
 
-    >>> text = '# Usage: x.sh <input>\n#   input   the picture to shrink\n'
+    >>> text = '# Usage: x.sh <input>\\n#   input   the picture to shrink\\n'
     >>> with_descriptions(Command("words", arguments=[Argument("input")]), text).arguments[0].description
     'the picture to shrink'
     """

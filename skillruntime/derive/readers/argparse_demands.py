@@ -22,7 +22,8 @@ from skillruntime.derive.readers.argparse_model import ParserModel
 
 __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands", "without_proof"]
 
-_NAMESPACE = re.compile(r"[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(?:vars\()?[^=\n]*$")
+# ``(options, args) = parser.parse_args()`` too, as optparse's own documentation writes it.
+_NAMESPACE = re.compile(r"[ \t]*\(?(\w+)(?:[ ]*,[ ]*\w+)?\)?[ ]*(?::[^=\n]+)?=[ ]*(?:vars\()?[^=\n]*$")
 _ALIAS = re.compile(r"[ \t]*(\w+)[ ]*=[ ]*\w+\.(\w+)[ ]*$", re.MULTILINE)
 _ASSIGNED = re.compile(r"(\w+)[ ]*[-+*/|&]?=(?!=)")
 _WRITTEN = re.compile(r"[ ]*(?:[-+*/|&]|:[^=\n]{1,200})?=(?!=)")

@@ -70,7 +70,7 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         return reading
     if is_decorated and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
-    if has_optparse and (reading := _read_optparse(tree, neighbours)) is not None:
+    if has_optparse and (reading := _read_optparse(tree, text, neighbours)) is not None:
         return reading
     if is_foreign:
         return None
@@ -177,7 +177,7 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     return Reading(command, "argparse")
 
 
-def _read_optparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
+def _read_optparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -> Reading | None:
     """Read optparse's declarations by the model of argparse's: they differ in names, and in the words beside them."""
     state = new_reading(OPTPARSE, ("optparse.",), neighbours)
     try:
@@ -192,8 +192,7 @@ def _read_optparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
     command.unread += [
         Unread("arguments", "some are added to what cannot be read", line) for line in state.unread_lines
     ]
-    # The source is written out again because ``(options, args) = ...`` is found by its text, without brackets.
-    found = demanded(tree, ast.unparse(tree), parser)
+    found = demanded(tree, text, parser)
     with_demands(command, found.groups)
     command.unread += without_proof(command, found)
     add_words(command, tree, parser)
