@@ -156,7 +156,7 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     state.steps = max(state.steps, 5_000)
     description = first_paragraph(ast.get_docstring(tree))
     # The parser that was found first is only one of several.
-    by_word = _parsers_by_word(state, tree) if "argv" in text else {}
+    by_word = _parsers_by_word(state, tree, text) if "argv" in text else {}
     if len(by_word) > 1 and parser in by_word.values():
         command = Command("argparse", description, chooser="command")
         command.commands = {word: read_parser(state, each) for word, each in by_word.items()}
@@ -199,14 +199,15 @@ def _read_optparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     return Reading(command, "optparse")
 
 
-def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:
+def _parsers_by_word(state: State, tree: ast.Module, text: str) -> dict[str, ParserModel]:
     """Return the parsers that the first word chooses: ``if sys.argv[1] == "build": ...``, with ``sys.argv[2:]``."""
     # Few scripts have such a branch, and writing a whole tree out takes ten times as long as parsing it.
     if not state.found_aside:
         return {}
-    source = ast.unparse(tree)
-    if "argv[2:]" not in source and "argv.pop(" not in source and "argv[1:] = " not in source:
+    plain = text.replace(" ", "")
+    if "argv[2:]" not in plain and "argv.pop(" not in plain and "argv[1:]=" not in plain:
         return {}  # a parser that is given the whole command line refuses the word itself
+    source = ast.unparse(tree)
     found: dict[str, ParserModel] = {}
     for node, side, value in state.found_aside:
         parser = parser_of(value)
