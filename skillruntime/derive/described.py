@@ -19,7 +19,9 @@ ARGUMENTS_LIMIT = 200
 """Arguments of a script that are looked for in its prose."""
 
 _PROSE = re.compile(
-    r"""(?P<doc>\"{3}.*?\"{3}|'{3}.*?'{3}|/\*.*?\*/)|(?P<heredoc><<-?\s*['"]?(\w+)['"]?[^\n]*\n.*?\n\s*\3\b)"""
+    # Each of a thousand openings that nothing closes would be followed to the end.
+    r"""(?P<doc>\"{3}.{,8000}?\"{3}|'{3}.{,8000}?'{3}|/\*.{,8000}?\*/)"""
+    r"""|(?P<heredoc><<-?\s{,9}['"]?(\w+)['"]?[^\n]*\n(?:[^\n]*\n){1,200}?[ \t]*\3\b)"""
     r"""|(?P<comment>^[ \t]*(?:\#|//|\*)[^\n]*)"""
     r"""|(?P<output>^[ \t]*(?:>&2[ ]+)?(?:echo|printf|print|console\.\w+)\b[^\n]*)""",
     re.DOTALL | re.MULTILINE,

@@ -30,6 +30,14 @@ _WRITTEN = re.compile(r"[ ]*(?:[-+*/|&]|:[^=\n]{1,200})?=(?!=)")
 _LINE_LIMIT = 1_000
 """Characters before a call that are read as its line."""
 
+_CONDITIONS_LIMIT = 40
+"""Conditions before a test that are examined with it."""
+
+_ANYTHING = ast.Name("anything else", ast.Load())
+
+_TESTS_LIMIT = 200
+"""Tests of a loop that are examined for each of its rounds."""
+
 _ALTERNATIVES_LIMIT = 32
 """Alternatives of one condition: the product of many ``and`` and ``or`` would grow without bound."""
 
@@ -266,7 +274,7 @@ def _groups(
             if group and filled.isdisjoint(group) and sorted(group) not in found:
                 found.append(sorted(group))
         # ``len(args.files) < 2`` demands more than that some are given.
-        counts = any(isinstance(node, ast.Constant) and str(node.value) in "23456789" for node in ast.walk(test))
+        counts = any(isinstance(node, ast.Constant) and str(node.value) in "23456789" for node in nodes_of(test))
         if counts or not all(group and filled.isdisjoint(group) for group in ways):
             others.append(test)
     # One that is required makes a group with it say nothing.
@@ -291,7 +299,11 @@ def _refused(body: list[ast.stmt], before: list[ast.expr]) -> Iterator[ast.expr]
                 # ``for name in ("user", "host"): if not getattr(args, name): ...``.
                 if len(items) < 10 and all(isinstance(each, ast.Constant) for each in items):
                     tests = list(_refused(inner, before))
-                    yield from (_with_constant(each, name, item) for item in items for each in tests)
+                    # Loops in loops have as many tests as the product of their rounds.
+                    if len(tests) * len(items) > _TESTS_LIMIT:
+                        yield from tests
+                    else:
+                        yield from (_with_constant(each, name, item) for item in items for each in tests)
             case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner):
                 yield from _refused(inner, [])
             case ast.Try(body=inner) | ast.With(body=inner):
@@ -351,12 +363,20 @@ def _refused_by(statement: ast.If, before: list[ast.expr]) -> Iterator[ast.expr]
     for each in branches:
         refuses = exits_with_error(each.body)
         if refuses:
-            yield ast.BoolOp(ast.And(), [*before, *holds, each.test])
+            yield ast.BoolOp(ast.And(), [*_conditions(before, holds), each.test])
         if refuses or _leaves(each.body[-1]):
             before.append(ast.UnaryOp(ast.Not(), each.test))
         holds.append(ast.UnaryOp(ast.Not(), each.test))
     if rest and exits_with_error(rest):
-        yield ast.BoolOp(ast.And(), [*before, *holds])
+        yield ast.BoolOp(ast.And(), _conditions(before, holds))
+
+
+def _conditions(before: list[ast.expr], holds: list[ast.expr]) -> list[ast.expr]:
+    """Return what holds where a test is reached; of too many conditions that something else does, which nothing proves.
+
+    Each test is examined with all conditions before it, so a thousand of both would take a minute.
+    """
+    return [*before, *holds] if len(before) + len(holds) <= _CONDITIONS_LIMIT else [_ANYTHING]
 
 
 def _leaves_inside(statement: ast.If) -> bool:

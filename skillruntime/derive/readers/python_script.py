@@ -127,13 +127,16 @@ def _read_decorated(tree: ast.Module, neighbours: Neighbours | None) -> Reading 
         model = max(known, key=lambda each: len(each.commands), default=None)
     state.steps = max(state.steps, 5_000)
     description = first_paragraph(ast.get_docstring(tree))
-    match model:
-        case ClickCommandModel():
-            return Reading(read_click(state, model, description), "click")
-        case TyperModel():
-            return Reading(read_typer(state, model, description), "typer")
-        case _:
-            return None
+    try:
+        match model:
+            case ClickCommandModel():
+                return Reading(read_click(state, model, description), "click")
+            case TyperModel():
+                return Reading(read_typer(state, model, description), "typer")
+    except Exhausted:
+        command = Command("click", description, unread=[Unread("arguments", "there are too many commands to read")])
+        return Reading(command, "click" if isinstance(model, ClickCommandModel) else "typer")
+    return None
 
 
 def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -> Reading | None:
