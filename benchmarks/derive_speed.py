@@ -1,6 +1,6 @@
 """How long does deriving a script's contract take, as a multiple of parsing the same script?
 
-The floor is what any reader needs: for Python ``ast.parse``, for JavaScript tree-sitter's parser, for a shell script
+What any reader needs is the measure: for Python ``ast.parse``, for JavaScript tree-sitter's parser, for a shell script
 reading the file and splitting it into lines. Both are CPU time in one process after one pass over all scripts, so that
 imports and expressions of the library are warm; each takes the least of several rounds, none of them remembered.
 Modules beside a script that are read for it count.
@@ -38,11 +38,11 @@ _JAVASCRIPT = tree_sitter.Language(tree_sitter_javascript.language())
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ratio:
-    """The CPU milliseconds of one script, and of its floor."""
+    """The CPU milliseconds of one script, and of parsing it."""
 
     times: float
     milliseconds: float
-    floor: float
+    parsing: float
     framework: str
     path: Path
 
@@ -56,10 +56,10 @@ def ratios(paths: list[Path]) -> Iterator[Ratio]:
             _derived(path, path.read_text("utf-8", "replace"))()
         for path, framework in scripts:
             text = path.read_text("utf-8", "replace")
-            floor = min(_cpu(_floor(path, text)) for _ in range(ROUNDS))
+            parsing = min(_cpu(_parsed(path, text)) for _ in range(ROUNDS))
             # Each round is another source, with as many empty lines at its end: the same one is remembered.
             took = min(_cpu(_derived(path, text + "\n" * number)) for number in range(1, ROUNDS + 1))
-            yield Ratio(took / floor, took, floor, framework, path)
+            yield Ratio(took / parsing, took, parsing, framework, path)
 
 
 def print_ratios(found: list[Ratio]) -> None:
@@ -69,16 +69,16 @@ def print_ratios(found: list[Ratio]) -> None:
         groups[each.framework].append(each)
         if each.path.suffix in ("", ".py") and each.framework != "argparse":
             groups["Python, others"].append(each)
-    print(f"{'CPU time / floor':16} {'scripts':>7} {'median':>7} {'p75':>6} {'p95':>6} {'worst':>6} {'together':>8}")
+    print(f"{'CPU time / parse':16} {'scripts':>7} {'median':>7} {'p75':>6} {'p95':>6} {'worst':>6} {'together':>8}")
     for name, group in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         times = sorted(each.times for each in group)
-        together = sum(each.milliseconds for each in group) / sum(each.floor for each in group)
+        together = sum(each.milliseconds for each in group) / sum(each.parsing for each in group)
         print(
             f"{name:16} {len(times):7} {statistics.median(times):7.1f} {times[int(len(times) * 0.75)]:6.1f}"
             f" {times[int(len(times) * 0.95)]:6.1f} {times[-1]:6.1f} {together:8.1f}"
         )
     for each in sorted(found, reverse=True)[:10]:
-        print(f"  {each.times:.0f} x {each.floor:.3f} ms: {each.path}")
+        print(f"  {each.times:.0f} x {each.parsing:.3f} ms: {each.path}")
 
 
 def _everywhere(directory: Path) -> list[Path]:
@@ -100,7 +100,7 @@ def _derived(path: Path, text: str) -> Callable[[], object]:
     return lambda: derive(text, path=name, neighbours=neighbours)
 
 
-def _floor(path: Path, text: str) -> Callable[[], object]:
+def _parsed(path: Path, text: str) -> Callable[[], object]:
     if path.suffix in (".js", ".mjs", ".cjs"):
         parser, data = tree_sitter.Parser(_JAVASCRIPT), text.encode("utf-8", "surrogatepass")
         return lambda: parser.parse(data)
