@@ -4,6 +4,7 @@
     python benchmarks/derive.py PATH                  the scripts under PATH, read only
     python benchmarks/derive.py PATH --ask            and their real argparse parsers asked: this runs the scripts
     python benchmarks/derive.py PATH --causes         and why what is not whole is not
+    python benchmarks/derive.py [PATH ...] --speed    how long it takes, as a multiple of parsing the same script
 
 A script is whole where every argument was read with all that is declared of it, and none is reported as unread. It is
 wrong where the reading says what the parser does not, or leaves out what it does not report. Its parser is also given
@@ -23,6 +24,7 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.derive_calls import Call, call_faults, sample_calls
 from benchmarks.derive_sample import Script, neighbours_of, scripts_under
+from benchmarks.derive_speed import print_ratios, ratios
 from benchmarks.derive_truth import ask, compare
 from skillruntime.derive import Derivation, derive
 from skillruntime.errors import InvalidSkillError
@@ -101,12 +104,12 @@ def timed(script: Script, text: str, name: str) -> tuple[Derivation | None, floa
     return found, best
 
 
-def measure(path: Path, *, asks: bool) -> dict[str, Tally]:
-    """Read the scripts under *path*, and ask the parsers of those that use argparse."""
+def measure(paths: list[Path], *, asks: bool) -> dict[str, Tally]:
+    """Read the scripts under *paths*, and ask the parsers of those that use argparse."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     read: list[tuple[Script, Derivation, list[Call]]] = []
     derive("import argparse\nargparse.ArgumentParser().parse_args()", path="warm.py")
-    for script in scripts_under(path):
+    for script in chain.from_iterable(map(scripts_under, paths)):
         text = script.path.read_text("utf-8", "replace")
         found, milliseconds = timed(script, text, script.path.name if script.path.suffix else f"{script.path.name}.py")
         tally = tallies[script.framework]
@@ -137,12 +140,16 @@ def measure(path: Path, *, asks: bool) -> dict[str, Tally]:
 def main() -> int:
     """Read, compare, print a table or JSON; the exit code is 1 where anything is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("path", nargs="?", type=Path, help="a directory of skills, or one script")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="path", help="a directory of skills, or one script")
     parser.add_argument("--ask", action="store_true", help="run the argparse scripts up to where they parse")
     parser.add_argument("--causes", action="store_true", help="print why scripts are not whole, most frequent first")
+    parser.add_argument("--speed", action="store_true", help="print ratios to the parser's own time, and nothing else")
     parser.add_argument("--json", action="store_true", help="print figures only, as JSON")
     options = parser.parse_args()
-    tallies = measure(options.path or OWN, asks=options.ask or options.path is None)
+    if options.speed:
+        print_ratios(list(ratios(options.paths)))
+        return 0
+    tallies = measure(options.paths or [OWN], asks=options.ask or not options.paths)
     figures = {name: tally.to_dict() for name, tally in sorted(tallies.items(), key=lambda pair: -pair[1].scripts)}
     if options.json:
         print(json.dumps(figures, indent=2))

@@ -179,7 +179,8 @@ async def measure(paths: list[Path], *, only_whole: bool, more: bool, verbose: b
             each
         ]
     print(f"{'kind':20} {'calls':>6} {'ran':>6} {'refused':>8} {'not started':>12} {'stopped':>8}")
-    for kind, tried in [*sorted(by_kind.items()), ("all", results)]:
+    whole_ones = [each for each in results if each.derivation.complete]
+    for kind, tried in [*sorted(by_kind.items()), ("all", results), ("read whole", whole_ones)]:
         count = [sum(each.ended == ended for each in tried) for ended in ("ran", "refused", "not started", "stopped")]
         print(f"{kind:20} {len(tried):6} {count[0]:6} {count[1]:8} {count[2]:12} {count[3]:8}")
     refused = [each for each in results if each.ended == "refused"]

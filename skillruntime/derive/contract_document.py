@@ -107,7 +107,8 @@ def _object(properties: dict[str, Any], required: list[str], rules: list[Any]) -
 
 def _members(command: Command) -> _Members:
     properties = {each.name: _property(each) for each in command.arguments}
-    required = [each.name for each in command.arguments if each.required]
+    # A name is required once (JSON Schema 2020-12, 6.5.3), though two arguments of a script may have it.
+    required = list(dict.fromkeys(each.name for each in command.arguments if each.required))
     rules: list[Any] = []
     for number, needs_one in command.exclusive.items():
         members = [each for each in command.arguments if each.group == number]

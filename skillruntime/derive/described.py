@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from skillruntime.derive.command import Argument, Command
 from skillruntime.derive.text_fields import first_paragraph, flattened
@@ -18,12 +19,30 @@ ARGUMENTS_LIMIT = 200
 """Arguments of a script that are looked for in its prose."""
 
 _PROSE = re.compile(
-    r"""(?P<doc>\"{3}.*?\"{3}|'{3}.*?'{3}|/\*.*?\*/)|(?P<heredoc><<-?\s*['"]?(\w+)['"]?[^\n]*\n.*?\n\s*\3\b)"""
+    # Each of a thousand openings that nothing closes would be followed to the end.
+    r"""(?P<doc>\"{3}.{,8000}?\"{3}|'{3}.{,8000}?'{3}|/\*.{,8000}?\*/)"""
+    r"""|(?P<heredoc><<-?\s{,9}['"]?(\w+)['"]?[^\n]*\n(?:[^\n]*\n){1,200}?[ \t]*\3\b)"""
     r"""|(?P<comment>^[ \t]*(?:\#|//|\*)[^\n]*)"""
     r"""|(?P<output>^[ \t]*(?:>&2[ ]+)?(?:echo|printf|print|console\.\w+)\b[^\n]*)""",
     re.DOTALL | re.MULTILINE,
 )
 _OUTPUT = re.compile(r"^[ \t]*(?:>&2[ ]+)?(?:(?:echo|printf)[ ]+(?:-\w[ ]+)?|(?:print|console\.\w+)\()[rf]*[\"'`]?")
+_BEFORE_ENTRY = re.compile(r"[ \t#*/]*(?:[-*\u2022][ ]+|\d+[.)][ ]+)?(?:-\w,?[ ]+)?")
+# Shell variables are in capitals, the names of parameters are not.
+_BEHIND_ENTRY = re.compile(
+    r"(?:[ ,|=]+(?:--?[\w-]+|<[^>\n]+>|[A-Z][\w-]*))*"
+    r"(?:[ ]*\([\w, ]+\))?(?:[ \t]{2,}|[ \t]*[-\u2013\u2014:]+[ \t]+|\t+)(\S[^\n]*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_DECLARED = re.compile(r"[ \t]*(?:(?:const|let|var|local|readonly)[ ])?", re.IGNORECASE)
+_BEHIND = re.compile(r"[ ]*=(?!=)[^#\n]*?[ \t](?:#|//)[ \t]*(\S[^\n]*)$", re.MULTILINE)
+_TAKEN = re.compile(r"[ ]*=(?!=)[^\n]*(?:argv|\bargs\b|\$\{?[1-9@*]|\bwords\b)", re.IGNORECASE)
+_ABOVE = re.compile(r"[ \t]*(?:#|//)[ \t]*(?!(?:example|usage)s?\b)([A-Z][^\n]*[\w.)])", re.IGNORECASE)
+_BEFORE_LETTER = re.compile(r"[ \t]*[\"']?-{0,2}")
+_ARM = re.compile(r"[\"']?\)[^\n#]*[ \t]#[ \t]*(\S[^\n]*)$", re.MULTILINE)
+_INDENT_LIMIT = 100
+"""Characters before a name that starts a line."""
+
 _CODE = re.compile(r"^[=({$\[]|^(?:str|int|float|bool|Path|Optional|list)\b\W*$|[;{]\s*$")
 
 
@@ -35,88 +54,137 @@ def with_descriptions(command: Command, source: str) -> Command:
     'the picture to shrink'
     """
     is_described = all(each.description for each in command.arguments) and command.description and not command.commands
-    # Each argument compiles expressions of its own; a script with more of them is generated, and explains none.
+    # A script with more of them is generated, and explains none.
     if is_described or len(command.arguments) > ARGUMENTS_LIMIT:
         return command
-    prose = "\n".join(_plain(match) for match in _PROSE.finditer(source[:60_000]))
-    return _described(command, prose, source[:60_000], top=True)
+    code = _Text.of(source[:60_000])
+    prose = _Text.of("\n".join(_plain(match) for match in _PROSE.finditer(code.text)))
+    return _described(command, prose, code, top=True)
 
 
-def _described(command: Command, prose: str, source: str, *, top: bool) -> Command:
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text and the same in small letters: names are looked for in any case."""
+
+    text: str
+    lowered: str
+
+    @classmethod
+    def of(cls, text: str) -> _Text:
+        """Return *text* with its small letters, where these take as much space: the Turkish capital I does not."""
+        lowered = text.lower()
+        return cls(text, lowered if len(lowered) == len(text) else text)
+
+
+def _described(command: Command, prose: _Text, source: _Text, *, top: bool) -> Command:
     places = [each.name for each in command.arguments if not each.flags]
-    lowered = (prose.lower(), source.lower())
     arguments = [
-        each
-        if each.description
-        else replace(each, description=_of_argument(each, places, prose, source, lowered, top=top))
+        each if each.description else replace(each, description=_of_argument(each, places, prose, source, top=top))
         for each in command.arguments
     ]
     commands = {word: _described(below, prose, source, top=False) for word, below in command.commands.items()}
     for word, below in commands.items():
-        below.description = below.description or _found(_entry(re.escape(word)), prose)
-    description = command.description or (_opening(source) or _usage_line(source) if top else "")
+        below.description = below.description or _entry(prose, word)
+    description = command.description or (_opening(source.text) or _usage_line(source.text) if top else "")
     return replace(command, arguments=arguments, commands=commands, description=description)
 
 
-def _of_argument(
-    argument: Argument, places: list[str], prose: str, source: str, lowered: tuple[str, str], *, top: bool
-) -> str:
-    names = [re.escape(flag) for flag in argument.flags if flag.lower() in lowered[0]]
-    # An expression costs a hundred times as much to compile as a plain search, and most names are in no text.
-    stem = re.split(r"[-_ .]", argument.name.lower())[0]
-    if not argument.flags and stem in lowered[0]:
-        # ``<max-items>``, ``[max items]`` and ``max_items`` are one name.
-        names = [rf"[<\[`\"']?{re.escape(argument.name).replace('_', '[-_ .]?')}[>\]`\"']?"]
-    if not argument.flags and top and argument.takes == "value":
-        number = places.index(argument.name) + 1
-        # ``$1: the service``, ``argv[1] - the service``.
-        if f"${number}" in prose or f"argv[{number}]" in prose:
-            names.append(rf"(?:\$\{{?{number}\}}?|(?:sys\.)?argv\[{number}\])")
-    for name in names:
-        if text := _found(_entry(name), prose):
+def _of_argument(argument: Argument, places: list[str], prose: _Text, source: _Text, *, top: bool) -> str:
+    for flag in argument.flags:
+        if text := _entry(prose, flag):
             return text
+    if not argument.flags:
+        # ``<max-items>``, ``[max items]`` and ``max_items`` are one name.
+        if text := _entry(prose, argument.name, separators="-_ ."):
+            return text
+        if top and argument.takes == "value":
+            number = places.index(argument.name) + 1
+            # ``$1: the service``, ``argv[1] - the service``.
+            for name in (f"${number}", f"${{{number}}}", f"sys.argv[{number}]", f"argv[{number}]"):
+                if text := _entry(prose, name):
+                    return text
     if argument.flags and (text := _of_arm(argument.flags, source)):
         return text
-    if stem not in lowered[1]:
-        return ""
-    # ``path = sys.argv[1]  # the file to read``, or the comment in the line above it.
-    variable = re.escape(argument.name).replace("_", "[-_]?")
-    assigned = rf"[ \t]*(?:const[ ]|let[ ]|var[ ]|local[ ]|readonly[ ])?{variable}[ ]*=(?!=)"
-    if text := _found(rf"^{assigned}[^#\n]*?[ \t](?:\#|//)[ \t]*(\S[^\n]*)$", source):
-        return text
-    taken = r"[^\n]*(?:argv|\bargs\b|\$\{?[1-9@*]|\bwords\b)"
-    return _found(rf"^[ \t]*(?:\#|//)[ \t]*(?!(?i:example|usage)s?\b)([A-Z][^\n]*[\w.)])\n{assigned}{taken}", source)
+    return _of_assignment(argument.name, source)
 
 
-def _of_arm(flags: tuple[str, ...], source: str) -> str:
+def _of_assignment(name: str, source: _Text) -> str:
+    """Return the comment beside or above the assignment to *name*: ``path = sys.argv[1]  # the file to read``."""
+    text = source.text
+    assigned = [
+        (line, end)
+        for start, end in _places_of(source.lowered, name, "-_")
+        if (line := _line_of(text, start)) >= 0 and _DECLARED.fullmatch(text, line, start)
+    ]
+    for _, end in assigned:
+        if found := _explanation(_BEHIND.match(text, end)):
+            return found
+    for line, end in assigned:
+        if _TAKEN.match(text, end):
+            above = text.rfind("\n", 0, max(line - 1, 0)) + 1
+            if found := _explanation(_ABOVE.fullmatch(text, above, max(line - 1, 0))):
+                return found
+    return ""
+
+
+def _of_arm(flags: tuple[str, ...], source: _Text) -> str:
     """Return the comment behind the arm of a ``case`` that takes one of *flags*: ``-v) VERSION=$2 ;; # to install``."""
     for flag in flags:
-        letter = flag.lstrip("-")
-        if f"{letter})" in source or f'{letter}")' in source:
-            # ``getopts`` gives the letter without its dash.
-            arm = rf"^[ \t]*[\"']?-{{0,2}}{re.escape(letter)}[\"']?\)[^\n#]*[ \t]\#[ \t]*(\S[^\n]*)$"
-            if text := _found(arm, source):
+        # ``getopts`` gives the letter without its dash.
+        for start, end in _places_of(source.lowered, flag.lstrip("-")):
+            line = _line_of(source.text, start)
+            is_arm = line >= 0 and _BEFORE_LETTER.fullmatch(source.text, line, start)
+            if is_arm and (text := _explanation(_ARM.match(source.text, end))):
                 return text
     return ""
 
 
-def _entry(name: str) -> str:
-    """Return the pattern of a line that explains *name*: two spaces, a dash or a colon before the explanation."""
-    return (
-        rf"^[ \t#*/]*(?:[-*\u2022][ ]+|\d+[.)][ ]+)?(?:-\w,?[ ]+)?{name}"
-        rf"(?:[ ,|=]+(?:--?[\w-]+|<[^>\n]+>|[A-Z][\w-]*))*"
-        rf"(?:[ ]*\([\w, ]+\))?(?:[ \t]{{2,}}|[ \t]*[-\u2013\u2014:]+[ \t]+|\t+)(\S[^\n]*)$"
-    )
-
-
-def _found(pattern: str, text: str) -> str:
-    # Shell variables are in capitals, the names of parameters are not.
-    for match in re.finditer(pattern, text, re.MULTILINE | re.IGNORECASE):
-        found = flattened(match[1].strip(" \"'`*-:\u2013\u2014"), LIMIT)
-        # A line of code, such as ``name: str`` in a signature, explains nothing.
-        if len(found) > 2 and _CODE.search(found) is None:
+def _entry(prose: _Text, name: str, *, separators: str = "") -> str:
+    """Return the explanation in a line that starts with *name*: behind two spaces, a dash or a colon."""
+    text = prose.text
+    for start, end in _places_of(prose.lowered, name, separators):
+        if separators:
+            start -= text[start - 1 : start] in tuple("<[`\"'")
+            end += text[end : end + 1] in tuple(">]`\"'")
+        line = _line_of(text, start)
+        is_entry = line >= 0 and _BEFORE_ENTRY.fullmatch(text, line, start)
+        if is_entry and (found := _explanation(_BEHIND_ENTRY.match(text, end))):
             return found
     return ""
+
+
+def _places_of(lowered: str, name: str, separators: str = "") -> Iterator[tuple[int, int]]:
+    """Yield where *name* is in the text, with at most one of *separators* for each underscore of it.
+
+    An expression for each name takes as long to compile as a script of thirty lines to parse.
+    """
+    parts = [each for each in (name.lower().split("_") if separators else [name.lower()]) if each]
+    start = lowered.find(parts[0]) if parts else -1
+    while start >= 0:
+        end = start + len(parts[0])
+        for part in parts[1:]:
+            end += lowered[end : end + 1] in tuple(separators)
+            if not lowered.startswith(part, end):
+                break
+            end += len(part)
+        else:
+            yield start, end
+        start = lowered.find(parts[0], start + 1)
+
+
+def _line_of(text: str, index: int) -> int:
+    """Return where the line of *index* begins; -1 where that is too far for a line that starts with a name."""
+    first = max(index - _INDENT_LIMIT, 0)
+    line = text.rfind("\n", first, index) + 1
+    return line if line or not first else -1
+
+
+def _explanation(match: re.Match[str] | None) -> str:
+    if match is None:
+        return ""
+    found = flattened(match[1].strip(" \"'`*-:\u2013\u2014"), LIMIT)
+    # A line of code, such as ``name: str`` in a signature, explains nothing.
+    return found if len(found) > 2 and _CODE.search(found) is None else ""
 
 
 def _plain(match: re.Match[str]) -> str:

@@ -49,6 +49,8 @@ def expanded(text: Any, default: Any, dest: str) -> str:
     'Limit (default: 3), 5% off'
     """
     line = flattened(text)
+    if "%" not in line:
+        return line
     known = "its own" if default is UNKNOWN or not is_constant(default) else default
     if isinstance(known, EnumMember):
         known = known.value

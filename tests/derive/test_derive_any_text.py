@@ -76,22 +76,67 @@ def test_what_is_computed_is_never_asked_whether_it_is_true(name: str, source: s
     derive(source, path=name)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "#!/bin/sh\n" + "out=$1\nshift\n" * 1_500,
+ARGPARSE = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--x')\n"
+REPEATED = {
+    "many shifts": ("x.sh", "#!/bin/sh\n" + "out=$1\nshift\n" * 1_500),
+    "a usage line with many spaces": (
+        "x.sh",
         '#!/bin/sh\n[ $# -gt 1 ] || { echo "usage: $0 F' + " " * 12_000 + 'x";\n',
-        '#!/bin/sh\n: "${1?}"\n' + "\n" * 20_000 + 'echo "$1"\n',
-    ],
-    ids=["many shifts", "a usage line with many spaces", "many empty lines"],
-)
-def test_a_repeated_part_costs_no_more_than_its_length(source: str) -> None:
-    """Thousands of ``shift``, spaces in a usage line, or empty lines took many seconds."""
+    ),
+    "many empty lines": ("x.sh", '#!/bin/sh\n: "${1?}"\n' + "\n" * 20_000 + 'echo "$1"\n'),
+    "many ends of no loop": ("x.sh", '#!/bin/sh\nfor f in "$@"; do\n' + 'echo "$f"\ndone\n' * 3_000),
+    "many open here-documents": ("x.sh", "#!/bin/sh\n" + "cat <<EOF\n$1\n" * 2_000),
+    "parents of parents": (
+        "x.py",
+        ARGPARSE
+        + "".join(f"p = argparse.ArgumentParser(parents=[p, p], conflict_handler='{n}')\n" for n in range(60))
+        + "p.parse_args()\n",
+    ),
+    "many checks": (
+        "x.py",
+        f"{ARGPARSE}a = p.parse_args()\n"
+        + "".join(f"if not a.x and a.y{n}:\n    p.error('x')\n" for n in range(2_000)),
+    ),
+    "a check in many loops": (
+        "x.py",
+        f"{ARGPARSE}a = p.parse_args()\n"
+        + "".join(f"{'  ' * n}for k{n} in ('x', 'y', 'z', 'v'):\n" for n in range(18))
+        + "  " * 18
+        + "if not a.x: p.error('x')\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "source"), REPEATED.values(), ids=REPEATED)
+def test_a_repeated_part_costs_no_more_than_its_length(name: str, source: str) -> None:
+    """Each of these took many seconds, some without an end."""
     start = time.process_time()
 
-    derive(source, path="scripts/tool.sh")
+    derive(source, path=f"scripts/{name}")
 
     assert time.process_time() - start < 5
+
+
+def test_a_program_with_more_commands_than_can_be_read_says_so() -> None:
+    """A thousand commands use up the steps that one script may cost."""
+    commands = "".join(f"@app.command()\ndef c{n}(a: str, b: int = 3): pass\n" for n in range(2_500))
+
+    derivation = derive(f"import typer\napp = typer.Typer()\n{commands}app()\n", path="scripts/tool.py")
+
+    assert derivation is not None
+    assert [str(each) for each in derivation.unread] == ["arguments: there are too many commands to read"]
+
+
+def test_a_number_of_values_below_one_is_named() -> None:
+    """``maxItems: -1`` is not JSON Schema, and the contract could not be used."""
+    source = f"{ARGPARSE}p.add_argument('--y', nargs=-1)\np.parse_args()\n"
+
+    derivation = derive(source, path="scripts/tool.py")
+
+    assert derivation is not None
+    assert [str(each) for each in derivation.unread] == ["--y: it is declared with -1 values (line 4)"]
+    assert list(derivation.document["input"]["properties"]) == ["x"]
+    derivation.to_contract()
 
 
 def test_a_group_of_thousands_is_not_written_out_pair_by_pair() -> None:

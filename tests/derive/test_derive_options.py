@@ -362,3 +362,25 @@ def test_words_that_cannot_be_read_are_as_many_as_the_usage_demands(usage: str, 
     words = derived(f'#!/bin/sh\n# Usage: {usage}\nexec tool "$@"\n', "x.sh").document["input"]["properties"]["args"]
 
     assert words.get("minItems", 0) == least
+
+
+def test_two_options_of_getopt_whose_values_cannot_be_followed_are_two_arguments() -> None:
+    """In imaplib's own program a handler may replace the pairs, so no variable is known to hold a value."""
+    source = """
+import getopt, sys
+level = 0
+try:
+    pairs, args = getopt.getopt(sys.argv[1:], "d:s:")
+except getopt.error as error:
+    pairs, args = (), ()
+command = None
+for option, value in pairs:
+    if option == "-d":
+        level = int(value)
+    elif option == "-s":
+        command = value
+host = args[0] if args else ""
+print(host, level, command)
+"""
+
+    assert derived(source, "x.py").flags == {"-d": "d", "-s": "s"}

@@ -51,19 +51,20 @@ __all__ = ["EXPRESSIONS", "LITERALS", "defaults_of"]
 LITERALS = ("typing.Literal", "typing_extensions.Literal")
 
 _PRINT = Symbol("builtins.print")
-_BUILTINS = frozenset(dir(builtins))
+_BUILTINS = {name: Symbol(f"builtins.{name}") for name in dir(builtins)}
 
 
 def _name(state: State, node: ast.Name, scope: Scope) -> Any:
-    try:
-        found = scope.find(node.id)
-    except KeyError:
-        found = UNKNOWN if state.trace is None else _looked_up(state, state.trace, node.id)
-        # A name that the script never assigns is Python's own, or an error.
-        if found is UNKNOWN and node.id in _BUILTINS:
-            return Symbol(f"builtins.{node.id}")
-        return found
-    return imported(state, found) if isinstance(found, Imported) else found
+    name = node.id
+    inside: Scope | None = scope
+    while inside is not None:
+        if name in inside.names:
+            found = inside.names[name]
+            return imported(state, found) if isinstance(found, Imported) else found
+        inside = inside.parent
+    found = UNKNOWN if state.trace is None else _looked_up(state, state.trace, name)
+    # A name that the script never assigns is Python's own, or an error.
+    return _BUILTINS.get(name, UNKNOWN) if found is UNKNOWN else found
 
 
 def _looked_up(state: State, trace: Trace, name: str) -> Any:
@@ -75,7 +76,7 @@ def _looked_up(state: State, trace: Trace, name: str) -> Any:
         module.names[name] = UNKNOWN  # for a constant that refers to itself
         module.names[name] = evaluate(state, value, module)
         return module.names[name]
-    return Symbol(relevance.imports[name]) if name in relevance.imports else UNKNOWN
+    return relevance.imports.get(name, UNKNOWN)
 
 
 def _attribute(state: State, node: ast.Attribute, scope: Scope) -> Any:
@@ -301,7 +302,8 @@ def _default(state: State, node: ast.expr, scope: Scope) -> Any:
     """A default made of names of other modules waits for a call that needs it: those modules may never be read."""
     if state.trace is not None:
         return DeferredDefault(node)
-    if any(isinstance(each, ast.Name) and _is_imported(each.id, scope) for each in ast.walk(node)):
+    is_plain = isinstance(node, ast.Constant)
+    if not is_plain and any(isinstance(each, ast.Name) and _is_imported(each.id, scope) for each in ast.walk(node)):
         return DeferredDefault(node)
     return evaluate(state, node, scope)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from skillruntime.derive.interpreter.values import Symbol
+
 __all__ = ["Relevance", "dotted", "nodes_of"]
 
 _TOUCHING = frozenset(
@@ -56,12 +58,19 @@ class Relevance:
         self.tree = tree
         self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.constants: dict[str, ast.expr] = {}
-        self.imports: dict[str, str] = {}
-        """The full names of what is imported anywhere in the module, by the local name."""
+        self.imports: dict[str, Symbol] = {}
+        """What is imported anywhere in the module, by the local name."""
         self.argv: set[int] = set()
+        self.counted: set[int] = set()
+        """The uses of ``sys.argv`` for which further words change nothing: one word by its number, a test of how many.
+        """
         self.visited: set[int] = set()
+        self.shown: dict[ast.AST, bool] = {}
+        """Whether the calls and ends that were met show the usage: each trace meets them again."""
         self.texts: list[ast.expr] = []
         """The texts that may contain a usage line."""
+        self.assignments: list[ast.Assign] = []
+        """Those that have to do with the command line."""
         self.counters: set[str] = set()
         """Names that hold a position: what they hold matters, though it is not a word."""
         self._summaries: dict[int, _Summary] = {}
@@ -88,6 +97,10 @@ class Relevance:
         # A constant that is changed somewhere is not constant.
         for name in self._changed:
             self.constants.pop(name, None)
+
+    def takes_by_number(self) -> bool:
+        """Whether the script looks at words only one by one, by their number, and at how many there are."""
+        return self.argv <= self.counted and not any("argv" in each.names for each in self._summaries.values())
 
     def matters(self, statement: ast.stmt, known: set[str], shared: set[str]) -> bool:
         """Whether *statement* must be followed.
@@ -168,8 +181,11 @@ class Relevance:
         if isinstance(node, _FUNCTIONS):
             leaves = breaks = False
         table = ""
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_plain(node.value):
-            table = dotted(node.targets[0])
+        if isinstance(node, ast.Assign):
+            if touches:
+                self.assignments.append(node)
+            if len(node.targets) == 1 and _is_plain(node.value):
+                table = dotted(node.targets[0])
         found = _Summary(names, leaves, breaks and not isinstance(node, _LOOPS), touches, table)
         self._summaries[id(node)] = found
         return found
@@ -179,9 +195,10 @@ class Relevance:
         if kind is ast.Import:
             for alias in node.names:
                 top = alias.name.partition(".")[0]
-                self.imports[alias.asname or top] = alias.name if alias.asname else top
+                self.imports[alias.asname or top] = Symbol(alias.name if alias.asname else top)
         elif kind is ast.ImportFrom:
-            self.imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            for alias in node.names:
+                self.imports[alias.asname or alias.name] = Symbol(f"{node.module}.{alias.name}")
             return bool(node.module == "sys")
         elif kind is ast.Global:
             self._changed.update(node.names)
@@ -207,16 +224,25 @@ class Relevance:
             return last in _LAST_NAMES and dotted(function) in _TOUCHING
         elif kind is ast.Subscript:
             index = node.slice.left if isinstance(node.slice, ast.BinOp) else node.slice
+            # A negative index is an operation on a constant, and counts from the end.
+            if isinstance(index, ast.Constant) and isinstance(index.value, int) and index is node.slice:
+                self.counted.add(id(node.value))
             if isinstance(node.value, ast.Name) and not isinstance(node.ctx, ast.Load):
                 self._changed.add(node.value.id)
             elif isinstance(index, ast.Name):
                 self.counters.add(index.id)
+        elif kind is ast.Compare:
+            match node:
+                case ast.Compare(
+                    left=ast.Call(func=ast.Name(id="len"), args=[words]), comparators=[ast.Constant(value=int())]
+                ):
+                    self.counted.add(id(words))
         elif kind is ast.JoinedStr or isinstance(node.op, ast.Add):
             self.texts.append(node)
         return False
 
 
-_NOTED = frozenset((ast.Attribute, ast.Call, ast.Subscript, ast.JoinedStr, ast.BinOp))
+_NOTED = frozenset((ast.Attribute, ast.Call, ast.Compare, ast.Subscript, ast.JoinedStr, ast.BinOp))
 
 
 def nodes_of(node: ast.AST) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from skillruntime.derive.command import Unread
 from skillruntime.derive.interpreter.relevance import Relevance
+from skillruntime.derive.interpreter.usage_errors import shows_usage
 from skillruntime.derive.interpreter.values import UNKNOWN, Scope
 from skillruntime.derive.interpreter.words import Converted, Count, Head, Outcome, Role, Word, Words, holds_words
 
@@ -39,6 +40,13 @@ class Trace:
     def lose(self, reason: str, node: ast.AST) -> None:
         """Record that the words cannot be followed beyond *node*."""
         self.outcome.lost.append(Unread("arguments", reason, getattr(node, "lineno", None)))
+
+    def shows_usage(self, node: ast.AST) -> bool:
+        """Whether the text at *node* says how the script is used."""
+        known = self.relevance.shown
+        if node not in known:
+            known[node] = shows_usage(node)
+        return known[node]
 
     def touch(self, value: Any, node: ast.AST) -> Role | None:
         """Record that a word is used at *node*, or each word of a container."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from skillruntime.derive.interpreter.state import ScriptError, ScriptExit, State
 from skillruntime.derive.interpreter.trace import Trace
-from skillruntime.derive.interpreter.usage_errors import shows_usage
 from skillruntime.derive.interpreter.values import UNKNOWN
 from skillruntime.derive.interpreter.word_operations import BY_HAND, OPTIONS_BY_HAND, cut, entry, item, starts_with
 from skillruntime.derive.interpreter.words import Converted, Count, Remaining, Word, Words, plain_text
@@ -52,7 +51,7 @@ def leave_script(state: State, name: str, arguments: list[Any], node: ast.AST) -
         return
     status = arguments[0] if arguments else None
     trace.touch(status, node)
-    if node.args and shows_usage(node):
+    if node.args and trace.shows_usage(node):
         trace.usage_shown = True
     # ``sys.exit("message")`` prints it and ends with status 1 (Python's documentation of ``sys.exit``).
     fails = isinstance(status, str) or (isinstance(status, int) and status != 0)
@@ -168,7 +167,7 @@ def note_call(state: State, name: str, arguments: list[Any], node: ast.AST) -> N
     """Record that a foreign function shows the usage or reads ``sys.argv``; raise where it cannot take None."""
     if state.trace is None:
         return
-    if shows_usage(node):
+    if not state.trace.usage_shown and state.trace.shows_usage(node):
         state.trace.usage_shown = True
     if name in _NOT_NONE and arguments[:1] == [None]:  # the word that it should be is missing
         raise ScriptError("TypeError")

@@ -97,11 +97,17 @@ class Outcome:
 
 def holds_words(value: Any) -> bool:
     """Whether *value* is a word, something made of one, a number of words, or a container of these."""
-    if isinstance(value, list | tuple):
-        return isinstance(value, Words) or any(holds_words(each) for each in value)
+    kind = type(value)
+    if kind in _MADE_OF_WORDS:
+        return True
     if isinstance(value, dict):
-        return any(holds_words(each) for each in value.values())
-    return isinstance(value, Word | Converted | Head | Count)
+        value = value.values()
+    elif kind is not list and kind is not tuple and not isinstance(value, (list, tuple)):
+        return False
+    return any(map(holds_words, value))
+
+
+_MADE_OF_WORDS = frozenset((Word, Words, Remaining, Converted, Head, Count))
 
 
 def plain_text(value: Any) -> str | None:

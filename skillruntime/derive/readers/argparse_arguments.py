@@ -71,7 +71,7 @@ def read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str
 
 def _read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: str) -> Read | Unread | None:
     shown = next((each for each in asked.arguments if isinstance(each, str)), "an argument")
-    named = _with_registered(parser, asked.named)
+    named = _with_registered(parser, asked.named) if parser.registered else asked.named
     # ``add_argument(*names)``: which flags there are decides everything else, so nothing is guessed.
     if any(not isinstance(each, str) for each in asked.arguments):
         return Unread(shown, "its name is computed", asked.line)
@@ -103,6 +103,9 @@ def _read_argument(state: State, parser: ParserModel, asked: Asked, prefixes: st
         nargs = _NARGS.get(nargs.name.rpartition(".")[2], UNKNOWN)
     if not isinstance(nargs, str | int | None):
         return Unread(shown, "the number of its values is computed", asked.line)
+    # ``nargs=-1`` takes no word (`_get_nargs_pattern`, line 2337), and argparse refuses 0 for an action that stores.
+    if isinstance(nargs, int) and nargs < 1 and action not in _SWITCHES:
+        return Unread(shown, f"it is declared with {nargs} values", asked.line)
     argument = Argument(dest, flags, group=asked.group)
     if action in _SWITCHES or action in ("count", "optional_boolean"):
         return _read_switch(parser, argument, action, named)

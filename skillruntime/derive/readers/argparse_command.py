@@ -17,6 +17,7 @@ from skillruntime.derive.text_fields import first_paragraph
 
 __all__ = ["read_parser"]
 
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
 EXCLUSIVE_LIMIT = 60
 """Members of an exclusive group that a contract can exclude from each other."""
 
@@ -90,10 +91,10 @@ def _merged(reads: list[Read]) -> list[Argument]:
 
 def _of_one_destination(dest: str, group: list[Read], number: int) -> list[Argument]:
     """Return what shares the destination *dest*: one argument, or some that exclude each other."""
+    if len(group) == 1:
+        return [_named(group[0].argument, _named_by_flag(group[0], dest))]
     actions = [read.action for read in group]
     arguments = [read.argument for read in group]
-    if len(group) == 1:
-        return [_named(arguments[0], _named_by_flag(group[0], dest))]
     # ``--color`` and ``--no-color`` with one destination: a boolean with a flag for each answer.
     if sorted(actions) == ["store_false", "store_true"]:
         yes = arguments[actions.index("store_true")]
@@ -138,7 +139,7 @@ def _flag(argument: Argument) -> str:
 
 def _with_name(argument: Argument, taken: set[str]) -> Argument:
     """Make the name unique and acceptable to every provider."""
-    plain = re.sub(r"[^A-Za-z0-9_]+", "_", argument.name).strip("_") or "argument"
+    plain = _NOT_A_NAME.sub("_", argument.name).strip("_") or "argument"
     if argument.name.startswith("_") and plain != argument.name.strip("_"):
         plain = plain.lower()
     name, number = plain, 2

@@ -7,9 +7,8 @@ alternative that says nothing else means that one of its arguments must be given
 from __future__ import annotations
 
 import ast
-import copy
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -23,9 +22,22 @@ from skillruntime.derive.readers.argparse_model import ParserModel
 
 __all__ = ["demanded", "demanded_by_function", "demands_command", "with_demands", "without_proof"]
 
-_NAMESPACE = r"^[ \t]*(\w+)(?:[ ]*,[ ]*\w+)?[ ]*(?::[^=\n]+)?=[ ]*(vars\()?[^=\n]*\b(?:parse_args|parse_known_args{})\("
-_ALIAS = re.compile(r"^[ \t]*(\w+)[ ]*=[ ]*(\w+)\.(\w+)[ ]*$", re.MULTILINE)
-_ASSIGNED = re.compile(r"\b(\w+)\.(\w+)[ ]*[-+*/|&]?=(?!=)")
+# ``(options, args) = parser.parse_args()`` too, as optparse's own documentation writes it.
+_NAMESPACE = re.compile(r"[ \t]*\(?(\w+)(?:[ ]*,[ ]*\w+)?\)?[ ]*(?::[^=\n]+)?=[ ]*(?:vars\()?[^=\n]*$")
+_ALIAS = re.compile(r"[ \t]*(\w+)[ ]*=[ ]*\w+\.(\w+)[ ]*$", re.MULTILINE)
+_ASSIGNED = re.compile(r"(\w+)[ ]*[-+*/|&]?=(?!=)")
+_WRITTEN = re.compile(r"[ ]*(?:[-+*/|&]|:[^=\n]{1,200})?=(?!=)")
+_LINE_LIMIT = 1_000
+"""Characters before a call that are read as its line."""
+
+_CONDITIONS_LIMIT = 40
+"""Conditions before a test that are examined with it."""
+
+_ANYTHING = ast.Name("anything else", ast.Load())
+
+_TESTS_LIMIT = 200
+"""Tests of a loop that are examined for each of its rounds."""
+
 _ALTERNATIVES_LIMIT = 32
 """Alternatives of one condition: the product of many ``and`` and ``or`` would grow without bound."""
 
@@ -54,18 +66,27 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
     the source of *tree*: names are found in it many times faster than by walking the tree.
     """
     # ``def parse(): ... return parser.parse_args()``, and later ``args = parse()``.
-    returned = "".join(f"|{each.name}" for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each))
-    assigned = re.findall(_NAMESPACE.format(returned), text, re.MULTILINE)
-    names = {name for name, _ in assigned}
+    returned = [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and _parses(each)]
+    names: set[str] = set()
+    for called in ("parse_args", "parse_known_args", *returned):
+        for start in _words_in(text, called):
+            is_called = text.startswith("(", start + len(called))
+            if is_called and (assigned := _NAMESPACE.match(text, _line_start(text, start), start)):
+                names.add(assigned[1])
     if not names:
         return Demanded()
+    filled: set[str] = set()
+    copies: dict[str, str] = {}
+    for owner in names:
+        for start in _words_in(text, owner):
+            if not text.startswith(".", start + len(owner)):
+                continue
+            if assigned := _ASSIGNED.match(text, start + len(owner) + 1):
+                filled.add(assigned[1])
+            if copied := _ALIAS.match(text, _line_start(text, start)):
+                copies[copied[1]] = copied[2]
     # ``query = args.query`` is the same value as long as nothing else is assigned to ``query``.
-    aliases = {
-        alias: name
-        for alias, owner, name in _ALIAS.findall(text)
-        if owner in names and len(re.findall(rf"\b{alias}\b[ ]*(?:[-+*/|&]|:[^=\n]+)?=(?!=)", text)) == 1
-    }
-    filled = {name for owner, name in _ASSIGNED.findall(text) if owner in names}
+    aliases = {alias: name for alias, name in copies.items() if _times_assigned(text, alias) == 1}
     every: list[str] = []
     # ``default=None`` is argparse's own.
     for asked in parser.asked:
@@ -94,10 +115,40 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
                 return name if owner in names and isinstance(name, str) else None
         return None
 
-    copied = {alias for alias, owner, _ in _ALIAS.findall(text) if owner in names and alias not in aliases}
-    found = Demanded([], [], given, copied)
+    found = Demanded([], [], given, copies.keys() - aliases.keys())
     found.groups = _groups(tree.body, given, filled, every, found.others)
     return found
+
+
+def _words_in(text: str, word: str) -> Iterator[int]:
+    """Yield where *word* begins in *text*: an expression that tries each position of a script takes as long as Python's
+    parser.
+    """
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not (_is_inside(text, start - 1) or _is_inside(text, end)):
+            yield start
+        start = text.find(word, end)
+
+
+def _is_inside(text: str, index: int) -> bool:
+    """Whether the character at *index* belongs to a name."""
+    return 0 <= index < len(text) and (text[index].isalnum() or text[index] == "_")
+
+
+def _line_start(text: str, index: int) -> int:
+    """Return where the line of *index* begins, or a statement that is not as long as a line of data."""
+    return text.rfind("\n", max(index - _LINE_LIMIT, 0), index) + 1 or max(index - _LINE_LIMIT, 0)
+
+
+def _times_assigned(text: str, name: str) -> int:
+    """Return how often something is assigned to *name*, annotated or not."""
+    count = end = 0
+    for start in _words_in(text, name):
+        if start >= end and (written := _WRITTEN.match(text, start + len(name))):
+            count, end = count + 1, written.end()
+    return count
 
 
 def without_proof(command: Command, found: Demanded) -> list[Unread]:
@@ -223,7 +274,7 @@ def _groups(
             if group and filled.isdisjoint(group) and sorted(group) not in found:
                 found.append(sorted(group))
         # ``len(args.files) < 2`` demands more than that some are given.
-        counts = any(isinstance(node, ast.Constant) and str(node.value) in "23456789" for node in ast.walk(test))
+        counts = any(isinstance(node, ast.Constant) and str(node.value) in "23456789" for node in nodes_of(test))
         if counts or not all(group and filled.isdisjoint(group) for group in ways):
             others.append(test)
     # One that is required makes a group with it say nothing.
@@ -232,21 +283,27 @@ def _groups(
 
 def _refused(body: list[ast.stmt], before: list[ast.expr]) -> Iterator[ast.expr]:
     """Yield the conditions under which the script refuses; *before* are those that hold where it comes to *body*."""
+    # The last statement that may refuse ends the search, so most bodies are not looked into.
+    last = next((index for index in range(len(body) - 1, -1, -1) if _may_refuse(body[index])), -1)
     before = list(before)
-    for statement in body:
+    for index, statement in enumerate(body[: last + 1]):
         match statement:
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
                 yield from _refused(inner, before)
             case ast.If():
-                is_known = yield from _refused_by(statement, before)
+                yield from _refused_by(statement, before)
                 # What leaves deeper inside may leave at any time: nothing is known of what follows.
-                if not is_known:
+                if index < last and _leaves_inside(statement):
                     return
             case ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=items) | ast.List(elts=items), body=inner):
                 # ``for name in ("user", "host"): if not getattr(args, name): ...``.
                 if len(items) < 10 and all(isinstance(each, ast.Constant) for each in items):
-                    for item in items:
-                        yield from _refused([_Put(name, item).visit(copy.deepcopy(each)) for each in inner], before)
+                    tests = list(_refused(inner, before))
+                    # Loops in loops have as many tests as the product of their rounds.
+                    if len(tests) * len(items) > _TESTS_LIMIT:
+                        yield from tests
+                    else:
+                        yield from (_with_constant(each, name, item) for item in items for each in tests)
             case ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner):
                 yield from _refused(inner, [])
             case ast.Try(body=inner) | ast.With(body=inner):
@@ -255,44 +312,81 @@ def _refused(body: list[ast.stmt], before: list[ast.expr]) -> Iterator[ast.expr]
                 return
 
 
-class _Put(ast.NodeTransformer):
-    """Replaces a name by a constant."""
+def _with_constant(node: Any, name: str, item: ast.expr) -> Any:
+    """Return *node*, an expression, with *item* where it has *name*; what does not change is shared."""
+    if isinstance(node, list):
+        return [_with_constant(each, name, item) for each in node]
+    if isinstance(node, ast.Name):
+        return item if node.id == name else node
+    if not isinstance(node, ast.AST) or isinstance(node, ast.Constant):
+        return node
+    return ast.copy_location(
+        type(node)(**{key: _with_constant(each, name, item) for key, each in ast.iter_fields(node)}), node
+    )
 
-    def __init__(self, name: str, item: ast.expr) -> None:
-        self.name, self.item = name, item
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # ast.NodeVisitor's name
-        """Return the constant for the name."""
-        return self.item if node.id == self.name else node
+def _may_refuse(statement: ast.stmt) -> bool:
+    """Whether `_refused` finds something in *statement*."""
+    match statement:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__")), body=inner):
+            return any(map(_may_refuse, inner))
+        case ast.If():
+            branches, rest = _chain(statement)
+            return any(exits_with_error(each.body) for each in branches) or (bool(rest) and exits_with_error(rest))
+        case (
+            ast.For(body=inner)
+            | ast.FunctionDef(body=inner)
+            | ast.AsyncFunctionDef(body=inner)
+            | ast.Try(body=inner)
+            | ast.With(body=inner)
+        ):
+            return any(map(_may_refuse, inner))
+    return False
 
 
-def _refused_by(statement: ast.If, before: list[ast.expr]) -> Generator[ast.expr, None, bool]:
-    """Yield the conditions under which a chain of ``if`` and ``elif`` refuses; return whether what follows is known.
+def _chain(statement: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
+    """Return the branches of a chain of ``if`` and ``elif``, and its ``else``."""
+    branches, rest = [statement], statement.orelse
+    while len(rest) == 1 and isinstance(rest[0], ast.If):
+        branches.append(rest[0])
+        rest = rest[0].orelse
+    return branches, rest
+
+
+def _refused_by(statement: ast.If, before: list[ast.expr]) -> Iterator[ast.expr]:
+    """Yield the conditions under which a chain of ``if`` and ``elif`` refuses.
 
     *before* is extended by what holds after the chain.
     """
-    rest: list[ast.stmt] = [statement]
+    branches, rest = _chain(statement)
     holds: list[ast.expr] = []
-    is_known = True
-    while len(rest) == 1 and isinstance(rest[0], ast.If):
-        each = rest[0]
-        if exits_with_error(each.body):
-            yield ast.BoolOp(ast.And(), [*before, *holds, each.test])
-            is_left = True
-        else:
-            is_left = _leaves(each.body[-1])
-            is_known = is_known and not any(
-                _leaves(inner) for part in each.body[: -1 if is_left else None] for inner in nodes_of(part)
-            )
-        if is_left:
+    for each in branches:
+        refuses = exits_with_error(each.body)
+        if refuses:
+            yield ast.BoolOp(ast.And(), [*_conditions(before, holds), each.test])
+        if refuses or _leaves(each.body[-1]):
             before.append(ast.UnaryOp(ast.Not(), each.test))
         holds.append(ast.UnaryOp(ast.Not(), each.test))
-        rest = each.orelse
     if rest and exits_with_error(rest):
-        yield ast.BoolOp(ast.And(), [*before, *holds])
-    else:
-        is_known = is_known and not any(_leaves(inner) for part in rest for inner in nodes_of(part))
-    return is_known
+        yield ast.BoolOp(ast.And(), _conditions(before, holds))
+
+
+def _conditions(before: list[ast.expr], holds: list[ast.expr]) -> list[ast.expr]:
+    """Return what holds where a test is reached; of too many conditions that something else does, which nothing proves.
+
+    Each test is examined with all conditions before it, so a thousand of both would take a minute.
+    """
+    return [*before, *holds] if len(before) + len(holds) <= _CONDITIONS_LIMIT else [_ANYTHING]
+
+
+def _leaves_inside(statement: ast.If) -> bool:
+    """Whether a chain of ``if`` and ``elif`` may leave elsewhere than at the end of a branch."""
+    branches, rest = _chain(statement)
+    parts = [] if rest and exits_with_error(rest) else list(rest)
+    for each in branches:
+        if not exits_with_error(each.body):
+            parts += each.body[:-1] if _leaves(each.body[-1]) else each.body
+    return any(_leaves(inner) for part in parts for inner in nodes_of(part))
 
 
 def _leaves(node: ast.AST) -> bool:

@@ -44,14 +44,22 @@ class Asked:
 
 def on_either_side(asked: list[Asked]) -> list[Asked]:
     """Bring together what both sides of a condition ask for in the same way: then the condition does not matter."""
-    # Both sides of a condition may declare the same argument in a different order.
     merged: list[Asked] = []
+    # Both sides of a condition may declare the same argument in a different order. Those that may be sides of one are
+    # found by their condition and name: comparing each with all others takes seconds for a thousand arguments.
+    alike: dict[tuple[int, Any], list[int]] = {}
     for each in asked:
-        other = next((number for number, one in enumerate(merged) if _are_sides(one, each)), None)
+        numbers: list[int] = []
+        if each.branches:
+            name = next((one for one in each.arguments if isinstance(one, str)), None)
+            numbers = alike.setdefault((id(each.branches[-1][0]), name), [])
+        other = next((number for number in numbers if _are_sides(merged[number], each)), None)
         if other is None:
+            numbers.append(len(merged))
             merged.append(each)
         else:
             merged[other] = _one_of(merged[other], each)
+            numbers.remove(other)
     return merged if len(merged) == len(asked) else on_either_side(merged)
 
 
@@ -80,6 +88,8 @@ def _one_of(one: Asked, other: Asked) -> Asked:
 
 _INSIDE = ("_actions", "_option_string_actions", "_group_actions", "_mutually_exclusive_groups", "_defaults")
 _DESCRIPTIVE = ("help", "metavar", "default")
+_INHERITED_LIMIT = 1_000
+"""Arguments of a parser together with those of its parents."""
 
 
 class ParserModel(Model):
@@ -107,13 +117,15 @@ class ParserModel(Model):
         if parent is None:
             self.unread.append(Unread("parents", "a parent parser cannot be read"))
             return
+        # ``parents=[base, base]``, again and again, doubles what a parser holds.
+        if len(self.asked) + len(parent.asked) + len(parent.groups) + len(parent.unread) > _INHERITED_LIMIT:
+            self.unread.append(Unread("parents", "the parent parsers have too many arguments"))
+            return
         # `_add_container_actions` (line 1504) copies a parent's groups, so their numbers must not meet our own.
         shift = len(self.groups)
-        for asked in parent.asked:
-            group = None if asked.group is None else asked.group + shift
-            self.asked.append(replace(asked, group=group))
+        self.asked += [each if each.group is None else replace(each, group=each.group + shift) for each in parent.asked]
         self.groups |= {number + shift: required for number, required in parent.groups.items()}
-        self.subparsers += parent.subparsers
+        self.subparsers += [each for each in parent.subparsers if each not in self.subparsers]
         self.defaults |= parent.defaults
         self.unread += parent.unread
         self.registered |= parent.registered

@@ -184,7 +184,8 @@ def _flag(trace: Callable[[list[Word]], Outcome], text: str, alone: list[Outcome
     role, usual = before.roles.get(text, Role()), alone[1].roles.get(1, Role())
     # In a loop every word is read; a value is also read by the flag's own branch, or put into its variable.
     if role.reads - usual.reads or role.names.keys() - usual.names.keys():
-        return _Flag([text], True, tuple(role.names) or tuple(role.reads - usual.reads), [role])
+        # A value that no variable holds says nothing of which flags mean the same.
+        return _Flag([text], True, tuple(role.names) or text, [role])
     changed = tuple(
         (key, value)
         for key, value in switch.bound.items()

@@ -121,16 +121,17 @@ OPTPARSE: Library = {"optparse.OptionParser": _make_parser, "optparse.OptionGrou
 
 def add_words(command: Command, tree: ast.Module, parser: ParserModel) -> None:
     """Add to *command* the words that are not options, ``args`` of ``options, args = parser.parse_args()``."""
-    names = set(_names_of_words(tree))
+    nodes = list(nodes_of(tree))
+    names = set(_names_of_words(nodes))
     if None in names or len(names) != 1:
         command.unread.append(Unread("arguments", "how the words beside the options are used is not known"))
     name = next((each for each in names if each is not None), None)
-    uses = [each for each in nodes_of(tree) if isinstance(each, ast.Name) and each.id == name]
+    uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == name]
     if name is not None and not any(isinstance(each.ctx, ast.Load) for each in uses):
         return  # the script ignores them
     least, most, is_sure = 0, None, all(not isinstance(each.ctx, ast.Del) for each in uses)
     highest = 0
-    for node in nodes_of(tree):
+    for node in nodes:
         if isinstance(node, ast.If) and exits_with_error(node.body) and name is not None:
             low, high, known = _bounds(node.test, name)
             least, most, is_sure = max(least, low), high if most is None else most, is_sure and known
@@ -142,7 +143,7 @@ def add_words(command: Command, tree: ast.Module, parser: ParserModel) -> None:
     text = flattened(re.sub(r"(?i)^\s*usage:|%prog", "", usage).strip()) if isinstance(usage, str) else ""
     # ``args[1]`` behind a check for one word: whether a second one is needed depends on what the script does then.
     is_exact = most is not None and most == least
-    if not is_sure or highest > least or not (is_exact or _are_only_counted(tree, name)):
+    if not is_sure or highest > least or not (is_exact or _are_only_counted(nodes, uses)):
         command.unread.append(Unread("args", "how many words the script needs is not known"))
     label = next(
         each for each in ("args", "words", "other_words") if all(each != one.name for one in command.arguments)
@@ -154,13 +155,13 @@ def add_words(command: Command, tree: ast.Module, parser: ParserModel) -> None:
     )
 
 
-def _are_only_counted(tree: ast.Module, name: str | None) -> bool:
+def _are_only_counted(nodes: list[Any], uses: list[ast.Name]) -> bool:
     """Whether the script counts its words, takes them one by one or joins them: then any number of them is enough.
 
     ``source, target = args`` and ``copy(*args)`` need a number that no test says.
     """
     allowed: set[int] = set()
-    for node in nodes_of(tree):
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id="len") | ast.Attribute(attr="join"), args=[word]):
                 allowed.add(id(word))
@@ -168,12 +169,11 @@ def _are_only_counted(tree: ast.Module, name: str | None) -> bool:
                 allowed.add(id(word))
             case ast.If(test=word) | ast.UnaryOp(op=ast.Not(), operand=word):
                 allowed.add(id(word))
-    uses = (each for each in nodes_of(tree) if isinstance(each, ast.Name) and each.id == name)
     return all(id(each) in allowed or isinstance(each.ctx, ast.Store) for each in uses)
 
 
-def _names_of_words(tree: ast.Module) -> Iterator[str | None]:
-    for node in nodes_of(tree):
+def _names_of_words(nodes: list[Any]) -> Iterator[str | None]:
+    for node in nodes:
         match node:
             case ast.Assign(targets=[target], value=ast.Call(func=function)) if dotted(function).endswith("parse_args"):
                 match target:

@@ -70,7 +70,7 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
         return reading
     if is_decorated and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
-    if has_optparse and (reading := _read_optparse(tree, neighbours)) is not None:
+    if has_optparse and (reading := _read_optparse(tree, text, neighbours)) is not None:
         return reading
     if is_foreign:
         return None
@@ -127,13 +127,16 @@ def _read_decorated(tree: ast.Module, neighbours: Neighbours | None) -> Reading 
         model = max(known, key=lambda each: len(each.commands), default=None)
     state.steps = max(state.steps, 5_000)
     description = first_paragraph(ast.get_docstring(tree))
-    match model:
-        case ClickCommandModel():
-            return Reading(read_click(state, model, description), "click")
-        case TyperModel():
-            return Reading(read_typer(state, model, description), "typer")
-        case _:
-            return None
+    try:
+        match model:
+            case ClickCommandModel():
+                return Reading(read_click(state, model, description), "click")
+            case TyperModel():
+                return Reading(read_typer(state, model, description), "typer")
+    except Exhausted:
+        command = Command("click", description, unread=[Unread("arguments", "there are too many commands to read")])
+        return Reading(command, "click" if isinstance(model, ClickCommandModel) else "typer")
+    return None
 
 
 def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -> Reading | None:
@@ -156,7 +159,7 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     state.steps = max(state.steps, 5_000)
     description = first_paragraph(ast.get_docstring(tree))
     # The parser that was found first is only one of several.
-    by_word = _parsers_by_word(state, tree) if "argv" in text else {}
+    by_word = _parsers_by_word(state, tree, text) if "argv" in text else {}
     if len(by_word) > 1 and parser in by_word.values():
         command = Command("argparse", description, chooser="command")
         command.commands = {word: read_parser(state, each) for word, each in by_word.items()}
@@ -177,7 +180,7 @@ def _read_argparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -
     return Reading(command, "argparse")
 
 
-def _read_optparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading | None:
+def _read_optparse(tree: ast.Module, text: str, neighbours: Neighbours | None) -> Reading | None:
     """Read optparse's declarations by the model of argparse's: they differ in names, and in the words beside them."""
     state = new_reading(OPTPARSE, ("optparse.",), neighbours)
     try:
@@ -192,22 +195,22 @@ def _read_optparse(tree: ast.Module, neighbours: Neighbours | None) -> Reading |
     command.unread += [
         Unread("arguments", "some are added to what cannot be read", line) for line in state.unread_lines
     ]
-    # The source is written out again because ``(options, args) = ...`` is found by its text, without brackets.
-    found = demanded(tree, ast.unparse(tree), parser)
+    found = demanded(tree, text, parser)
     with_demands(command, found.groups)
     command.unread += without_proof(command, found)
     add_words(command, tree, parser)
     return Reading(command, "optparse")
 
 
-def _parsers_by_word(state: State, tree: ast.Module) -> dict[str, ParserModel]:
+def _parsers_by_word(state: State, tree: ast.Module, text: str) -> dict[str, ParserModel]:
     """Return the parsers that the first word chooses: ``if sys.argv[1] == "build": ...``, with ``sys.argv[2:]``."""
     # Few scripts have such a branch, and writing a whole tree out takes ten times as long as parsing it.
     if not state.found_aside:
         return {}
-    source = ast.unparse(tree)
-    if "argv[2:]" not in source and "argv.pop(" not in source and "argv[1:] = " not in source:
+    plain = text.replace(" ", "")
+    if "argv[2:]" not in plain and "argv.pop(" not in plain and "argv[1:]=" not in plain:
         return {}  # a parser that is given the whole command line refuses the word itself
+    source = ast.unparse(tree)
     found: dict[str, ParserModel] = {}
     for node, side, value in state.found_aside:
         parser = parser_of(value)

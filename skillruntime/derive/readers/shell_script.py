@@ -181,7 +181,7 @@ def _reads_options(loop: str) -> bool:
     """Whether it takes the words one by one and distinguishes them by a ``case``."""
     each = re.match(r"\s*for\s+(\w+)(?:\s+in\s+\"?\$\{?@\}?\"?)?\s*(?:;|\n|do\b)", loop)
     name = each[1] if each else "1"
-    return re.search(rf"\bcase\s+\"?\$(?:\{{{name}[^}}]*\}}|{name}\b)\"?\s+in\b", loop) is not None
+    return re.search(rf"\bcase\s+\"?\$(?:\{{{name}[^}}\n]*\}}|{name}\b)\"?\s+in\b", loop) is not None
 
 
 def _behind(code: str, loops: list[str], mark: str) -> str:

@@ -54,7 +54,8 @@ def main_code(text: str) -> str:
 def loops_of(code: str) -> list[tuple[int, int]]:
     """Return where the loops of *code* are, the inner ones with their outer one."""
     found: list[tuple[int, int]] = []
-    depth = start = place = 0
+    depth = place = 0
+    start: int | None = None
     for line in code.splitlines(keepends=True):
         opens = re.match(r"\s*(?:while|for|until|select)\b", line) is not None
         closes = re.search(r"(?:^|;)\s*done\b", line) is not None
@@ -64,7 +65,10 @@ def loops_of(code: str) -> list[tuple[int, int]]:
         place += len(line)
         if closes and depth <= 0:
             depth = 0
-            found.append((start, place))
+            # A ``done`` without its loop closes nothing: a thousand would be as many loops, each longer than the last.
+            if start is not None:
+                found.append((start, place))
+            start = None
     return found
 
 
