@@ -5,7 +5,6 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime._version import __version__
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.resources import may_have_callables
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.versions import check_skill_compatibility
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Callables"]
 
 _NO_GRANTS = Grants()
+_FEW_KEPT = 256  # contracts that are kept for having been read to learn their names; ten thousand take 80 MB
 _MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
 
 
@@ -162,20 +161,14 @@ class Callables:
             position += 1
 
     def _read_names(self) -> Iterator[str]:
-        functions = [name for name, (_, contract) in self._functions.items() if contract is not None]
+        functions = {name: None for name, (_, contract) in self._functions.items() if contract is not None}
         yield from functions
-        for skill_name, metadata in self.catalog.items():
-            if not may_have_callables(os.path.dirname(metadata.path)):  # noqa: PTH120 - for every skill at a start
+        for name, skill in self.catalog.callables():
+            if name in functions:
                 continue
-            contracts: Mapping[str, Contract] = {}
-            with suppress(SkillRuntimeError):  # one broken skill must not hide the others
-                skill = self.catalog.activate(skill_name)
-                contracts = skill.contracts
-            for name in contracts:
-                if name not in functions:
-                    if len(self._found) < _MOST_KEPT:
-                        self._found.setdefault(name, (skill, contracts[name]))
-                    yield name
+            if skill is not None and len(self._found) < _FEW_KEPT:
+                self._found.setdefault(name, (skill, skill.contracts[name]))
+            yield name
 
     def known_target(self, name: Any) -> Target | None:
         """Return what *name* resolves to, if a call has asked for it before."""
@@ -244,7 +237,12 @@ class Callables:
 
     def _in_catalog(self, name: str) -> tuple[Skill, Contract]:
         try:
-            return self.catalog.contract(name)
+            skill, contract = self.catalog.contract(name)
+            # Its other tools were read with it; behind a range they are those of another version than the plain names'.
+            for other in skill.contracts if "@" not in name else ():
+                if other not in self._functions and len(self._found) < _MOST_KEPT:
+                    self._found.setdefault(other, (skill, skill.contracts[other]))
+            return skill, contract
         except SkillNotFoundError as error:
             from difflib import get_close_matches  # only for a wrong name
 
