@@ -174,15 +174,20 @@ class Callables:
         """Return what *name* resolves to, if a call has asked for it before."""
         return self._targets.get(name) if isinstance(name, str) else None
 
-    def target(self, name: str) -> Target:
-        """Return what *name* resolves to: its contract and what runs it.
+    def target(self, name: str, function: Callable[..., Any] | None = None) -> Target:
+        """Return what *name* resolves to: its contract and what runs it; *function* is what the host calls by it.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
         """
         if (known := self.known_target(name)) is not None:
             return known
-        skill, contract = self._find(name)
+        try:
+            skill, contract = self._find(name)
+        except SkillNotFoundError:
+            if function is None:
+                raise
+            raise _not_registered(function) from None
         _require_this_runtime(contract, name)
         # `digest@^1` resolves to a skill of the catalog; a function that is registered for that skill runs it.
         own = contract.name if skill is not None and name not in self._functions and "@" in name else name
@@ -222,6 +227,12 @@ class Callables:
         }
 
     def _find(self, name: Any) -> tuple[Skill | None, Contract]:
+        if callable(name):
+            own = getattr(name, "__name__", type(name).__name__)
+            raise SkillNotFoundError(
+                f"A call takes a skill's name, or what @skill made, not the function {own!r} itself",
+                suggested_action=f"Call it by its name, {own!r}, once it was given: SkillRuntime(functions=[...])",
+            )
         if not isinstance(name, str):
             raise SkillNotFoundError(f"A skill's name must be a string, not {type(name).__name__}")
         found = self._found.get(name)
@@ -262,6 +273,14 @@ class Callables:
             f"{contract.name!r} cannot run here: its contract names no script and the host registered no function",
             suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",
         )
+
+
+def _not_registered(function: Any) -> SkillNotFoundError:
+    name = getattr(function, "__name__", type(function).__name__)
+    return SkillNotFoundError(
+        f"The function {name!r} was not given to this runtime",
+        suggested_action=f"Give it when the runtime is made: SkillRuntime(functions=[{name}])",
+    )
 
 
 def _require_this_runtime(contract: Contract, name: str) -> None:
