@@ -181,10 +181,10 @@ def bare_tools(root: str) -> dict[str, float]:
     class Bare(BaseTool):
         def _run(self) -> None: ...
 
+    names = [f"{path.parent.parent.name}__{path.stem}"[:64] for path in Path(root).glob("*/scripts/*.py")]
+
     def made() -> int:
-        scripts = list(Path(root).glob("*/scripts/*.py"))
-        started = [(f"{path.parent.parent.name}__{path.stem}"[:64], {"type": "object"}) for path in scripts]
-        kept.extend(Bare(name=name, description="Does it.", args_schema=schema) for name, schema in started)
+        kept.extend(Bare(name=name, description="Does it.", args_schema={"type": "object"}) for name in names)
         return len(kept)
 
     kept: list[Any] = []

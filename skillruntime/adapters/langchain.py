@@ -38,7 +38,7 @@ from skillruntime.adapters.conversation_tools import (
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
-from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
+from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
 from skillruntime.contract.contract import Contract
@@ -113,15 +113,7 @@ class SkillTool(BaseTool):
             self.__dict__.update({**fields, **self.__dict__})
             return self.__dict__[name]
 
-    # A model can malform the call's shape too, and LangChain's own parsing would raise on it.
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  the base's
-        """Call the skill: *input* is a tool call, the arguments, or their raw text."""
-        return self.run(**read_tool_call(input, config), **kwargs)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
-        """Call the skill from async code: as `invoke`; a plain function runs in a worker thread."""
-        return await self.arun(**read_tool_call(input, config), **kwargs)
+    invoke, ainvoke = invoke, ainvoke
 
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
         return dict(tool_input)  # nothing is injected, so callbacks see what the model sent
