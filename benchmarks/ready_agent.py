@@ -3,8 +3,10 @@
 ``python benchmarks/ready_agent.py FRONTMATTERS.jsonl.gz [--skills 700 10000] [--peer PYTHON] [--rounds 3]``. The skills
 have real frontmatters (see ``load.py --shapes``); a quarter of them has one to four argparse scripts without a
 contract. Each figure is that of a process of its own, without its imports, the median and the worst of the rounds:
-cold with an empty cache directory, warm with that of an earlier process. ``--peer`` is an interpreter in whose
-environment deepagents is installed, since its dependencies need not fit this one.
+cold with an empty cache directory, warm with that of an earlier process. ``toolkit`` has the default style, ``typed`` a
+tool for each callable, ``schemas`` reads the contracts of all of them too, and ``bare tools`` are LangChain's own, as
+many. ``--peer`` is an interpreter in whose environment deepagents is installed, since its dependencies need not fit
+this one.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 TARGETS = {
     ("toolkit", 10_000, "cold"): (5.0, 100),
     ("toolkit", 10_000, "warm"): (0.5, 100),
+    ("typed", 10_000, "cold"): (5.0, 100),
+    ("typed", 10_000, "warm"): (0.5, 100),
+    ("middleware", 700, "cold"): (0.4, 40),
     ("middleware", 700, "warm"): (0.4, 40),
 }
 """CPU seconds and MB."""
@@ -70,7 +76,7 @@ def measure(root: Path, size: int, options: argparse.Namespace) -> list[dict[str
     cache = root.parent / f"cache-{size}"
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for _ in range(options.rounds):
-        for step in ("toolkit", "middleware", "deepagents"):
+        for step in ("toolkit", "typed", "schemas", "bare tools", "middleware", "deepagents"):
             python = options.peer if step == "deepagents" else sys.executable
             if python is None:
                 continue
@@ -151,19 +157,38 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def toolkit(root: str) -> dict[str, float]:
-    """Measure `SkillToolkit`: discovery, the tools and the system prompt."""
+def toolkit(root: str, style: Literal["typed", "generic"] | None = None, *, with_schemas: bool = False) -> Any:
+    """Measure `SkillToolkit`: discovery, the tools and the system prompt; with the schemas all contracts are read."""
     from skillruntime import SkillRuntime, discover
     from skillruntime.adapters.langchain import SkillToolkit
 
     def ready() -> int:
-        made = SkillToolkit(SkillRuntime(discover(root)))
+        made = SkillToolkit(SkillRuntime(discover(root)), style=style)
         made.system_prompt()
-        return len(made.get_tools())
+        kept.append(tools := made.get_tools())
+        return len([tool.args_schema for tool in tools] if with_schemas else tools)
 
+    kept: list[Any] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return measured(ready)
+
+
+def bare_tools(root: str) -> dict[str, float]:
+    """Measure what LangChain itself takes for as many tools, each with a small schema of its own."""
+    from langchain_core.tools import BaseTool
+
+    class Bare(BaseTool):
+        def _run(self) -> None: ...
+
+    names = [f"{path.parent.parent.name}__{path.stem}"[:64] for path in Path(root).glob("*/scripts/*.py")]
+
+    def made() -> int:
+        kept.extend(Bare(name=name, description="Does it.", args_schema={"type": "object"}) for name in names)
+        return len(kept)
+
+    kept: list[Any] = []
+    return measured(made)
 
 
 def middleware(root: str) -> dict[str, float]:
@@ -202,7 +227,14 @@ def first_answer(make: Callable[[], Any]) -> dict[str, float]:
     return measured(lambda: answered(make()))
 
 
-STEPS = {"toolkit": toolkit, "middleware": middleware, "deepagents": deepagents}
+STEPS: dict[str, Callable[[str], dict[str, float]]] = {
+    "toolkit": toolkit,
+    "typed": partial(toolkit, style="typed"),
+    "schemas": partial(toolkit, style="typed", with_schemas=True),
+    "bare tools": bare_tools,
+    "middleware": middleware,
+    "deepagents": deepagents,
+}
 
 
 if __name__ == "__main__":

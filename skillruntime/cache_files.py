@@ -94,12 +94,14 @@ def replace_file(path: str, parts: Iterable[bytes | memoryview]) -> bool:
 def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
     # Random, because two threads of one process may write at the same time. No fsync: a lost file is made again.
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
-    directory = os.path.dirname(path)  # noqa: PTH120
     try:
-        for each in (os.path.dirname(directory), directory):  # noqa: PTH120 - makedirs gives its mode to the last one only
-            os.makedirs(each, mode=0o700, exist_ok=True)  # noqa: PTH103
-        # 0600: what is known of private skills is private too.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            descriptor = _created(temporary)
+        except FileNotFoundError:  # once, not before each of the thousands of files that a first start writes
+            directory = os.path.dirname(path)  # noqa: PTH120
+            for each in (os.path.dirname(directory), directory):  # noqa: PTH120 - makedirs gives its mode to the last one only
+                os.makedirs(each, mode=0o700, exist_ok=True)  # noqa: PTH103
+            descriptor = _created(temporary)
     except OSError:
         return False
     try:
@@ -113,6 +115,11 @@ def _replaced(path: str, parts: Iterable[bytes | memoryview]) -> bool:
             pass
         return False
     return True
+
+
+def _created(path: str) -> int:
+    # 0600: what is known of private skills is private too.
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
 
 
 def prune_cached(name: str, most_files: int) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
@@ -38,6 +39,7 @@ __all__ = [
     "ToolListName",
     "ToolStyle",
     "chosen_style",
+    "contracts_of",
     "conversation_runtime",
     "fits",
     "is_hidden",
@@ -135,6 +137,15 @@ def visible_callables(runtime: SkillRuntime) -> list[str]:
     require_free_names(runtime)
     # A third-party skill that is called as one of our tools is left out: it must not end the host's program.
     return [name for name in runtime.callable_names() if not is_hidden(runtime, name) and name not in OWN_TOOLS]
+
+
+def contracts_of(runtime: SkillRuntime, names: Iterable[str]) -> dict[str, Contract]:
+    """Return the contracts of the callables *names*; one that has changed since it was listed may be missing."""
+    found = {}
+    for name in names:
+        with suppress(SkillRuntimeError):
+            found[name] = runtime.contract(name)
+    return found
 
 
 def chosen_style(runtime: SkillRuntime, style: ToolStyle | None) -> ToolStyle:

@@ -7,7 +7,8 @@ message's ``additional_kwargs["skillruntime"]``. Callbacks see one run: the tool
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,7 +18,7 @@ from langchain_core.tools import BaseTool, Tool, ToolException
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from skillruntime.adapters.checkpoints import register_checkpoint_types
-from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
+from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.contract.function_contract import to_skill_errors
 from skillruntime.contract.response import SkillResponse
@@ -87,13 +88,7 @@ class EnforcedTool(BaseTool):
         """Return the inner tool's own, with the arguments that LangChain injects."""
         return self._inner.get_input_schema(config)
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  the base's
-        """Call the tool: *input* is a tool call, the arguments, or their raw text."""
-        return self.run(**read_tool_call(input, config), **kwargs)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
-        """Call the tool from async code: as `invoke`."""
-        return await self.arun(**read_tool_call(input, config), **kwargs)
+    invoke, ainvoke = invoke, ainvoke
 
     def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the tool if the arguments fit, with all options that LangChain passes."""
@@ -101,13 +96,8 @@ class EnforcedTool(BaseTool):
         try:
             accepted = self._contract.accept(given, policy=self._policy)
         except SkillInputError as error:
-            # BaseTool.run reports the run to callbacks and calls `_run`, which returns this refusal. A context
-            # variable carries it, because LangChain copies the context into the threads that run tools in parallel.
-            token = _refusal.set(SkillResponse.failed(*error.to_errors()))
-            try:
+            with _refused(error):
                 return super().run(_shown(given), *args, **kwargs)
-            finally:
-                _refusal.reset(token)
         try:
             result = self._inner.run({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
@@ -120,11 +110,8 @@ class EnforcedTool(BaseTool):
         try:
             accepted = self._contract.accept(given, policy=self._policy)
         except SkillInputError as error:
-            token = _refusal.set(SkillResponse.failed(*error.to_errors()))
-            try:
+            with _refused(error):
                 return await super().arun(_shown(given), *args, **kwargs)
-            finally:
-                _refusal.reset(token)
         try:
             result = await self._inner.arun({**accepted.arguments, **injected}, *args, **kwargs)
         except Exception as error:
@@ -166,6 +153,17 @@ class EnforcedTool(BaseTool):
         errors = _own_words(error, self._inner) or to_errors(error, self.name)
         response = SkillResponse.failed(*errors)
         return to_tool_result(response, SkillResponse.to_json, self.name, tool_call_id)[0]
+
+
+@contextmanager
+def _refused(error: SkillInputError) -> Iterator[None]:
+    # BaseTool.run reports the run to callbacks and calls `_run`, which returns this refusal. A context variable carries
+    # it, because LangChain copies the context into the threads that run tools in parallel.
+    token = _refusal.set(SkillResponse.failed(*error.to_errors()))
+    try:
+        yield
+    finally:
+        _refusal.reset(token)
 
 
 # The schema that LangChain sends for `Tool`, its oldest kind of tool, which takes one text and has no schema.

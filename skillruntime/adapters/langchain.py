@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from functools import cached_property
 from itertools import compress
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
@@ -38,10 +38,12 @@ from skillruntime.adapters.conversation_tools import (
 )
 from skillruntime.adapters.enforced_tool import EnforcedTool, enforce
 from skillruntime.adapters.model_reply import refused_call, with_calls_settled
-from skillruntime.adapters.tool_call import is_control_flow, read_tool_call, to_tool_result
+from skillruntime.adapters.tool_call import ainvoke, invoke, is_control_flow, to_tool_result
 from skillruntime.adapters.tool_names import to_tool_name, tool_names
 from skillruntime.adapters.tool_schema import to_tool_schema
+from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import SkillResponse
+from skillruntime.errors import SkillRuntimeError
 from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.session import SkillSession
@@ -80,23 +82,38 @@ class SkillTool(BaseTool):
             SkillRuntimeError: no skill has this name, or it has nothing to call.
         """
         require_runtime(runtime)
-        contract = runtime.contract(skill)
-        fields.setdefault("name", to_tool_name(skill))
-        fields.setdefault("description", contract.description or skill)
-        fields.setdefault("args_schema", to_tool_schema(contract))
+        fields = {**_read_fields(runtime.contract(skill), skill), "name": to_tool_name(skill), **fields}
         super().__init__(**fields)
         register_checkpoint_types()
         self._called = (runtime, skill, session, to_content or to_text)
 
-    # A model can malform the call's shape too, and LangChain's own parsing would raise on it.
+    @classmethod
+    def listed(cls, runtime: SkillRuntime, skill: str, *, session: SkillSession | None = None) -> SkillTool:
+        """Return the tool for *skill*, a name that *runtime* lists; its contract is read when it is first needed.
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  the base's
-        """Call the skill: *input* is a tool call, the arguments, or their raw text."""
-        return self.run(**read_tool_call(input, config), **kwargs)
+        A toolkit may have thousands of tools, of which a host takes the few that a request needs.
+        """
+        tool = cls.__new__(cls)
+        BaseTool.__init__(tool, name=to_tool_name(skill), description="")
+        # Absent fields are what pydantic asks `__getattr__` for.
+        del tool.__dict__["description"], tool.__dict__["args_schema"]
+        tool._called = (runtime, skill, session, to_text)
+        return tool
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
-        """Call the skill from async code: as `invoke`; a plain function runs in a worker thread."""
-        return await self.arun(**read_tool_call(input, config), **kwargs)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in ("description", "args_schema"):
+                return super().__getattr__(name)
+            runtime, skill, *_ = self._called
+            try:
+                fields = _read_fields(runtime.contract(skill), skill)
+            except SkillRuntimeError:  # it has changed since it was listed: a call of it says why
+                fields = {"description": skill, "args_schema": {"type": "object", "properties": {}}}
+            self.__dict__.update({**fields, **self.__dict__})
+            return self.__dict__[name]
+
+    invoke, ainvoke = invoke, ainvoke
 
     def _filter_injected_args(self, tool_input: dict[str, Any]) -> dict[str, Any]:
         return dict(tool_input)  # nothing is injected, so callbacks see what the model sent
@@ -134,6 +151,10 @@ class SkillTool(BaseTool):
 
         call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # as above
         return call
+
+
+def _read_fields(contract: Contract, skill: str) -> dict[str, Any]:
+    return {"description": contract.description or skill, "args_schema": to_tool_schema(contract)}
 
 
 _SIGNATURE = inspect.Signature(
@@ -242,7 +263,7 @@ class SkillToolkit(BaseToolkit):
             return tools
         callable_skills = visible_callables(runtime)
         tool_names([*callable_skills, *OWN_TOOLS])
-        typed = [SkillTool(runtime, name, session=self._session) for name in callable_skills]
+        typed = [SkillTool.listed(runtime, name, session=self._session) for name in callable_skills]
         schemas = ((tool.name, json.dumps(tool.args_schema, default=str)) for tool in typed)
         if self._session.limits is None:
             self._session.note_schemas(schemas)

@@ -19,6 +19,7 @@ from skillruntime.adapters.conversation_tools import (
     LOAD_SKILL,
     READ_RESOURCE,
     RUN_SCRIPT,
+    contracts_of,
     is_hidden,
     script_call,
     visible_callables,
@@ -80,10 +81,7 @@ class Served:
         return own
 
     async def list_tools(self, context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        tools = await anyio.to_thread.run_sync(self._tools)  # this reads every contract
-        definitions = [to_mcp(self._own.contract(name), name=name) for name in self._own_names()]
-        for shown, name in sorted(tools.items()):
-            definitions.append({**to_mcp(self._runtime.contract(name), name=name, with_notes=True), "name": shown})
+        definitions = await anyio.to_thread.run_sync(self._definitions)
         page, following = _page(definitions, params)
         return types.ListToolsResult(tools=[types.Tool.model_validate(each) for each in page], next_cursor=following)
 
@@ -166,8 +164,18 @@ class Served:
             raise _unknown(params.uri)
         return GetSkillResult(skill=entry)
 
+    def _definitions(self) -> list[dict[str, Any]]:
+        """Return the definitions of all tools; this reads every contract."""
+        definitions = [to_mcp(self._own.contract(name), name=name) for name in self._own_names()]
+        tools = self._tools()
+        contracts = contracts_of(self._runtime, tools.values())
+        for shown, name in sorted(tools.items()):
+            if name in contracts:
+                definitions.append({**to_mcp(contracts[name], name=name, with_notes=True), "name": shown})
+        return definitions
+
     def _tools(self) -> dict[str, str]:
-        """Return the callables by tool name; this reads every contract, so a call looks into the last answer first."""
+        """Return the callables by tool name; all skills are looked at, so a call looks into the last answer first."""
         self._known = mcp_names(visible_callables(self._runtime))
         return self._known
 

@@ -9,11 +9,12 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
+from langchain_core.tools import BaseTool
 
 from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import ErrorCode, SkillError
 
-__all__ = ["is_control_flow", "read_tool_call", "to_tool_result"]
+__all__ = ["ainvoke", "invoke", "is_control_flow", "read_tool_call", "to_tool_result"]
 
 
 def is_control_flow(error: BaseException) -> bool:
@@ -44,6 +45,19 @@ def read_tool_call(value: Any, config: RunnableConfig | None) -> dict[str, Any]:
         "config": config,
         "tool_call_id": tool_call_id,
     }
+
+
+# The two methods of every tool here: a model can malform the call's shape too, and LangChain's own parsing would raise.
+
+
+def invoke(self: BaseTool, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002  the base's
+    """Call the tool: *input* is a tool call, the arguments, or their raw text."""
+    return self.run(**read_tool_call(input, config), **kwargs)
+
+
+async def ainvoke(self: BaseTool, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+    """Call the tool from async code: as `invoke`; a plain function of a skill runs in a worker thread."""
+    return await self.arun(**read_tool_call(input, config), **kwargs)
 
 
 def to_tool_result(

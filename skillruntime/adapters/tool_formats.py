@@ -10,6 +10,7 @@ from skillruntime.adapters.conversation_tools import (
     OWN_TOOLS,
     ToolStyle,
     chosen_style,
+    contracts_of,
     conversation_runtime,
     own_tool_names,
     require_free_names,
@@ -162,11 +163,11 @@ class SkillTools:
         self._runtime = runtime
         self._own = conversation_runtime(runtime, self.session, tool_list=tool_list, rendered=rendered)
         own = own_tool_names(style, rendered, self.session)
-        skills = [] if style == "generic" else visible_callables(runtime)
-        tool_names([*skills, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
+        contracts = {} if style == "generic" else contracts_of(runtime, visible_callables(runtime))
+        tool_names([*contracts, *OWN_TOOLS])  # raises if a skill's tool would hide one of the conversation's own
         self._contracts = {name: self._own.contract(name) for name in own}
-        self._skills = tool_names(skills)
-        self._contracts.update({tool: runtime.contract(name) for tool, name in self._skills.items()})
+        self._skills = tool_names(contracts)
+        self._contracts.update({tool: contracts[name] for tool, name in self._skills.items()})
 
     @property
     def contracts(self) -> Mapping[str, Contract]:

@@ -174,6 +174,17 @@ class SkillCatalog(Mapping[str, SkillMetadata]):
         _, _, tool = name.partition("/")
         return skill, skill.contract(f"{skill.name}/{tool}" if tool else skill.name)
 
+    def callables(self) -> Iterator[tuple[str, Skill | None]]:
+        """Yield the name of each callable, ``skill`` or ``skill/tool``, and its skill if that was read to find it.
+
+        What has a faulty contract is left out. Names are kept on disk beside the index, by the state of the skill's
+        files, but not those of locked and installed skills, which are compared to what was locked when they are read.
+        """
+        from skillruntime.catalog.callable_names import KeptNames, callables_of
+
+        is_kept = self._search_directory is not None and self._guard is None and not self._recorded
+        return callables_of(self, self.activate, KeptNames(derive=self._derive) if is_kept else None)
+
     def versions(self, name: str) -> tuple[SkillMetadata, ...]:
         """Return the skill *name* in all its versions, the newest first; usually there is only one.
 

@@ -180,7 +180,7 @@ _OMITTED, _NAME, _SHORT, _FULL = range(4)
 _CHARACTERS_A_TOKEN = 8
 """More than real descriptions have (5.2 in English), so that a beginning of this length usually exceeds the budget."""
 _MERGED = 16
-"""By how many tokens the beginning of a text may be longer than the whole: tokens merge across the cut."""
+"""By how many tokens a part of a text may be longer than in the whole: tokens merge across the cuts."""
 _MAX_MISSES = 64
 """After so many entries in a row that do not fit, the rest of them is not measured."""
 
@@ -188,12 +188,20 @@ _MAX_MISSES = 64
 def _exceeds(form: Style, skills: list[SkillMetadata], budget: int, count: Callable[[str], int]) -> bool:
     """Whether the beginning of the list is longer than *budget*: ten thousand skills are a million tokens to count."""
     layout = _Layout(form, skills, [])
-    beginning, length = [], 0
+    part: list[str] = []
+    length, allowed, tokens, counted = 0, budget, 0, 0
     for position in range(len(skills)):
-        beginning.append(layout.entry(position, _FULL))
-        length += len(beginning[-1])
+        part.append(layout.entry(position, _FULL))
+        length += len(part[-1])
+        # In parts, because some texts have two characters a token: the first part shows it.
+        if length - counted > 2 * budget + 1_000:
+            tokens += count(form.between.join(part))
+            allowed += _MERGED
+            part, counted = [], length
+        if tokens > allowed:
+            return True
         if length > _CHARACTERS_A_TOKEN * budget + 4_000:
-            return count(form.between.join(beginning)) > budget + _MERGED
+            return False
     return False
 
 

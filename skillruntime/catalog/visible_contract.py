@@ -8,6 +8,7 @@ untrusted skill cannot fill every request, its words are cut, and a contract tha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ _LONGEST_CONTRACT = 64 * 1024  # characters as JSON of what a model may read
 
 _WORDS = frozenset({"description", "title", "$comment", "deprecationMessage"})
 _VALUES = frozenset({"const", "default", "enum", "required"})
+_CONTROL = re.compile(r"\\(?:u00|[bfr])")  # as json.dumps escapes what is hidden; a line end and a tab are not
 _DEPTH = 128  # deeper documents are refused when they are compiled
 
 
@@ -40,8 +42,7 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
     except (ValueError, TypeError, RecursionError):
         return document  # not a document of JSON: compiling it will say what is wrong
     # json.dumps escapes C0, so the escapes are looked for too; a backslash of a pattern costs only the longer way.
-    is_plain = is_visible(text) and "\\u00" not in text
-    if is_plain and not (one_line and ("\\n" in text or len(text) > LONGEST_TEXT)):
+    if is_visible(text) and not (one_line and _may_be_cut(text)) and not _CONTROL.search(text):
         return document
     cleaned = _cleaned(document, _short_line if one_line else visible_text, _DEPTH)
     if one_line and len(text) > _LONGEST_CONTRACT:
@@ -50,6 +51,12 @@ def visible_document(document: Any, *, one_line: bool) -> Any:
         if hidden := hidden_characters(value):
             raise InvalidSkillError(f"a name or a value of the contract has {listed_kinds(hidden)}: {value[:40]!a}")
     return document if cleaned == document else cleaned
+
+
+def _may_be_cut(text: str) -> bool:
+    """Whether the JSON *text* may have a text of several lines or of more than `LONGEST_TEXT` characters."""
+    # Nothing that lies between two quotes is longer than that: none of the texts is, where no quote is escaped.
+    return "\\" in text or len(text) > _LONGEST_CONTRACT or max(map(len, text.split('"'))) > LONGEST_TEXT
 
 
 def longest_text(document: Any) -> int:

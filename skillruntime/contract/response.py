@@ -73,7 +73,7 @@ class SkillResponse(Generic[Data]):
 
     def to_json(self) -> str:
         """Return the envelope as compact JSON text, as a model reads it."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"), default=_to_json)
+        return _ENCODE(self.to_dict())
 
 
 def handle_skill_error(exception: BaseException, context: Mapping[str, Any]) -> SkillResponse:
@@ -144,3 +144,7 @@ def _to_json(value: Any) -> Any:
     """Return a value that JSON does not have as one that it has; ``json.dumps`` asks for it."""
     plain = to_plain(value)
     return str(value) if plain is value else plain
+
+
+# `json.dumps` with options makes an encoder for each text, which takes longer than writing a usual envelope.
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_to_json).encode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Accepted, Contract
 from skillruntime.runtime.call_options import CallOptions
+from skillruntime.runtime.function_skill import FunctionSkill
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.path_arguments import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
@@ -34,9 +36,19 @@ class CallRequest:
     sent: Any
     session: SkillSession | None
     options: CallOptions
+    function: Callable[..., Any] | None = None
+    """What is called, where the host gave the function itself and not a name."""
     # The first clock measures the duration, the second one dates the record.
     started: float = field(default_factory=time.perf_counter)
     started_at: int = field(default_factory=time.time_ns)
+
+    @classmethod
+    def of(cls, called: Any, arguments: Any, session: SkillSession | None, options: CallOptions) -> CallRequest:
+        """Return the request for what a host passes to ``call``: a name, or what `skill` made."""
+        sent = {} if arguments is None else arguments
+        if isinstance(called, FunctionSkill):
+            return cls(called.name, sent, session, options, called.function)
+        return cls(called, sent, session, options)
 
 
 @dataclass(frozen=True, slots=True)

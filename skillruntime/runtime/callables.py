@@ -5,7 +5,6 @@ Every adapter takes its tools from here, so a function is offered wherever a scr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime._version import __version__
 from skillruntime.catalog.catalog import SkillCatalog
-from skillruntime.catalog.resources import may_have_callables
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.versions import check_skill_compatibility
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Callables"]
 
 _NO_GRANTS = Grants()
+_FEW_KEPT = 256  # contracts that are kept for having been read to learn their names; ten thousand take 80 MB
 _MOST_KEPT = 10_000  # skills are few, but a model can write any number of version ranges after "@"
 
 
@@ -162,34 +161,33 @@ class Callables:
             position += 1
 
     def _read_names(self) -> Iterator[str]:
-        functions = [name for name, (_, contract) in self._functions.items() if contract is not None]
+        functions = {name: None for name, (_, contract) in self._functions.items() if contract is not None}
         yield from functions
-        for skill_name, metadata in self.catalog.items():
-            if not may_have_callables(os.path.dirname(metadata.path)):  # noqa: PTH120 - for every skill at a start
+        for name, skill in self.catalog.callables():
+            if name in functions:
                 continue
-            contracts: Mapping[str, Contract] = {}
-            with suppress(SkillRuntimeError):  # one broken skill must not hide the others
-                skill = self.catalog.activate(skill_name)
-                contracts = skill.contracts
-            for name in contracts:
-                if name not in functions:
-                    if len(self._found) < _MOST_KEPT:
-                        self._found.setdefault(name, (skill, contracts[name]))
-                    yield name
+            if skill is not None and len(self._found) < _FEW_KEPT:
+                self._found.setdefault(name, (skill, skill.contracts[name]))
+            yield name
 
     def known_target(self, name: Any) -> Target | None:
         """Return what *name* resolves to, if a call has asked for it before."""
         return self._targets.get(name) if isinstance(name, str) else None
 
-    def target(self, name: str) -> Target:
-        """Return what *name* resolves to: its contract and what runs it.
+    def target(self, name: str, function: Callable[..., Any] | None = None) -> Target:
+        """Return what *name* resolves to: its contract and what runs it; *function* is what the host calls by it.
 
         Raises:
             SkillRuntimeError: nothing of this name can be called here.
         """
         if (known := self.known_target(name)) is not None:
             return known
-        skill, contract = self._find(name)
+        try:
+            skill, contract = self._find(name)
+        except SkillNotFoundError:
+            if function is None:
+                raise
+            raise _not_registered(function) from None
         _require_this_runtime(contract, name)
         # `digest@^1` resolves to a skill of the catalog; a function that is registered for that skill runs it.
         own = contract.name if skill is not None and name not in self._functions and "@" in name else name
@@ -229,6 +227,12 @@ class Callables:
         }
 
     def _find(self, name: Any) -> tuple[Skill | None, Contract]:
+        if callable(name):
+            own = getattr(name, "__name__", type(name).__name__)
+            raise SkillNotFoundError(
+                f"A call takes a skill's name, or what @skill made, not the function {own!r} itself",
+                suggested_action=f"Call it by its name, {own!r}, once it was given: SkillRuntime(functions=[...])",
+            )
         if not isinstance(name, str):
             raise SkillNotFoundError(f"A skill's name must be a string, not {type(name).__name__}")
         found = self._found.get(name)
@@ -244,7 +248,12 @@ class Callables:
 
     def _in_catalog(self, name: str) -> tuple[Skill, Contract]:
         try:
-            return self.catalog.contract(name)
+            skill, contract = self.catalog.contract(name)
+            # Its other tools were read with it; behind a range they are those of another version than the plain names'.
+            for other in skill.contracts if "@" not in name else ():
+                if other not in self._functions and len(self._found) < _MOST_KEPT:
+                    self._found.setdefault(other, (skill, skill.contracts[other]))
+            return skill, contract
         except SkillNotFoundError as error:
             from difflib import get_close_matches  # only for a wrong name
 
@@ -264,6 +273,14 @@ class Callables:
             f"{contract.name!r} cannot run here: its contract names no script and the host registered no function",
             suggested_action=f"Tell the user; the host can register one with @runtime.implements({contract.name!r})",
         )
+
+
+def _not_registered(function: Any) -> SkillNotFoundError:
+    name = getattr(function, "__name__", type(function).__name__)
+    return SkillNotFoundError(
+        f"The function {name!r} was not given to this runtime",
+        suggested_action=f"Give it when the runtime is made: SkillRuntime(functions=[{name}])",
+    )
 
 
 def _require_this_runtime(contract: Contract, name: str) -> None:

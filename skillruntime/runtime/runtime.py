@@ -272,10 +272,9 @@ class SkillRuntime:
         *arguments* is a mapping or the model's raw text, or None for no arguments; *options* are those of
         `CallOptions`. A cancellation of the surrounding task is raised as usual.
         """
-        name = name.name if isinstance(name, FunctionSkill) else name
-        request = CallRequest(name, {} if arguments is None else arguments, session, options)
+        request = CallRequest.of(name, arguments, session, options)
         prepared = None
-        with around(self._observers, name):  # outside `try`: a span must cover the failure too
+        with around(self._observers, request.name):  # outside `try`: a span must cover the failure too
             try:
                 prepared = self.prepare(request)
                 output = await run_approved(prepared, self._approve)
@@ -322,10 +321,9 @@ class SkillRuntime:
         A plain function runs in this thread, where no deadline is enforced; anything else runs in an event loop of its
         own until it is done.
         """
-        name = name.name if isinstance(name, FunctionSkill) else name
-        request = CallRequest(name, {} if arguments is None else arguments, session, options)
+        request = CallRequest.of(name, arguments, session, options)
         prepared = None
-        with around(self._observers, name):
+        with around(self._observers, request.name):
             try:
                 prepared = self.prepare(request)
                 runner = prepared.target.runner
@@ -357,7 +355,7 @@ class SkillRuntime:
         if session is not None:
             session.require_result_budget()
         workspace = self._workspace if session is None else session.workspace
-        target = self._callables.target(request.name)
+        target = self._callables.target(request.name, request.function)
         accepted = target.contract.accept(
             request.sent,
             version=options.get("version"),

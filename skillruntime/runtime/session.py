@@ -144,6 +144,9 @@ class SkillSession:
         Tokens are counted exactly only where the estimate comes near the budget.
         """
         catalog = self._runtime.catalog()
+        # No entry is shorter than a token: ten thousand need not be written to see that they do not fit.
+        if budget_tokens is not None and len(catalog) > budget_tokens:
+            return catalog.render(budget_tokens, style, pins=pins, count=self._ledger.count)
         whole = catalog.render(None, style, pins=pins)
         # The estimate errs on the high side on English text; a tenth more covers scripts where it does not.
         if budget_tokens is None or whole.tokens * 1.1 <= budget_tokens:

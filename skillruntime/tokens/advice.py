@@ -5,7 +5,6 @@ Advice is never an error: each piece says how many tokens it would save, and how
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from skillruntime.diagnostic import Diagnostic, Severity
 from skillruntime.tokens.markdown_sections import Section, sections
-from skillruntime.tokens.schema_views import FOR_PEOPLE, for_model
+from skillruntime.tokens.schema_views import FOR_PEOPLE, compact_json, for_model
 
 __all__ = ["Advice", "advise"]
 
@@ -222,8 +221,8 @@ def _schema(
             )
     sent = for_model(schema)
     # Short schemas are left alone: there the ratio says nothing and the saving is small.
-    whole = count(_json(sent))
-    bare = count(_json(_without_descriptions(sent)))
+    whole = count(compact_json(sent))
+    bare = count(compact_json(_without_descriptions(sent)))
     if whole > 200 and whole - bare > 3 * bare:
         yield Advice(
             "schema-descriptions-dwarf",
@@ -258,10 +257,6 @@ def _without_descriptions(schema: Any) -> Any:
         for key, value in schema.items()
         if not (key == "description" and isinstance(value, str))
     }
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _slug(title: str) -> str:

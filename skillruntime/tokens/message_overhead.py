@@ -12,6 +12,7 @@ from typing import Any
 
 from skillruntime.contract.references import referenced
 from skillruntime.tokens.counter import Count, Model, count, method_for
+from skillruntime.tokens.schema_views import compact_json
 
 __all__ = ["count_messages", "count_tools"]
 
@@ -75,7 +76,7 @@ def count_tools(tools: Sequence[Mapping[str, Any]], *, model: Model = "gpt-4o", 
             frame += init + _properties(definition["schema"], definition["schema"], texts, ())
         counted = _total(texts, model)
         return Count(max(counted.tokens + frame, 0), False, f"{counted.method}; tools as the OpenAI Cookbook does")
-    counted = count("\n".join(_json(definition["source"]) for definition in definitions), model)
+    counted = count("\n".join(compact_json(definition["source"]) for definition in definitions), model)
     if family == "claude":
         prompt = 346 if tool_choice in ("auto", "none") else 313
         return Count(
@@ -184,7 +185,7 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], texts: list[
         frame += _PROPERTY
         if isinstance(choices := inner.get("enum"), list):
             frame += _ENUM + _ENUM_ITEM * len(choices)
-            texts += [choice if isinstance(choice, str) else _json(choice) for choice in choices]
+            texts += [choice if isinstance(choice, str) else compact_json(choice) for choice in choices]
         kind = inner.get("type", "")
         kinds = "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
         texts.append(f"{name}:{kinds}:{str(inner.get('description') or '').removesuffix('.')}")
@@ -204,10 +205,6 @@ def _resolved(
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**target, **beside} if isinstance(target, Mapping) else beside
     return schema, above
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _json_arguments(arguments: Any) -> str:

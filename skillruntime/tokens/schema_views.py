@@ -6,10 +6,11 @@ The last of the contract document's closing questions. ``description`` is for th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FOR_PEOPLE", "for_model", "for_people"]
+__all__ = ["FOR_PEOPLE", "compact_json", "for_model", "for_people"]
 
 FOR_PEOPLE = ("$comment", "x-documentation")
 """The keywords of a contract that are written for people."""
@@ -17,6 +18,11 @@ FOR_PEOPLE = ("$comment", "x-documentation")
 _NOT_SENT = frozenset({*FOR_PEOPLE, "$schema", "$id", "title"})
 _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VERBATIM = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
+
+
+def compact_json(value: Any) -> str:
+    """Return *value* as JSON without spaces, as a request has it; what JSON has no form for is written as text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def for_model(schema: Any) -> Any:

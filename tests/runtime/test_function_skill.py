@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import anyio
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
 
 from skillruntime.catalog.discovery import discover
 from skillruntime.contract.contract import Contract
@@ -345,3 +345,83 @@ def test_a_name_in_place_of_the_function_is_explained() -> None:
     """Other frameworks take the name first."""
     with pytest.raises(TypeError, match=r"write @skill\(name='count-words'\)"):
         skill("count-words")  # type: ignore[call-overload]  # as a newcomer writes it
+
+
+def test_a_function_that_the_runtime_was_not_given_is_named() -> None:
+    """The error says how to give it, and does not suggest another skill of a similar name."""
+
+    @skill
+    def digest(topic: str) -> str:
+        """Collect the news."""
+        return topic
+
+    @skill
+    def digests(topic: str) -> str:
+        """Collect more news."""
+        return topic
+
+    runtime = SkillRuntime(functions=[digests])
+
+    async def called() -> SkillResponse[str]:
+        return await runtime.call(digest, {"topic": "AI"})
+
+    for response in (runtime.call_sync(digest, {"topic": "AI"}), anyio.run(called)):
+        (error,) = response.errors
+        assert error.code is ErrorCode.SKILL_NOT_FOUND
+        assert error.message == "The function 'digest' was not given to this runtime"
+        assert error.suggested_action == "Give it when the runtime is made: SkillRuntime(functions=[digest])"
+    assert runtime.call_sync("digest", {"topic": "AI"}).errors[0].suggested_action == "Did you mean 'digests'?"
+
+
+def test_a_plain_function_in_place_of_a_name_is_explained() -> None:
+    """A call takes names: the function may be another one than the one that was given."""
+    (error,) = SkillRuntime().call_sync(len, {}).errors  # type: ignore[call-overload]
+
+    assert error.message == "A call takes a skill's name, or what @skill made, not the function 'len' itself"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "message"),
+    [
+        (Annotated[int, Field(le=5)], 9, "9 is more than the maximum 5"),
+        (int, "x", '"x" is not an integer'),
+        (int, Field(0, ge=1), "0 is less than the minimum 1"),
+        (Annotated[list[int], Field(min_length=1)], [], "[] has fewer items than 1"),
+    ],
+)
+def test_a_default_that_its_annotation_forbids_is_refused(annotation: Any, default: Any, message: str) -> None:
+    """A model would see a default that it may not send: its author learns it where it is written."""
+
+    def search(limit: Any = default) -> int:
+        """Search."""
+        return 1
+
+    search.__annotations__["limit"] = annotation
+
+    for make in (skill, lambda function: SkillRuntime(functions=[function])):
+        with pytest.raises(InvalidSkillError, match="The default of 'limit' in 'search'") as caught:
+            make(search)
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (int, None),  # many write an optional parameter so
+        (int, False),  # an integer to Python
+        (Annotated[SecretStr, Field(min_length=20)], SecretStr("x" * 30)),  # its JSON is ten asterisks
+        (Annotated[int, BeforeValidator(int)], "7"),
+        (Path, Path()),
+        (Unit, Unit.KM),
+    ],
+)
+def test_a_default_that_python_takes_is_kept(annotation: Any, default: Any) -> None:
+    """Only what neither the schema nor the annotation takes is refused."""
+
+    def search(limit: Any = default) -> int:
+        """Search."""
+        return 1
+
+    search.__annotations__["limit"] = annotation
+
+    assert skill(search).name == "search"
