@@ -29,8 +29,9 @@ class ControlGroup(NamedTuple):
         """Make the group and move this process into it; its children are born there. Return whether that worked."""
         try:
             self.directory.mkdir(0o700)
-            # The kernel waits for every processor here, some 10 ms: the supervisor does it before it has a command.
-            (self.directory / "cgroup.procs").write_bytes(b"0")
+            # Not cgroup.procs: to move a thread group the kernel stops every fork of the machine for some 10 ms; a
+            # process that moves only its one thread needs no lock (cgroup_procs_write_start in kernel/cgroup/cgroup.c).
+            (self.directory / "tasks").write_bytes(b"0")
         except OSError:
             self.remove()
             return False
