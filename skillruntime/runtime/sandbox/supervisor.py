@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from skillruntime.runtime.sandbox import landlock
-from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options
+from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options, trees_of_root
 from skillruntime.runtime.sandbox.control_groups import ControlGroup
 from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
 from skillruntime.runtime.sandbox.processes import descendants, threads_of
@@ -84,7 +84,8 @@ class _Launcher:
 
     def serve(self) -> NoReturn:
         while True:
-            while self._waiting < _WAITING:
+            # While a command runs one has to wait, and not more: to make another takes the command's processor.
+            while self._waiting < (_WAITING if self._waiting == len(self._supervisors) else 1):
                 self._fork()
             ready, _, _ = select.select([self._taken, self._woken], [], [])
             if self._taken in ready:
@@ -286,14 +287,16 @@ class _Run:
             for at, names, _ in os.walk(root)
             if "__pycache__" in names
         ]
-        sources = {path: path for path in (*self.asked["readable"], *self.asked["skills"], *self.asked["writable"])}
+        paths = (*self.asked["readable"], *self.asked["skills"], *self.asked["writable"])
+        sources, root = {path: path for path in paths}, None
         # This process itself changes its mounts and its user, because it serves one command: another copy of Python
         # that does so before it becomes bubblewrap costs 1.5 ms, a sixth of a start of Python.
         if self.guest is not None:
-            sources = stage_mounts(sources, self.guest)
+            trees = trees_of_root(self.asked)
+            sources, root = stage_mounts(sources.keys() - trees, trees, self.guest)
             drop_privileges(self.guest.user, keep_file_access=False)
             _prctl(_PR_SET_DUMPABLE, 0)  # the change of user may have reset it (prctl(2))
-        arguments = bubblewrap_arguments(self.asked, sources, compiled)
+        arguments = bubblewrap_arguments(self.asked, sources, compiled, root)
         filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
         users = _memory_file(_PASSWD)
         options = [
