@@ -29,7 +29,7 @@ _MOUNT_ATTR_IDMAP, _READ_ONLY = 0x00100000, 0b111  # MOUNT_ATTR_RDONLY, NOSUID, 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 0x4000, 1 << 18, 2, 4, 8
 _MNT_DETACH = 2
-_DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -58,7 +58,7 @@ class Guest(NamedTuple):
 
 
 def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tuple[dict[str, str], str]:
-    """Return where *guest* finds each of *paths*, and a directory that has devices and the directories *trees*, read-only.
+    """Return where *guest* finds each of *paths*, and a root directory with devices and *trees*, which are read-only.
 
     This process moves into a mount namespace of its own.
 
@@ -80,9 +80,7 @@ def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tu
             tree = _open_tree(path, namespaces, guest, status)
             places.append((tree, staged[path], stat.S_ISDIR(status.st_mode)))
     root = f"{_STAGE}/root"
-    for path in _DEVICES:
-        tree = _checked(_syscall(_OPEN_TREE, _AT_FDCWD, path, _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC), f"mount {path}")
-        places.append((tree, f"{root}{path.decode()}", False))
+    places += [(_clone(path), root + path, False) for path in _DEVICES]
     for path in sorted(trees, key=lambda path: path.count("/")):
         if (status := _status(path)) is not None:
             tree = _open_tree(path, namespaces, guest, status)
@@ -109,7 +107,7 @@ def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tu
 
 def _status(path: str) -> os.stat_result | None:
     try:
-        return os.stat(path)  # noqa: PTH116: here and below, pathlib would take longer than the system calls
+        return os.stat(path)  # noqa: PTH116 - here and below, pathlib would take longer than the system calls
     except FileNotFoundError:
         return None
 
@@ -124,14 +122,18 @@ def _make_directory(path: str, guest: Guest) -> None:
 
 def _open_tree(path: str, namespaces: dict[tuple[int, int], int], guest: Guest, status: os.stat_result) -> int:
     """Return a second mount of *path*, in which *guest* is its owner where that is not every user's to read."""
-    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
-    tree = _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), f"mount {path} a second time")
+    tree = _clone(path)
     if not f"{path}/".startswith(_SHARED_ROOTS):
         owner = (status.st_uid, status.st_gid)
         if owner not in namespaces:
             namespaces[owner] = _user_namespace(owner, guest.user)
         _set_attributes(tree, _MOUNT_ATTR_IDMAP, namespaces[owner], 0, path)
     return tree
+
+
+def _clone(path: str) -> int:
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
+    return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), f"mount {path} a second time")
 
 
 def _set_attributes(tree: int, attributes: int, namespace: int, recursive: int, path: str) -> None:

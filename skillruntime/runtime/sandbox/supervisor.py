@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 from skillruntime.runtime.sandbox import landlock
 from skillruntime.runtime.sandbox.bubblewrap import bubblewrap_arguments, prepare_options, trees_of_root
-from skillruntime.runtime.sandbox.control_groups import ControlGroup
+from skillruntime.runtime.sandbox.control_groups import ControlGroup, write_setting
 from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
 from skillruntime.runtime.sandbox.processes import descendants, threads_of
 from skillruntime.runtime.sandbox.seccomp import seccomp_program
@@ -139,8 +139,9 @@ def _wait_for_request(requests: socket.socket, taking: int, guest: Guest | None)
     request, stdin, stdout, stderr, control = descriptors
     report: dict[str, Any] = {}
     try:
-        with os.fdopen(request, "rb") as file:
-            run = _Run(json.loads(file.read()), (stdin, stdout, stderr), control, guest, group)
+        asked = json.loads(os.read(request, os.fstat(request).st_size))
+        os.close(request)
+        run = _Run(asked, (stdin, stdout, stderr), control, guest, group)
         report = run.to_end()
     except OSError as error:
         report = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error)}
@@ -255,8 +256,8 @@ class _Run:
         child = self._start_bubblewrap(info_writing, block_reading)
         for descriptor in (info_writing, block_reading, *self.streams):
             os.close(descriptor)
-        with os.fdopen(info_reading, "rb") as info:
-            words = info.read()
+        words = b"".join(iter(lambda: os.read(info_reading, 4096), b""))
+        os.close(info_reading)
         if not words:  # it could not set up the namespaces, and has said why on stderr
             code = self._watch(child)
             raise OSError(errno.EPERM, f"bubblewrap could not make its namespaces (exit code {code})")
@@ -349,7 +350,7 @@ def _in_child(failed: int, become: Callable[[], None]) -> NoReturn:
 def _end_first(process: int | str) -> None:
     """Have the kernel end *process* before its supervisor where the control group is out of memory."""
     with suppress(OSError):  # an unprivileged host has no group, and may not write there
-        Path(f"/proc/{process}/oom_score_adj").write_bytes(b"1000")
+        write_setting(f"/proc/{process}/oom_score_adj", b"1000")
 
 
 def _raise_reported(failed: int) -> None:
