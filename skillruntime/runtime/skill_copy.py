@@ -117,7 +117,7 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
     """Copy each file; yield its path, ``x`` if it is executable, else ``-``, and the SHA-256 of its bytes."""
     source = str(skill.directory)
     left = MAX_BYTES
-    for path in _files(source, skill.name):
+    for path in list(_files(source, skill.name)):  # before the first is copied: there may be too many
         try:
             descriptor = open_inside(source, path, identity=skill.identity)
         except FileNotFoundError:
