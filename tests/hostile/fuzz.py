@@ -28,7 +28,7 @@ from skillruntime.derive import derive
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote import SkillDescriptor
 from skillruntime.runtime import SkillRuntime
-from tests.hostile.fuzz_sources import CALLS, SCRIPTS
+from tests.hostile.fuzz_sources import CALLS, MIGRATED, SCRIPTS
 
 __all__ = ["TARGETS", "Finding", "fuzz"]
 
@@ -240,6 +240,13 @@ def _call(rng: random.Random) -> tuple[dict[str, Any], str]:
     return schema, _damaged(text, rng) if rng.random() < 0.2 else text
 
 
+def _older_call(rng: random.Random) -> tuple[str, dict[str, Any]]:
+    """Return a contract with migrations, changed, and arguments of one of its versions."""
+    document, calls = MIGRATED
+    changed = {**document, "migrations": _changed(document["migrations"], rng, rng.randint(0, 2))}
+    return json.dumps(changed), _changed(rng.choice(calls), rng, rng.randint(0, 2))
+
+
 def _script(rng: random.Random) -> tuple[str, str]:
     """Return the name and the text of a script of any kind that is read, changed."""
     name, source = rng.choice(SCRIPTS)
@@ -311,6 +318,15 @@ def _accept(call: tuple[dict[str, Any], str]) -> bool:
     return _is_json(text)
 
 
+def _migrate(call: tuple[str, dict[str, Any]]) -> bool:
+    text, arguments = call
+    contract = Contract.from_dict(json.loads(text), name="sample")
+    for version in (None, "1.0.0", "2.5.0", "3.0.0"):
+        with suppress(SkillRuntimeError):
+            contract.accept(copy.deepcopy(arguments), version=version)
+    return True
+
+
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
@@ -350,6 +366,7 @@ TARGETS: dict[str, tuple[Callable[[random.Random], Any], Callable[[Any], bool]]]
     "frontmatter": (_text_of(_FRONT), _skill),
     "contract": (_json_of(_CONTRACT), lambda text: _skill(_FRONT, text)),
     "arguments": (_call, _accept),
+    "migrations": (_older_call, _migrate),
     "schema": (_json_of(_SCHEMA), _compile),
     "descriptor": (_json_of(_DESCRIPTOR), _describe),
     "derive": (_script, _derive),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CALLS", "SCRIPTS"]
+__all__ = ["CALLS", "MIGRATED", "SCRIPTS"]
 
 SCRIPTS: tuple[tuple[str, str], ...] = (
     (
@@ -362,5 +362,76 @@ CALLS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
             "flag": True,
             "camelCase": "abc",
         },
+    ),
+)
+
+# A contract with a migration of each kind of step, and a call that was written for each older version.
+MIGRATED: tuple[dict[str, Any], tuple[dict[str, Any], ...]] = (
+    {
+        "version": "4.0.0",
+        "input": {
+            "type": "object",
+            "properties": {
+                "topics": {"type": "array", "items": {"type": "string"}},
+                "limit": {"type": "integer"},
+                "options": {"type": "object"},
+                "level": {"enum": ["minimal", "full"]},
+                "point": {"type": "array", "items": {"type": "number"}},
+                "start": {"type": "string"},
+                "end": {"type": "string"},
+                "minutes": {"type": "number"},
+                "format": {"type": "string"},
+                "title": {"type": "string"},
+                "query": {"type": "string"},
+            },
+            "additionalProperties": False,
+        },
+        "migrations": [
+            {
+                "from": "1.x",
+                "to": "2.0.0",
+                "accepts": {"required": ["topic"], "properties": {"topic": {"type": "string"}}},
+                "steps": [
+                    {"wrap": "/topic"},
+                    {"rename": {"from": "/topic", "to": "/topics"}},
+                    {"convert": {"at": "/count", "from": "string", "to": "integer"}},
+                    {"rename": {"from": "/count", "to": "/limit"}},
+                    {"map": {"at": "/level", "values": {"low": "minimal", "high": "full"}}},
+                ],
+            },
+            {
+                "from": "2.x",
+                "to": "3.0.0",
+                "accepts": {"properties": {"lat": {"type": "number"}, "range": {"type": "string"}}},
+                "steps": [
+                    {"pack": {"from": ["/lat", "/lon"], "to": "/point"}},
+                    {"split": {"from": "/range", "to": ["/start", "/end"], "separator": ".."}},
+                    {"convert": {"at": "/hours", "factor": 60}},
+                    {"move": {"from": "/hours", "to": "/minutes"}},
+                    {"nest": {"from": ["/lang", "/style"], "to": "/options"}},
+                    {"copy": {"from": "/query", "to": "/title"}},
+                ],
+            },
+            {
+                "from": "3.x",
+                "to": "4.0.0",
+                "accepts": {"properties": {"old": {"type": "string"}}},
+                "steps": [
+                    {"drop": "/old"},
+                    {"set_default": {"at": "/format", "value": "brief", "new": True}},
+                    {"split": {"at": "/topics/*", "separator": ",", "limit": 2}},
+                    {"join": {"at": "/topics/*", "separator": ","}},
+                    {"unwrap": "/query"},
+                    {"flatten": "/extra"},
+                    {"unpack": {"from": "/pair", "to": ["/start", "/end"]}},
+                ],
+            },
+        ],
+    },
+    (
+        {"topic": "a", "count": "3", "level": "low"},
+        {"lat": 1.5, "lon": 2, "range": "a..b", "hours": 2, "lang": "en", "style": "x", "query": "q"},
+        {"old": "x", "topics": ["a,b"], "query": ["q"], "extra": {"limit": 3}, "pair": ["a", "b"]},
+        {"topics": ["a"], "limit": 3, "format": "full"},
     ),
 )

@@ -32,7 +32,13 @@ from skillruntime.runtime.sandbox.control_groups import ControlGroup, write_sett
 from skillruntime.runtime.sandbox.mounts import Guest, stage_mounts
 from skillruntime.runtime.sandbox.processes import descendants, threads_of
 from skillruntime.runtime.sandbox.seccomp import seccomp_program
-from skillruntime.runtime.sandbox.users import drop_capabilities, drop_privileges, give_back_files
+from skillruntime.runtime.sandbox.users import (
+    become_for_now,
+    become_root_again,
+    drop_capabilities,
+    drop_privileges,
+    give_back_files,
+)
 
 __all__ = ["serve"]
 
@@ -239,9 +245,8 @@ class _Run:
                 return True
             if time.monotonic() > deadline:
                 return False
-            # A user of its own makes it one system call; without, a fork bomb is outrun process by process. Of
-            # bubblewrap only itself can be left, and this process has become that user.
-            if self.user is not None and self.level == "landlock":
+            # A user of its own makes it one system call; without, a fork bomb is outrun process by process.
+            if self.user is not None:
                 _kill_user(self.user)
             for child in descendants():
                 with suppress(ProcessLookupError, PermissionError):
@@ -268,7 +273,10 @@ class _Run:
         # Inside its user namespace the limit of processes counts those of the sandbox alone (since Linux 5.14); set
         # outside, it would count every process of the host's user.
         _limit(inner, self.limits, self.limits["processes"])
-        _end_first(inner)
+        if self.guest is not None:
+            become_root_again()
+            _prctl(_PR_SET_DUMPABLE, 0)  # a change of user may reset it (prctl(2))
+        _end_first(inner)  # as root, so that the script cannot take it back
         with suppress(BrokenPipeError):
             os.write(block_writing, b"1")
         os.close(block_writing)
@@ -291,12 +299,11 @@ class _Run:
         paths = (*self.asked["readable"], *self.asked["skills"], *self.asked["writable"])
         sources, root = {path: path for path in paths}, None
         # This process itself changes its mounts and its user, because it serves one command: another copy of Python
-        # that does so before it becomes bubblewrap costs 1.5 ms, a sixth of a start of Python.
+        # that does so before it becomes bubblewrap takes 1.5 ms, a sixth of a start of Python.
         if self.guest is not None:
             trees = trees_of_root(self.asked)
             sources, root = stage_mounts(sources.keys() - trees, trees, self.guest)
-            drop_privileges(self.guest.user, keep_file_access=False)
-            _prctl(_PR_SET_DUMPABLE, 0)  # the change of user may have reset it (prctl(2))
+            become_for_now(self.guest.user)
         arguments = bubblewrap_arguments(self.asked, sources, compiled, root)
         filter_ = _memory_file(seccomp_program(namespaces=True, network=self.asked["network"]))
         users = _memory_file(_PASSWD)
