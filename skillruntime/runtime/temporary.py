@@ -76,6 +76,6 @@ def _started(process: int) -> int | None:
 
 @cache
 def _space() -> str:
-    """Return what tells this start of the machine, and the process numbers of this container, from others."""
+    """Return an identity of this start of the machine and of this container's process numbers."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     return f"{crc32(boot + os.fsencode(Path('/proc/self/ns/pid').readlink())):08x}"

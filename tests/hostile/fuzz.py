@@ -145,15 +145,30 @@ _FRONT = (
     'metadata:\n  version: "1.0.0"\n  tags: "a, b"\nrequires:\n  commands: [git]\ncompatibility: any\n'
 )
 _DESCRIPTOR: dict[str, Any] = {
+    "protocol": {"version": "1.0.0"},
     "id": "com.example.translate-v1",
     "name": "Translate",
     "version": "1.2.0",
+    "capability_type": "api",
     "description": "Translates.",
-    "provider": {"name": "Example"},
-    "endpoint": {"url": "https://example.com/invoke", "timeout_ms": 1000},
-    "inputs": [{"name": "text", "type": "string", "required": True, "description": "The text"}],
-    "output": {"type": "object", "schema": {"type": "object"}},
-    "authentication": {"type": "api_key"},
+    "provider": {"name": "Example", "url": "https://example.com", "contact": "a@example.com"},
+    "endpoint": {
+        "url": "https://example.com/invoke",
+        "status_url": "https://example.com/status/{execution_id}",
+        "timeout_ms": 1000,
+        "retry": {"max_attempts": 3, "backoff_ms": 1000},
+    },
+    "inputs": [
+        {"name": "text", "type": "string", "required": True, "description": "The text"},
+        {"name": "mode", "type": "any", "default": "fast", "schema": {"enum": ["fast", "slow"]}},
+        {"name": "rows", "type": "array", "default": None, "schema": {"items": {"type": "integer"}}},
+    ],
+    "output": {"content_type": "application/json", "schema": {"type": "object"}},
+    "auth": {"type": "oauth2", "oauth2": {"token_url": "https://example.com/token", "scopes": {"a": "A"}}},
+    "access": "public",
+    "tags": ["a"],
+    "created_at": "2025-03-20T14:30:00Z",
+    "extensions": {"annotations": {"readOnlyHint": True}, "input_schema": _SCHEMA, "wait_seconds": 1.5, "cancel": True},
 }
 
 
@@ -201,9 +216,9 @@ def _damaged(text: str, rng: random.Random) -> str:
     return text
 
 
-def _json_of(document: dict[str, Any]) -> Callable[[random.Random], str]:
+def _json_of(document: dict[str, Any], most: int = 6) -> Callable[[random.Random], str]:
     def make(rng: random.Random) -> str:
-        text = json.dumps(_changed(document, rng, rng.randint(1, 6)))
+        text = json.dumps(_changed(document, rng, rng.randint(1, most)))
         return _damaged(text, rng) if rng.random() < 0.2 else text
 
     return make
@@ -349,7 +364,9 @@ def _describe(text: str) -> bool:
         document = json.loads(text)
     except ValueError:
         return False
-    SkillDescriptor.from_dict(document).to_contract()
+    read = SkillDescriptor.from_dict(document)
+    read.to_contract()
+    SkillDescriptor.from_dict(json.loads(json.dumps(read.to_dict())))  # what is written can be read again
     return True
 
 
@@ -364,11 +381,11 @@ def _derive(script: tuple[str, str]) -> bool:
 
 TARGETS: dict[str, tuple[Callable[[random.Random], Any], Callable[[Any], bool]]] = {
     "frontmatter": (_text_of(_FRONT), _skill),
-    "contract": (_json_of(_CONTRACT), lambda text: _skill(_FRONT, text)),
+    "contract": (_json_of(_CONTRACT, 3), lambda text: _skill(_FRONT, text)),
     "arguments": (_call, _accept),
     "migrations": (_older_call, _migrate),
     "schema": (_json_of(_SCHEMA), _compile),
-    "descriptor": (_json_of(_DESCRIPTOR), _describe),
+    "descriptor": (_json_of(_DESCRIPTOR, 2), _describe),
     "derive": (_script, _derive),
     "tools": (_script, lambda script: _skill(_FRONT, script=script)),
 }

@@ -84,7 +84,7 @@ def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tu
     for path in sorted(trees, key=lambda path: path.count("/")):
         if (status := _status(path)) is not None:
             tree = _open_tree(path, namespaces, guest, status)
-            _set_attributes(tree, _READ_ONLY, 0, _AT_RECURSIVE, path)
+            _set_attributes(tree, _READ_ONLY, 0, _AT_RECURSIVE, f"make {path} read-only")
             places.append((tree, root + path, True))
     # bubblewrap reads the whole table of mounts after each path that it binds, and a host with control groups has most
     # of its mounts below this directory. Refused in a container that may not undo a mount: then it is only hidden.
@@ -127,7 +127,8 @@ def _open_tree(path: str, namespaces: dict[tuple[int, int], int], guest: Guest, 
         owner = (status.st_uid, status.st_gid)
         if owner not in namespaces:
             namespaces[owner] = _user_namespace(owner, guest.user)
-        _set_attributes(tree, _MOUNT_ATTR_IDMAP, namespaces[owner], 0, path)
+        advice = "run the host as an unprivileged user, or use another file system"
+        _set_attributes(tree, _MOUNT_ATTR_IDMAP, namespaces[owner], 0, f"show {path} with another owner; {advice}")
     return tree
 
 
@@ -136,13 +137,11 @@ def _clone(path: str) -> int:
     return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), f"mount {path} a second time")
 
 
-def _set_attributes(tree: int, attributes: int, namespace: int, recursive: int, path: str) -> None:
+def _set_attributes(tree: int, attributes: int, namespace: int, recursive: int, what: str) -> None:
     # struct mount_attr of linux/mount.h: attr_set, attr_clr, propagation, userns_fd
     words = struct.pack("=4Q", attributes, 0, 0, namespace)
-    result = _syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | recursive, words, ctypes.c_size_t(len(words)))
-    _checked(
-        result, f"show {path} with another owner; run the host as an unprivileged user, or use another file system"
-    )
+    size = ctypes.c_size_t(len(words))
+    _checked(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | recursive, words, size), what)
 
 
 def _user_namespace(owner: tuple[int, int], user: int) -> int:

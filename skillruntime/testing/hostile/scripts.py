@@ -205,9 +205,9 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("set-clock", "sets the clock of the machine", "time.clock_settime(0, time.time()); return True"),
     ("count-events", "measures other processes with the counters of the processor",
      "a = bytes(4) + (112).to_bytes(4, 'little') + bytes(104); return libc.syscall(298, a, world['host'], -1, -1, 0) >= 0"),
-    ("watch-outside", "is told what the host does with its files", "i = libc.inotify_init(); "
+    ("watch-outside", "watches what the host does with its files", "i = libc.inotify_init(); "
      "return libc.inotify_add_watch(i, world['outside'].encode(), 0xfff) >= 0"),
-    ("watch-file-system", "is told of every file that is opened", "return libc.syscall(300, 0, 0) >= 0"),
+    ("watch-file-system", "watches every file that is opened", "return libc.syscall(300, 0, 0) >= 0"),
     ("read-other-terminals", "lists the terminals of the host", "return [n for n in os.listdir('/dev/pts') if n.isdigit()]"),
     ("read-first-files", "lists the open files of the first process",
      "return [p for p in (os.readlink('/proc/1/fd/' + n) for n in os.listdir('/proc/1/fd')) if os.path.isabs(p) and not p.startswith(('/dev/', '/memfd:'))]"),
