@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from skillruntime.catalog.file_opening import FileTooLargeError, read_inside
 from skillruntime.catalog.visible_text import is_visible, visible_line, visible_text
@@ -43,6 +44,7 @@ SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".js", ".mjs", ".cjs")
 
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".DS_Store", ".venv"})
 _MAX_DEPTH = 8
+_MAX_ENTRIES = 20_000  # of a skill that are looked at for a listing
 _MEDIA_TYPES = {
     ".md": "text/markdown",
     ".markdown": "text/markdown",
@@ -110,7 +112,8 @@ def list_resources(directory: str) -> list[Resource]:
 def list_files(directory: str) -> list[Resource]:
     """Return the regular files below *directory*, by path, except SKILL.md and the files of version control.
 
-    At most `MAX_RESOURCES` files are listed. Symbolic links, and names with hidden characters or line ends, are not.
+    At most `MAX_RESOURCES` files are listed, and at most 20,000 files and directories are looked at. Symbolic
+    links, and names with hidden characters or line ends, are not listed.
     """
     return _files(directory, with_hidden_names=False)
 
@@ -129,13 +132,17 @@ def _files(directory: str, *, with_hidden_names: bool) -> list[Resource]:
     # Level by level, so that the limit cuts off what is deepest, and the files beside SKILL.md are always listed.
     found: list[Resource] = []
     level = [("", directory)]
+    left = _MAX_ENTRIES
     for _ in range(_MAX_DEPTH):
         deeper: list[tuple[str, str]] = []
         for prefix, path in level:
             try:
-                children = sorted(os.scandir(path), key=lambda child: child.name)
+                with os.scandir(path) as entries:
+                    # The first by name: a directory of a million files takes a second then, and not all memory.
+                    children = nsmallest(left, entries, key=lambda child: child.name)
             except OSError:
                 continue  # a directory that cannot be listed hides its own files and no others
+            left -= len(children)
             for child in children:
                 name = child.name
                 if name in _SKIPPED or (not prefix and name.lower() == "skill.md"):
@@ -151,7 +158,7 @@ def _files(directory: str, *, with_hidden_names: bool) -> list[Resource]:
                 except OSError:
                     continue
         level = deeper
-        if not level or len(found) >= MAX_RESOURCES:
+        if not level or left == 0 or len(found) >= MAX_RESOURCES:
             break
     return sorted(found[:MAX_RESOURCES], key=lambda resource: resource.path)
 

@@ -73,7 +73,8 @@ def _skill_files(waiting: list[tuple[str, bool]], offered: dict[str, bool]) -> I
         directory, is_inside = waiting.pop()
         try:
             with os.scandir(directory or "/") as entries:
-                children = list(entries)
+                # Of a directory with a million files only what is looked at here is kept.
+                children = [child for child in entries if child.name.lower() == "skill.md" or _is_directory(child)]
         except (OSError, ValueError):
             continue  # it has a diagnostic of its own
         names = [child.name for child in children if child.name.lower() == "skill.md"]

@@ -25,7 +25,7 @@ from packaging.utils import canonicalize_name
 from skillruntime.catalog.skill import Skill
 from skillruntime.derive.inline_metadata import parse_inline_metadata
 from skillruntime.errors import InvalidSkillError, ResourceNotFoundError, ToolNotAvailableError
-from skillruntime.runtime.sandbox.launcher import remove_tree
+from skillruntime.runtime.temporary import remove_tree
 
 __all__ = ["environment_of", "lock_name", "prepare_script", "scripts_with_packages", "stale_packages"]
 

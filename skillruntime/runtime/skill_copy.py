@@ -18,6 +18,7 @@ from skillruntime.catalog.file_opening import open_inside
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.errors import InvalidSkillError, ToolNotAvailableError
+from skillruntime.runtime.temporary import make_temporary, remove_tree
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "SkillCopy", "copy_skill"]
 
@@ -76,7 +77,7 @@ class SkillCopy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _remove(self.directory.parent)
+        remove_tree(self.directory.parent)
 
 
 def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
@@ -87,10 +88,9 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         ToolNotAvailableError: the copy cannot be written (the disk is full, say); nothing of it is left then.
     """
     import hashlib  # OpenSSL: not needed for an import
-    import tempfile
 
     try:
-        parent = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()  # only this user may enter it
+        parent = make_temporary()
     except OSError as error:
         raise _not_written(error) from error
     try:
@@ -107,7 +107,7 @@ def copy_skill(skill: Skill, contract: Contract) -> SkillCopy:
         total.update(f"\0{contract.name}\0{document}".encode("utf-8", "surrogatepass"))
         return SkillCopy(directory, total.hexdigest(), files)
     except BaseException as error:
-        _remove(parent)
+        remove_tree(parent)
         if isinstance(error, OSError):
             raise _not_written(error) from error
         raise
@@ -117,7 +117,7 @@ def _copied(skill: Skill, target: Path) -> Iterator[tuple[str, str, str]]:
     """Copy each file; yield its path, ``x`` if it is executable, else ``-``, and the SHA-256 of its bytes."""
     source = str(skill.directory)
     left = MAX_BYTES
-    for path in _files(source, skill.name):
+    for path in list(_files(source, skill.name)):  # before the first is copied: there may be too many
         try:
             descriptor = open_inside(source, path, identity=skill.identity)
         except FileNotFoundError:
@@ -190,9 +190,3 @@ def _too_large(name: str) -> InvalidSkillError:
         f"{MAX_BYTES // 1024**2} MiB: too much for a sandbox",
         suggested_action="Tell the user; the host can trust the skill's directory",
     )
-
-
-def _remove(directory: Path) -> None:
-    from skillruntime.runtime.sandbox.launcher import remove_tree  # processes and sockets, which most calls do not need
-
-    remove_tree(directory)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from skillruntime.catalog.resources import media_type
+from skillruntime.runtime.temporary import make_temporary, remove_tree
 
 __all__ = ["FILE_LIMIT", "Workspace"]
 
@@ -31,7 +32,7 @@ class Workspace:
         self._given = None if directory is None else Path(directory)
         self._directory: Path | None = None
         self._making = threading.Lock()  # parallel calls of one session must not make two
-        self._removal: weakref.finalize[[str], Workspace] | None = None
+        self._removal: weakref.finalize[[Path], Workspace] | None = None
 
     @property
     def directory(self) -> Path:
@@ -45,11 +46,9 @@ class Workspace:
         if self._given is not None:
             self._given.mkdir(parents=True, exist_ok=True)
             return self._given.resolve()
-        import tempfile
-
-        made = tempfile.mkdtemp(prefix="skillruntime-")
-        self._removal = weakref.finalize(self, _remove, made)
-        return Path(made).resolve()
+        made = make_temporary()
+        self._removal = weakref.finalize(self, remove_tree, made)
+        return made
 
     def resolve(self, path: str) -> Path | None:
         """Return *path* as an absolute path inside the workspace, or None where it would be outside.
@@ -140,12 +139,21 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
 
     if os.path.lexists(destination):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(destination))
+    nameless = _nameless_file(destination.parent)
+    if nameless is not None:
+        with os.fdopen(nameless, "wb") as file:
+            copyfileobj(source, file)
+            file.flush()
+            # Not a rename, which would replace a file that was made meanwhile. With a directory's descriptor, because
+            # only then Python has the kernel follow this link (linkat(2), AT_SYMLINK_FOLLOW).
+            os.link(f"/proc/self/fd/{nameless}", destination, src_dir_fd=nameless, follow_symlinks=True)
+        return destination
     partial = destination.parent / f".{os.urandom(8).hex()}.part"
     try:
         with partial.open("xb") as file:
             copyfileobj(source, file)
         try:
-            destination.hardlink_to(partial)  # not a rename, which would replace a file that was made meanwhile
+            destination.hardlink_to(partial)
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links, such as FAT
@@ -155,12 +163,17 @@ def _copied_whole(source: BinaryIO, destination: Path) -> Path:
     return destination
 
 
+def _nameless_file(directory: Path) -> int | None:
+    """Open a file in *directory* that has no name yet, so that nothing is left of it if this process is killed.
+
+    None where there are no such files (open(2), O_TMPFILE: NFS, FAT, other systems than Linux).
+    """
+    try:
+        return os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    except (OSError, AttributeError):
+        return None
+
+
 def _encodable(path: str) -> str:
     """Return *path* with the bytes of it that are not UTF-8 as escapes: no JSON text can hold them."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
-def _remove(directory: str) -> None:
-    from skillruntime.runtime.sandbox.launcher import remove_tree  # processes and sockets, which most calls do not need
-
-    remove_tree(Path(directory))

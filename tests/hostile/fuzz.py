@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from skillruntime.adapters.tool_formats import to_anthropic, to_gemini, to_mcp, to_openai
-from skillruntime.catalog import discover, validate
+from skillruntime.catalog import STYLES, discover, validate
 from skillruntime.cli.contract_findings import contract_findings
 from skillruntime.contract import Contract, Schema
 from skillruntime.derive import derive
 from skillruntime.errors import SkillRuntimeError
 from skillruntime.remote import SkillDescriptor
 from skillruntime.runtime import SkillRuntime
+from tests.hostile.fuzz_sources import CALLS, MIGRATED, SCRIPTS
 
 __all__ = ["TARGETS", "Finding", "fuzz"]
 
@@ -144,25 +145,31 @@ _FRONT = (
     'metadata:\n  version: "1.0.0"\n  tags: "a, b"\nrequires:\n  commands: [git]\ncompatibility: any\n'
 )
 _DESCRIPTOR: dict[str, Any] = {
+    "protocol": {"version": "1.0.0"},
     "id": "com.example.translate-v1",
     "name": "Translate",
     "version": "1.2.0",
+    "capability_type": "api",
     "description": "Translates.",
-    "provider": {"name": "Example"},
-    "endpoint": {"url": "https://example.com/invoke", "timeout_ms": 1000},
-    "inputs": [{"name": "text", "type": "string", "required": True, "description": "The text"}],
-    "output": {"type": "object", "schema": {"type": "object"}},
-    "authentication": {"type": "api_key"},
+    "provider": {"name": "Example", "url": "https://example.com", "contact": "a@example.com"},
+    "endpoint": {
+        "url": "https://example.com/invoke",
+        "status_url": "https://example.com/status/{execution_id}",
+        "timeout_ms": 1000,
+        "retry": {"max_attempts": 3, "backoff_ms": 1000},
+    },
+    "inputs": [
+        {"name": "text", "type": "string", "required": True, "description": "The text"},
+        {"name": "mode", "type": "any", "default": "fast", "schema": {"enum": ["fast", "slow"]}},
+        {"name": "rows", "type": "array", "default": None, "schema": {"items": {"type": "integer"}}},
+    ],
+    "output": {"content_type": "application/json", "schema": {"type": "object"}},
+    "auth": {"type": "oauth2", "oauth2": {"token_url": "https://example.com/token", "scopes": {"a": "A"}}},
+    "access": "public",
+    "tags": ["a"],
+    "created_at": "2025-03-20T14:30:00Z",
+    "extensions": {"annotations": {"readOnlyHint": True}, "input_schema": _SCHEMA, "wait_seconds": 1.5, "cancel": True},
 }
-_SCRIPT = (
-    "import argparse, json, os, sys\nMODES = ['a', 'b']\ndef build():\n    p = argparse.ArgumentParser(prog='x')\n"
-    "    p.add_argument('path', nargs='+', type=int, help='The %(prog)s path')\n"
-    "    g = p.add_mutually_exclusive_group()\n"
-    "    g.add_argument('--mode', choices=MODES, default=MODES[0])\n    sub = p.add_subparsers(dest='command')\n"
-    "    one = sub.add_parser('one')\n    one.add_argument('-n', action='store_true')\n    return p\n"
-    "for name in ('a', 'b'):\n    locals()[name] = 1\nif __name__ == '__main__':\n    args = build().parse_args()\n"
-    "    n = int(sys.argv[1]) if len(sys.argv) > 1 else 3\n    print(json.dumps(vars(args)))\n"
-)
 
 
 def _changed(value: Any, rng: random.Random, times: int) -> Any:
@@ -209,12 +216,56 @@ def _damaged(text: str, rng: random.Random) -> str:
     return text
 
 
-def _json_of(document: dict[str, Any]) -> Callable[[random.Random], str]:
+def _json_of(document: dict[str, Any], most: int = 6) -> Callable[[random.Random], str]:
     def make(rng: random.Random) -> str:
-        text = json.dumps(_changed(document, rng, rng.randint(1, 6)))
+        text = json.dumps(_changed(document, rng, rng.randint(1, most)))
         return _damaged(text, rng) if rng.random() < 0.2 else text
 
     return make
+
+
+# What models make of a value: written as a text, in a container, or in another form.
+_MISWRITTEN: tuple[Callable[[Any], Any], ...] = (
+    *(str, repr, json.dumps, lambda value: [value], lambda value: {"value": value}, lambda value: f" {value} "),
+    *(lambda value: f"{value} kg", lambda value: None, lambda value: str(value).upper(), lambda value: f"'{value}'"),
+    *(lambda value: value[0] if isinstance(value, list) and value else value, lambda value: json.dumps(str(value))),
+)
+_WRAPPED = (
+    *("%s", "```json\n%s\n```", "Here it is: %s Done.", "%s}", "%s,", '{"arguments": %s}', '{"input": %s, "x": 1}'),
+    *("<tool_call>%s</tool_call>", '{"name": "sample", "arguments": %s}', "sample(%s)", "[%s]", "// a\n%s"),
+)
+
+
+def _call(rng: random.Random) -> tuple[dict[str, Any], str]:
+    """Return a schema and arguments for it as a model might write them."""
+    schema, arguments = rng.choice((*CALLS, (_SCHEMA, _ARGUMENTS)))
+    document = copy.deepcopy(arguments)
+    for _ in range(rng.randint(0, 3)):
+        holder, key = rng.choice(_places(document))
+        if isinstance(holder, dict) and rng.random() < 0.2:
+            holder[rng.choice((key.upper(), f"_{key}", key[:-1], f" {key}"))] = holder.pop(key)
+        else:
+            holder[key] = rng.choice(_MISWRITTEN)(holder[key])
+        if not _places(document):
+            break
+    if rng.random() < 0.3:
+        document = _changed(document, rng, 1)
+    text = repr(document) if rng.random() < 0.1 else json.dumps(document, indent=rng.choice((None, 1)))
+    text = rng.choice(_WRAPPED).replace("%s", text) if rng.random() < 0.3 else text
+    return schema, _damaged(text, rng) if rng.random() < 0.2 else text
+
+
+def _older_call(rng: random.Random) -> tuple[str, dict[str, Any]]:
+    """Return a contract with migrations, changed, and arguments of one of its versions."""
+    document, calls = MIGRATED
+    changed = {**document, "migrations": _changed(document["migrations"], rng, rng.randint(0, 2))}
+    return json.dumps(changed), _changed(rng.choice(calls), rng, rng.randint(0, 2))
+
+
+def _script(rng: random.Random) -> tuple[str, str]:
+    """Return the name and the text of a script of any kind that is read, changed."""
+    name, source = rng.choice(SCRIPTS)
+    return name, _text_of(source)(rng)
 
 
 def _text_of(source: str) -> Callable[[random.Random], str]:
@@ -236,14 +287,14 @@ def _text_of(source: str) -> Callable[[random.Random], str]:
 # What reads them; each returns whether the input got past the first parser.
 
 
-def _skill(front: str, contract: str | None, script: str | None) -> bool:
+def _skill(front: str, contract: str | None = None, script: tuple[str, str] = ("run.py", "print(1)")) -> bool:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
         directory = Path(root, "skills", "sample")
         (directory / "scripts").mkdir(parents=True)
-        _write(directory / "SKILL.md", f"---\n{front}---\nDo it.\n")
+        _write(directory / "SKILL.md", f"---\n{front}---\nRun `python scripts/{script[0]} a --limit 3`.\n")
         if contract is not None:
             _write(directory / "contract.json", contract)
-        _write(directory / "scripts" / "run.py", script if script is not None else "print(1)")
+        _write(directory / "scripts" / script[0], script[1])
         beside = Path(root, "skills", "beside")
         beside.mkdir()
         _write(beside / "SKILL.md", "---\nname: beside\ndescription: Beside. Use when testing.\n---\nDo it.\n")
@@ -258,22 +309,37 @@ def _skill(front: str, contract: str | None, script: str | None) -> bool:
         for name in catalog:
             runtime.session().activate(name)
             contract_findings(catalog.activate(name))
+        catalog.search("a sample for testing", 3)
+        for style in STYLES:
+            catalog.to_prompt(style)
         validate(Path(root, "skills"))
         if "beside" not in catalog:
             raise AssertionError("the skill beside it is gone")
         if contract is not None:
             return _is_json(contract)
-        return "sample" in catalog if script is None else "sample/run" in runtime.callable_names()
+        stem = Path(script[0]).stem
+        return "sample" in catalog if script[1] == "print(1)" else f"sample/{stem}" in runtime.callable_names()
 
 
 def _write(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def _accept(text: str) -> bool:
+def _accept(call: tuple[dict[str, Any], str]) -> bool:
+    schema, text = call
+    document = {**_CONTRACT, "input": schema, "migrations": _CONTRACT["migrations"] if schema is _SCHEMA else []}
     with suppress(SkillRuntimeError):
-        Contract.from_dict(copy.deepcopy(_CONTRACT), name="sample").accept(text)
+        Contract.from_dict(copy.deepcopy(document), name="sample").accept(text)
     return _is_json(text)
+
+
+def _migrate(call: tuple[str, dict[str, Any]]) -> bool:
+    text, arguments = call
+    contract = Contract.from_dict(json.loads(text), name="sample")
+    for version in (None, "1.0.0", "2.5.0", "3.0.0"):
+        with suppress(SkillRuntimeError):
+            contract.accept(copy.deepcopy(arguments), version=version)
+    return True
 
 
 def _is_json(text: str) -> bool:
@@ -298,26 +364,30 @@ def _describe(text: str) -> bool:
         document = json.loads(text)
     except ValueError:
         return False
-    SkillDescriptor.from_dict(document).to_contract()
+    read = SkillDescriptor.from_dict(document)
+    read.to_contract()
+    SkillDescriptor.from_dict(json.loads(json.dumps(read.to_dict())))  # what is written can be read again
     return True
 
 
-def _derive(source: str) -> bool:
-    derivation = derive(source.encode("utf-8", "surrogatepass"), path="scripts/run.py")
+def _derive(script: tuple[str, str]) -> bool:
+    name, source = script
+    derivation = derive(source.encode("utf-8", "surrogatepass"), path=f"scripts/{name}")
     if derivation is None:
         return False
     derivation.to_contract("sample/run")
     return True
 
 
-TARGETS: dict[str, tuple[Callable[[random.Random], str], Callable[[str], bool]]] = {
-    "frontmatter": (_text_of(_FRONT), lambda text: _skill(text, None, None)),
-    "contract": (_json_of(_CONTRACT), lambda text: _skill(_FRONT, text, None)),
-    "arguments": (_json_of(_ARGUMENTS), _accept),
+TARGETS: dict[str, tuple[Callable[[random.Random], Any], Callable[[Any], bool]]] = {
+    "frontmatter": (_text_of(_FRONT), _skill),
+    "contract": (_json_of(_CONTRACT, 3), lambda text: _skill(_FRONT, text)),
+    "arguments": (_call, _accept),
+    "migrations": (_older_call, _migrate),
     "schema": (_json_of(_SCHEMA), _compile),
-    "descriptor": (_json_of(_DESCRIPTOR), _describe),
-    "derive": (_text_of(_SCRIPT), _derive),
-    "tools": (_text_of(_SCRIPT), lambda text: _skill(_FRONT, None, text)),
+    "descriptor": (_json_of(_DESCRIPTOR, 2), _describe),
+    "derive": (_script, _derive),
+    "tools": (_script, lambda script: _skill(_FRONT, script=script)),
 }
 """The targets by name: what makes an input, and what reads it."""
 

@@ -6,7 +6,13 @@ import pytest
 
 from tests.hostile.fuzz import TARGETS, fuzz
 
-_INPUTS = {"arguments": 400, "schema": 400, "descriptor": 400, "derive": 150}  # the others write a skill for each
+_INPUTS = {
+    "arguments": 400,
+    "migrations": 200,
+    "schema": 400,
+    "descriptor": 400,
+    "derive": 150,
+}  # the others write a skill for each
 
 
 @pytest.mark.parametrize("target", TARGETS)

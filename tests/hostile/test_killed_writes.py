@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from click.testing import CliRunner
 from skillruntime.cache_files import read_cached, write_cached
 from skillruntime.catalog import discover, write_inside
 from skillruntime.cli import group
+from skillruntime.contract import Contract
+from skillruntime.runtime.skill_copy import copy_skill
+from skillruntime.runtime.workspace import Workspace
 from skillruntime.testing.hostile.cases import skill_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and signals of Linux")
@@ -77,6 +81,24 @@ def contract(place: Path) -> None:
     write_inside(str(place), "contracts/a.json", NEW)
 
 
+def copied_out(place: Path) -> None:
+    """Copy a file out of the workspace."""
+    (place / "copies" / "a").unlink(missing_ok=True)
+    Workspace(place / "workspace").copy_out("big", place / "copies" / "a")
+
+
+def skill_copied(place: Path) -> None:
+    """Copy a skill, as before each run of an untrusted script, and make a temporary workspace."""
+    tempfile.tempdir = str(place / "temporary")
+    catalog = discover(place / "skills", trusted=False)
+    contract = Contract.from_dict({"name": "skill-1", "input": {}, "run": {"script": "a.py"}})
+    workspace = Workspace()
+    (workspace.directory / "made").write_bytes(NEW)
+    with copy_skill(catalog.activate("skill-1"), contract):
+        pass
+    workspace.close()
+
+
 def check_index(place: Path) -> None:
     """Every skill is listed and found, whatever is left on the disk."""
     catalog = discover(place / "skills")
@@ -101,8 +123,34 @@ def check_contract(place: Path) -> None:
     assert (place / "contracts" / "a.json").read_bytes() in (b"old", NEW)
 
 
+def check_copy(place: Path) -> None:
+    """Nothing or the whole file, and nothing beside it."""
+    assert [path.read_bytes() for path in (place / "copies").iterdir()] in ([], [NEW])
+
+
+def check_swept(place: Path) -> None:
+    """The next process that needs a temporary directory removes what the killed one left."""
+    left = len(list((place / "temporary").iterdir()))
+    if _killed_in(lambda: skill_copied(place), 1 << 40, by_bytes=False):
+        pytest.fail("a whole run was killed")
+    assert left <= 2
+    assert list((place / "temporary").iterdir()) == []
+
+
 def nothing(place: Path) -> None:
     """There was nothing before."""
+
+
+def a_workspace(place: Path) -> None:
+    """The workspace has a file."""
+    (place / "workspace").mkdir()
+    (place / "workspace" / "big").write_bytes(NEW)
+    (place / "copies").mkdir()
+
+
+def a_temporary_directory(place: Path) -> None:
+    """The directory for temporary files is empty."""
+    (place / "temporary").mkdir()
 
 
 def old_index(place: Path) -> None:
@@ -136,6 +184,8 @@ Step = Callable[[Path], None]
         (old_cache, cache, check_cache),
         (old_lockfile, lockfile, check_lockfile),
         (old_contract, contract, check_contract),
+        (a_workspace, copied_out, check_copy),
+        (a_temporary_directory, skill_copied, check_swept),
     ],
     ids=lambda step: step.__name__,
 )

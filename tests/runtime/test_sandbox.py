@@ -20,11 +20,12 @@ from skillruntime.contract.response import SkillResponse
 from skillruntime.errors import AccessDeniedError, ErrorCode
 from skillruntime.runtime.runtime import SkillRuntime
 from skillruntime.runtime.sandbox import levels
-from skillruntime.runtime.sandbox.launcher import LocalSandbox, remove_tree
+from skillruntime.runtime.sandbox.launcher import LocalSandbox
 from skillruntime.runtime.sandbox.levels import open_sandbox, sandbox_report
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand
 from skillruntime.runtime.sandbox.readable_paths import interpreter_paths
 from skillruntime.runtime.sandbox.self_test import failure_of
+from skillruntime.runtime.temporary import remove_tree
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are Linux's")]
 

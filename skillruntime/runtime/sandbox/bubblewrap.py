@@ -9,7 +9,19 @@ from typing import Any
 
 from skillruntime.runtime.sandbox.readable_paths import system_paths
 
-__all__ = ["bubblewrap_arguments", "prepare_options"]
+__all__ = ["bubblewrap_arguments", "prepare_options", "trees_of_root"]
+
+# What bubblewrap makes itself, and what lies behind a link where /usr is merged.
+_MADE = ("/tmp/", "/dev/", "/proc/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libx32/")
+# As bubblewrap makes them with --dev.
+_LINKS_OF_DEV = tuple(
+    word
+    for name, target in (
+        *(("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1")),
+        *(("stderr", "/proc/self/fd/2"), ("ptmx", "pts/ptmx")),
+    )
+    for word in ("--symlink", target, f"/dev/{name}")
+)
 
 
 def prepare_options(*, network: bool) -> None:
@@ -19,26 +31,42 @@ def prepare_options(*, network: bool) -> None:
         _resolved(str(path))
 
 
-def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden: list[str]) -> list[str]:
+def trees_of_root(asked: dict[str, Any]) -> list[str]:
+    """Return the readable directories that a root host can put into one tree, which bubblewrap then binds at once."""
+    writable = tuple(f"{path}/" for path in asked["writable"])
+    return [
+        path
+        for path in asked["readable"]
+        if not f"{path}/".startswith((*_MADE, *writable)) and os.path.isdir(path)  # noqa: PTH112
+    ]
+
+
+def bubblewrap_arguments(
+    asked: dict[str, Any], sources: dict[str, str], hidden: list[str], root: str | None
+) -> list[str]:
     """Return the options that describe the sandbox's files and namespaces.
 
-    *sources* is where each path is found, *hidden* which directories appear empty.
+    *sources* is where each path is found that is not in the tree *root* already, *hidden* which directories appear
+    empty.
     """
     arguments = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += [] if asked["network"] else ["--unshare-net"]
     # A namespace made inside would give back the capabilities behind most faults of the kernel; a new session has no
     # terminal to type into (CVE-2017-5226).
     arguments += ["--disable-userns", "--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000"]
-    arguments += ["--hostname", "sandbox", "--proc", "/proc", "--dev", "/dev"]
+    # bubblewrap reads the whole table of mounts after each path that it binds: one tree costs as much as one path.
+    arguments += ["--dev", "/dev"] if root is None else ["--dev-bind", root, "/", *_LINKS_OF_DEV]
+    arguments += ["--hostname", "sandbox", "--proc", "/proc"]
     # Files in memory count for no process: without a size each of these could hold half of the machine's memory.
     size = str(asked["limits"]["temporary"])
-    arguments += ["--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--size", size, "--tmpfs", "/dev/shm", *(["--remount-ro", "/dev"] if root is None else [])]
     arguments += ["--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]
     arguments += _system_directories()
     # The workspace first: a skill or an interpreter inside it stays read-only.
     for path in asked["writable"]:
         arguments += ["--bind", sources[path], path]
-    for path in sorted({*asked["readable"], *asked["skills"]}, key=lambda path: path.count("/")):
+    read_only = {path for path in (*asked["readable"], *asked["skills"]) if path in sources}
+    for path in sorted(read_only, key=lambda path: path.count("/")):
         arguments += _of_etc(path) if path.startswith("/etc/") else ["--ro-bind-try", sources[path], path]
     for path in hidden:
         # A .pyc next to the source would run in its place, and is not what was read and approved.
@@ -49,7 +77,7 @@ def bubblewrap_arguments(asked: dict[str, Any], sources: dict[str, str], hidden:
 
 def _of_etc(path: str) -> list[str]:
     """Return the option that shows *path*: a link below /usr as a link, another file as a copy, a directory bound."""
-    # bubblewrap reads the whole table of mounts again for each one, so what can do without a mount does.
+    # What can do without a mount does.
     target = _resolved(path)
     if target.startswith("/usr/"):
         return ["--symlink", target, path]

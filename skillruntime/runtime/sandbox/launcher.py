@@ -8,12 +8,10 @@ import dataclasses
 import errno
 import json
 import os
-import shutil
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -24,8 +22,9 @@ import anyio
 
 from skillruntime.runtime.sandbox.protocol import Finished, Limits, SandboxCommand, SandboxLevel
 from skillruntime.runtime.sandbox.readable_paths import system_paths
+from skillruntime.runtime.temporary import make_temporary, remove_tree
 
-__all__ = ["LocalSandbox", "remove_tree", "with_private_directories"]
+__all__ = ["LocalSandbox", "with_private_directories"]
 
 STDERR_LIMIT = 64 * 1024
 """How many of the last bytes on stderr are kept."""
@@ -68,7 +67,7 @@ class LocalSandbox:
                 ours.callback(_restore_mode, path, path.lstat())
             if self._level == "landlock":
                 # There is no private /tmp: the command gets a directory of its own instead.
-                temporary = Path(tempfile.mkdtemp(prefix="skillruntime-")).resolve()
+                temporary = make_temporary()
                 ours.callback(remove_tree, temporary)
             else:
                 temporary = Path("/tmp")
@@ -166,17 +165,6 @@ def with_private_directories(command: SandboxCommand, temporary: Path) -> Sandbo
         home.mkdir()
         writable = (*writable, temporary)
     return dataclasses.replace(command, environment={**command.environment, **own}, writable=writable)
-
-
-def remove_tree(directory: Path) -> None:
-    """Remove *directory*, also where a script left directories in it that may not be entered."""
-    for at, names, _ in os.walk(directory):
-        for name in names:
-            with suppress(OSError):
-                path = Path(at, name)
-                if not path.is_symlink():
-                    path.chmod(0o700)
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _restore_mode(directory: Path, before: os.stat_result) -> None:

@@ -25,10 +25,11 @@ _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same numbers on e
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, 0o2000000
 _MOVE_MOUNT_F_EMPTY_PATH = 4
-_MOUNT_ATTR_IDMAP = 0x00100000
+_MOUNT_ATTR_IDMAP, _READ_ONLY = 0x00100000, 0b111  # MOUNT_ATTR_RDONLY, NOSUID, NODEV
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
-_MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 0x4000, 1 << 18, 2, 4
+_MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 0x4000, 1 << 18, 2, 4, 8
 _MNT_DETACH = 2
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -56,64 +57,91 @@ class Guest(NamedTuple):
             return cls(user, -1)  # without namespaces only Landlock is left, which mounts nothing
 
 
-def stage_mounts(paths: Iterable[str], guest: Guest) -> dict[str, str]:
-    """Return where each of *paths* is found by *guest*, having moved this process into a mount namespace of its own.
+def stage_mounts(paths: Iterable[str], trees: Iterable[str], guest: Guest) -> tuple[dict[str, str], str]:
+    """Return where *guest* finds each of *paths*, and a root directory with devices and *trees*, which are read-only.
+
+    This process moves into a mount namespace of its own.
 
     Raises:
         OSError: the kernel refuses, or the file system of a path cannot be mounted with another owner.
     """
-    # In the forked child alone: the host keeps its own view of the file system.
+    # In the process of one command alone: the host keeps its own view of the file system.
     _checked(_libc.unshare(_CLONE_NEWNS), "make a mount namespace")
     # Private first: a mount must not spread to the host, which systemd would otherwise make it do.
     _checked(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make its mounts private")
-    staged: dict[str, str] = {}
-    # Every path is opened before anything is mounted: the stage would hide what lies below it.
-    trees: list[tuple[int, str, bool]] = []
     # Of the usual owner it was made before there was a command; one of another owner costs a fork.
     namespaces = {(0, 0): guest.namespace}
-    for path in paths:
-        if f"{path}/".startswith(_SHARED_ROOTS):
-            staged[path] = path
-            continue
-        try:
-            status = Path(path).stat()
-        except FileNotFoundError:
-            staged[path] = path  # bubblewrap skips what is not there, or names it
-            continue
-        owner = (status.st_uid, status.st_gid)
-        if owner not in namespaces:
-            namespaces[owner] = _user_namespace(owner, guest.user)
-        tree = _open_tree(path)
-        _set_owner(tree, namespaces[owner], path)
-        staged[path] = f"{_STAGE}/{len(trees)}"
-        trees.append((tree, staged[path], stat.S_ISDIR(status.st_mode)))
+    # Every path is opened before anything is mounted: the stage would hide what lies below it.
+    places: list[tuple[int, str, bool]] = []
+    staged = {path: path for path in paths}  # bubblewrap skips what is not there, or names it
+    for path in staged:
+        if not f"{path}/".startswith(_SHARED_ROOTS) and (status := _status(path)) is not None:
+            staged[path] = f"{_STAGE}/{len(places)}"
+            tree = _open_tree(path, namespaces, guest, status)
+            places.append((tree, staged[path], stat.S_ISDIR(status.st_mode)))
+    root = f"{_STAGE}/root"
+    places += [(_clone(path), root + path, False) for path in _DEVICES]
+    for path in sorted(trees, key=lambda path: path.count("/")):
+        if (status := _status(path)) is not None:
+            tree = _open_tree(path, namespaces, guest, status)
+            _set_attributes(tree, _READ_ONLY, 0, _AT_RECURSIVE, f"make {path} read-only")
+            places.append((tree, root + path, True))
     # bubblewrap reads the whole table of mounts after each path that it binds, and a host with control groups has most
     # of its mounts below this directory. Refused in a container that may not undo a mount: then it is only hidden.
     _libc.umount2(_STAGE.encode(), _MNT_DETACH)
     flags = _MS_NOSUID | _MS_NODEV
-    _checked(_libc.mount(b"tmpfs", _STAGE.encode(), b"tmpfs", flags, b"mode=0755,size=64k"), "mount a tmpfs")
-    for tree, target, is_directory in trees:
+    _checked(_libc.mount(b"tmpfs", _STAGE.encode(), b"tmpfs", flags, b"mode=0755,size=1m"), "mount a tmpfs")
+    _make_directory(f"{root}/dev/pts", guest)
+    data = b"newinstance,ptmxmode=0666,mode=620"  # terminals of its own, as bubblewrap would make them
+    flags = _MS_NOSUID | _MS_NOEXEC
+    _checked(_libc.mount(b"devpts", f"{root}/dev/pts".encode(), b"devpts", flags, data), "mount a devpts")
+    for tree, target, is_directory in places:
         if is_directory:
-            Path(target).mkdir()
+            _make_directory(target, guest)
         else:
             os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
         _checked(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, target.encode(), _MOVE_MOUNT_F_EMPTY_PATH), target)
         os.close(tree)
-    return staged
+    return staged, root
 
 
-def _open_tree(path: str) -> int:
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116 - here and below, pathlib would take longer than the system calls
+    except FileNotFoundError:
+        return None
+
+
+def _make_directory(path: str, guest: Guest) -> None:
+    """Make *path* and what is missing above it; as *guest*, because bubblewrap makes other directories beside it."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        _make_directory(os.path.dirname(path), guest)  # noqa: PTH120
+        os.mkdir(path, 0o755)  # noqa: PTH102
+        os.chown(path, guest.user, guest.user)
+
+
+def _open_tree(path: str, namespaces: dict[tuple[int, int], int], guest: Guest, status: os.stat_result) -> int:
+    """Return a second mount of *path*, in which *guest* is its owner where that is not every user's to read."""
+    tree = _clone(path)
+    if not f"{path}/".startswith(_SHARED_ROOTS):
+        owner = (status.st_uid, status.st_gid)
+        if owner not in namespaces:
+            namespaces[owner] = _user_namespace(owner, guest.user)
+        advice = "run the host as an unprivileged user, or use another file system"
+        _set_attributes(tree, _MOUNT_ATTR_IDMAP, namespaces[owner], 0, f"show {path} with another owner; {advice}")
+    return tree
+
+
+def _clone(path: str) -> int:
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
     return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), f"mount {path} a second time")
 
 
-def _set_owner(tree: int, namespace: int, path: str) -> None:
+def _set_attributes(tree: int, attributes: int, namespace: int, recursive: int, what: str) -> None:
     # struct mount_attr of linux/mount.h: attr_set, attr_clr, propagation, userns_fd
-    attributes = struct.pack("=4Q", _MOUNT_ATTR_IDMAP, 0, 0, namespace)
-    result = _syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, ctypes.c_size_t(len(attributes)))
-    _checked(
-        result, f"show {path} with another owner; run the host as an unprivileged user, or use another file system"
-    )
+    words = struct.pack("=4Q", attributes, 0, 0, namespace)
+    size = ctypes.c_size_t(len(words))
+    _checked(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | recursive, words, size), what)
 
 
 def _user_namespace(owner: tuple[int, int], user: int) -> int:

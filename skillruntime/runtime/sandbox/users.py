@@ -9,10 +9,18 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["drop_capabilities", "drop_privileges", "give_back_files", "unused_user"]
+__all__ = [
+    "become_for_now",
+    "become_root_again",
+    "drop_capabilities",
+    "drop_privileges",
+    "give_back_files",
+    "unused_user",
+]
 
 # Ids that systemd's table of assignments (UIDS-GIDS.md) leaves unused.
 _FIRST, _COUNT = 1_879_048_192, 268_435_456
@@ -65,6 +73,18 @@ def drop_privileges(user: int, *, keep_file_access: bool) -> None:
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_OVERRIDE, 0, 0)
 
 
+def become_for_now(user: int) -> None:
+    """Become *user* and its group, as what this process starts then is for good: execve(2) forgets the saved user."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, 0)
+
+
+def become_root_again() -> None:
+    """Return to root after `become_for_now`."""
+    os.setresuid(0, 0, 0)
+
+
 def drop_capabilities() -> None:
     """Give up every capability of this process, and those that execve would give to root of a user namespace."""
     _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NOROOT_LOCKED, 0, 0, 0)  # refused where there is nothing to give up
@@ -73,11 +93,17 @@ def drop_capabilities() -> None:
 
 
 def give_back_files(roots: list[str], user: int) -> None:
-    """Give what *user* made below *roots* to the owner of each root, without following links."""
+    """Give what *user* made below *roots* to the owner of each root, without following links.
+
+    For five seconds: among a million files the rest keep the user, and the host, which is root, may do so itself.
+    """
+    ends = time.monotonic() + 5
     for root in roots:
         owner = Path(root).stat()
         for _, directories, files, at in os.fwalk(root, follow_symlinks=False):
             for name in (*directories, *files):
+                if time.monotonic() > ends:
+                    return
                 with suppress(OSError):
                     found = os.stat(name, dir_fd=at, follow_symlinks=False)
                     # Only its own: a file that the host put there meanwhile keeps its owner.

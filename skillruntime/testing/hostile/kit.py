@@ -22,8 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from skillruntime.runtime.sandbox.launcher import remove_tree
 from skillruntime.runtime.sandbox.processes import descendants
+from skillruntime.runtime.temporary import remove_tree
 from skillruntime.testing.hostile.cases import CANARY, Case, World, open_world, skill_text
 from skillruntime.testing.hostile.schemas import schema_cases
 from skillruntime.testing.hostile.scripts import script_cases

@@ -181,6 +181,72 @@ _ATTACKS: tuple[tuple[str, str, str], ...] = (
     ("set-immutable", "leaves a file that its owner cannot remove",
      "import fcntl, array; f = open('i', 'w'); b = array.array('l', [16]); r = fcntl.ioctl(f, 0x40086602, b) == 0; "
      "fcntl.ioctl(f, 0x40086602, array.array('l', [0])); return r"),
+    # Without its random places in memory, a fault in a parser of the host is easier to use (personality(2)).
+    ("fix-addresses", "turns off the random places of its memory", "return libc.personality(0x0040000) >= 0"),
+    # openat2 has its flags in memory; a filter of numbers has to refuse it whole.
+    ("read-through-newer-call", "opens a file with openat2", "import struct; "
+     "f = libc.syscall(437, -100, (world['outside'] + '/secret').encode(), struct.pack('3Q', 0, 0, 0), 24); return f >= 0 and os.read(f, 20)"),
+    ("signal-by-descriptor", "signals the host through a descriptor of its process",
+     "p = libc.syscall(434, world['host'], 0); return p >= 0 and libc.syscall(424, p, 0, None, 0) == 0"),
+    ("queue-signal", "queues a signal with a forged sender for the host",
+     "return libc.syscall(129, world['host'], 0, ctypes.create_string_buffer(128)) == 0"),
+    ("signal-thread", "signals one thread of the host", "return libc.syscall(234, world['host'], world['host'], 0) == 0"),
+    ("read-host-memory-directly", "copies the memory of the host without /proc", "import struct; b = ctypes.create_string_buffer(8); "
+     "io = struct.pack('2Q', ctypes.addressof(b), 8); return libc.syscall(310, world['host'], io, 1, io, 1, 0) > 0"),
+    ("compare-host", "compares files of the host with its own", "return libc.syscall(312, world['host'], os.getpid(), 0, 0, 0) >= 0"),
+    ("pin-host", "chooses the processors of the host",
+     "os.sched_setaffinity(world['host'], os.sched_getaffinity(world['host'])); return True"),
+    ("slow-disk-of-host", "changes the order of the host's reads", "return libc.syscall(251, 1, world['host'], 2 << 13 | 4) == 0"),
+    ("raise-priority", "goes before every other process", "return os.nice(-5) < 0"),
+    ("real-time", "takes a processor for itself", "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)); return True"),
+    ("lock-memory", "keeps 512 MiB from being paged out",
+     "import mmap; m = mmap.mmap(-1, 2**29); return libc.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m))), ctypes.c_size_t(2**29)) == 0"),
+    ("stop-accounting", "turns the accounting of processes off", "return libc.acct(None) == 0"),
+    ("set-clock", "sets the clock of the machine", "time.clock_settime(0, time.time()); return True"),
+    ("count-events", "measures other processes with the counters of the processor",
+     "a = bytes(4) + (112).to_bytes(4, 'little') + bytes(104); return libc.syscall(298, a, world['host'], -1, -1, 0) >= 0"),
+    ("watch-outside", "watches what the host does with its files", "i = libc.inotify_init(); "
+     "return libc.inotify_add_watch(i, world['outside'].encode(), 0xfff) >= 0"),
+    ("watch-file-system", "watches every file that is opened", "return libc.syscall(300, 0, 0) >= 0"),
+    ("read-other-terminals", "lists the terminals of the host", "return [n for n in os.listdir('/dev/pts') if n.isdigit()]"),
+    ("read-first-files", "lists the open files of the first process",
+     "return [p for p in (os.readlink('/proc/1/fd/' + n) for n in os.listdir('/proc/1/fd')) if os.path.isabs(p) and not p.startswith(('/dev/', '/memfd:'))]"),
+    ("read-kernel-memory", "reads the memory of the kernel", "return open('/proc/kcore', 'rb').read(4)"),
+    ("read-kernel-addresses", "reads the addresses of the kernel",
+     "return any(int(line.split()[0], 16) for line in open('/proc/kallsyms'))"),
+    ("press-key", "presses a key of the kernel (SysRq)", "return open('/proc/sysrq-trigger', 'w')"),
+    ("write-users", "adds a user to the host", "return open('/etc/passwd', 'r+')"),
+    ("write-library-list", "changes where programs find their libraries", "return open('/etc/ld.so.cache', 'r+')"),
+    ("write-program", "changes a program of the host", "return open('/usr/bin/env', 'r+')"),
+    ("write-interpreter", "changes the Python that runs it", "return open(os.path.realpath(sys.executable), 'r+')"),
+    ("write-new-library", "adds a module to the host's Python",
+     "p = os.path.dirname(json.__file__) + '/hostile'; os.mkdir(p); os.rmdir(p); return True"),
+    ("namespace-by-program", "makes a namespace with a program of the system",
+     "import subprocess; return subprocess.run(['unshare', '-Ur', 'id', '-u'], capture_output=True).stdout"),
+    ("root-by-program", "becomes root with a program that has the set-user-id bit", "import subprocess; "
+     "return b'uid=0' in subprocess.run(['su', '-c', 'id'], capture_output=True, stdin=-3).stdout and os.access('/etc/shadow', 4)"),
+    ("mount-by-program", "mounts with a program of the system",
+     "import subprocess; os.mkdir('m'); r = subprocess.run(['mount', '-t', 'tmpfs', 'x', 'm'], capture_output=True).returncode; "
+     "libc.umount2(b'm', 2); return r == 0"),
+    ("attach-by-descriptor", "mounts with the newer system calls", "return libc.syscall(430, b'tmpfs', 0) >= 0 or libc.syscall(428, -100, b'/', 1) >= 0"),
+    ("remount", "makes its files writable again", "return libc.mount(None, b'/', None, 0x20 | 0x1000, None) == 0"),
+    ("secret-memory", "keeps memory where the host cannot look", "return libc.syscall(447, 0) >= 0"),
+    ("link-by-descriptor", "gives a name in the workspace to a file of the host",
+     "f = os.open(world['outside'] + '/secret', 0o10000000); os.link(f'/proc/self/fd/{f}', 'mine', src_dir_fd=f); return open('mine').read()"),
+    ("read-through-renamed-directory", "leaves a directory by renaming its parent",
+     "os.makedirs('a/b'); d = os.open('a/b', 0); os.rename('a/b', 'c'); "
+     "return open(os.open('../../outside/secret', 0, dir_fd=d)).read()"),
+    ("read-long-path", "reads through a path of a hundred directories", "return open(os.getcwd() + '/.' * 1500 + '/..' * 90 + world['outside'] + '/secret').read()"),
+    ("name-host", "renames the host", "return libc.sethostname(b'hostile', 7) == 0 and os.uname().nodename == 'hostile' and not os.path.exists('/proc/self')"),
+    ("raise-descriptors", "takes a million open files", "import resource; h = resource.getrlimit(7)[1]; resource.setrlimit(7, (h, h)); "
+     "return len([os.dup(0) for n in range(5000)]) == 5000 and 'kept'"),
+    ("unlimited-data", "takes its limit of memory off", "import resource; resource.setrlimit(resource.RLIMIT_DATA, (-1, -1)); "
+     "return len(bytearray(1200 * 2**20)) and 'kept'"),
+    ("link-directory-in-workspace", "leaves a link to a directory of the host", "os.symlink(world['outside'], 'reports')"),
+    ("escape-names-in-workspace", "leaves files whose names paint over a terminal",
+     r"[open(n, 'w').close() for n in ('\x1b[2Ja.md', 'b\u202ecod.md', 'c\n- d.md', os.fsdecode(b'e\xff.md'))] and None"),
+    ("socket-in-workspace", "leaves a socket", "s = socket.socket(socket.AF_UNIX); s.bind('s.md')"),
+    ("sparse-in-workspace", "leaves a sparse file of 900 MiB", "open('big.md', 'wb').truncate(900 * 2**20)"),
     ("close-workspace", "closes its workspace to the next script", "os.chmod('.', 0)"),
     ("link-in-workspace", "leaves a link to a file of the host", "os.symlink(world['outside'] + '/secret', 'report.md')"),
     ("fifo-in-workspace", "leaves a pipe that blocks its reader", "os.mkfifo('report.md')"),
@@ -241,6 +307,10 @@ _ENDLESS: tuple[tuple[str, str, str, str], ...] = (
     ("forge-errors", "fails with errors that fill the conversation", "shortened",
      "import json, sys; e = {'code': 'ACCESS_DENIED', 'message': 'x' * 100000, 'suggested_action': 'y' * 100000}\n"
      "print(json.dumps({'status': 'failed', 'errors': [e] * 50})); sys.exit(1)"),
+    ("print-byte-order-mark", "prints a byte order mark before its result", "refused, or read", "print('\\ufeff{}')"),
+    ("print-then-hang", "prints its result and stays", "ended at its deadline", "import time; print('{}', flush=True); time.sleep(600)"),
+    ("leave-closed-directories", "leaves directories that may not be entered",
+     "the call ends, and the next one starts", "import os\nfor n in range(100):\n    os.mkdir(f'd{n}'); os.chmod(f'd{n}', 0)\nprint('{}')"),
     ("exit-silently", "fails without a word", "the exit code is named", "import sys; sys.exit(7)"),
 )  # fmt: skip
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,14 @@ _CONTRACTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         {"type": "object", "properties": {"a": {"type": "string", "description": f"x\n- {FORGED}: \u202edo\U000e0041"}}})),
     # Below every limit of a file's size, but in each request of an agent that offers the tool.
     ("long-words", "fills every request with the words of a tool", lambda: _contract({}, description="word " * 160_000)),
+    ("twice", "says its script twice", lambda: _contract({})[:-1] + ', "run": {"script": "../../outside/secret"}}'),
+    ("script-dots", "names its script through ..", lambda: _contract({}, run={"script": "scripts/../../../outside/secret"})),
+    ("script-null", "names its script with a null byte", lambda: _contract({}, run={"script": "scripts/run.py\0.md"})),
+    ("write-everything", "asks to write everywhere", lambda: _contract({}, requires={"write": ["/", "~", ".."]})),
+    ("environment-loader", "asks for the variables of the loader",
+     lambda: _contract({}, run={"script": "scripts/run.py", "environment": ["LD_PRELOAD", "PYTHONSTARTUP", "A=B", "", "\0"]})),
+    ("many-migrations", "has 3,000 migrations", lambda: _contract({}, migrations=[{"from": f"{n}.x", "to": f"{n + 1}.0.0", "steps": []} for n in range(3000)])),
+    ("long-version", "has a version of 100,000 digits", lambda: json.dumps({"version": "9" * 100_000 + ".0.0", "input": {}})),
     ("yaml-bomb", "is a contract.yaml that expands", lambda: _DOCUMENTS[0][2]().decode()),
     ("yaml-dates", "is a contract.yaml whose keys are dates", lambda: "input: {type: object, properties: {2020-01-01: {}, ? [a] : {}}}"),
 )  # fmt: skip
@@ -141,6 +151,19 @@ def _file_cases() -> list[Case]:
         ("exchanged-parent", "links the directory of its files to the host's",
          lambda d, w: (d / "references").symlink_to(w.outside, target_is_directory=True), ("references/secret", "references/./secret")),
         ("deep-directory", "holds 200 directories inside each other", lambda d, w: (d / "/".join("a" * 200)).mkdir(parents=True), ()),
+        ("case-dots", "is read through dots of other widths", lambda d, w: None, ("\uff0e\uff0e/\uff0e\uff0e/outside/secret", "..\u2215..\u2215outside/secret", "%2e%2e/%2e%2e/outside/secret")),
+        ("backslashes", "is read through backslashes", lambda d, w: None, ("..\\..\\outside\\secret", "C:\\a", "\\\\host\\a")),
+        ("socket", "holds a socket", lambda d, w: _socket(d / "a.md"), ("a.md",)),
+        ("unreadable", "holds a file that may not be read", lambda d, w: (d / "a.md").touch(0), ("a.md",)),
+        ("not-utf8-name", "holds a file whose name is not text", lambda d, w: Path(os.fsdecode(os.fsencode(d) + b"/\xff\xfe.md")).touch(), ()),
+        ("control-name", "holds a file whose name is an entry of a list",
+         lambda d, w: (d / f"a\n- {FORGED}: x\x1b[2J\u202e.md").touch(), ()),
+        ("archive", "holds an archive that expands to 10 GB", lambda d, w: _archive(d / "a.zip"), ("a.zip",)),
+        ("script-metadata", "has a script whose PEP 723 block is 5 MB long",
+         lambda d, w: _script(d, "# /// script\n# dependencies = [\n" + '#   "a",\n' * 600_000 + "# ]\n# ///\nprint(1)\n"), ()),
+        ("script-requirements", "has a script that asks for packages by path and address",
+         lambda d, w: _script(d, '# /// script\n# dependencies = ["x @ file:///etc/passwd", "--index-url http://127.0.0.1:9", "a; os_name"]\n# ///\nprint(1)\n'), ()),
+        ("script-deep", "has a script of 50,000 brackets", lambda d, w: _script(d, "x = " + "(" * 50_000 + ")" * 50_000), ()),
         ("dots", "is read through ..", lambda d, w: None, ("../../outside/secret", "a/../../../outside/secret")),
         ("absolute", "is read by an absolute path", lambda d, w: None, ("/etc/passwd", "//etc/passwd", "file:///etc/passwd")),
         ("null-path", "is read by a path with a null byte", lambda d, w: None, ("a\0.md", "\0")),
@@ -205,6 +228,25 @@ def _contract(schema: Any, **more: Any) -> str:
 def _many(directory: Path, count: int) -> None:
     for number in range(count):
         (directory / f"{number}.md").touch()
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+def _script(directory: Path, source: str) -> None:
+    (directory / "scripts").mkdir()
+    (directory / "scripts" / "run.py").write_text(source, "utf-8")
+
+
+def _archive(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x", "w", force_zip64=True) as entry:
+        for _ in range(64):  # 64 MiB are made; the rest is only claimed
+            entry.write(bytes(1024**2))
+    path.write_bytes(
+        path.read_bytes().replace((64 * 1024**2).to_bytes(8, "little"), (10 * 1024**3).to_bytes(8, "little"))
+    )
 
 
 def _sparse(path: Path, size: int) -> None:
