@@ -117,6 +117,13 @@ def _call(state: State, node: ast.Call, scope: Scope) -> Any:
         else:
             # ``f(**options)`` with unknown options: any parameter may be given.
             named["**"] = UNKNOWN
+    # ``OptionParser.__init__(self, ...)``, as classes wrote it before ``super()``.
+    if isinstance(function, Symbol) and function.name.endswith(".__init__"):
+        match arguments:
+            case [InstanceValue() as receiver, *others] if receiver.names.get(
+                "__library__"
+            ) == function.name.removesuffix(".__init__"):
+                return _Above(receiver, None).call_method(state, "__init__", others, named, node)
     return call(state, function, arguments, named, node)
 
 
