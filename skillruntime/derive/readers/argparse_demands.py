@@ -34,6 +34,11 @@ _Missing = frozenset[str] | None
 
 _Given = Callable[[ast.expr], str | None]
 """The argument whose value an expression is."""
+_COLLECTED = (
+    r"^[ \t]*(?:(\w+) = \[[^\n]* if (?:not )?[^\n]*\b(?:{0})\b[^\n]*\]"
+    r"|(\w*(?:error|problem|missing|issue|invalid)\w*) = \w+\((?:{0})\))[ \t]*$"
+)
+"""What is wrong with the arguments, collected before it is tested."""
 
 
 @dataclass(slots=True)
@@ -94,8 +99,11 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
                 return name if owner in names and isinstance(name, str) else None
         return None
 
+    owners = "|".join(re.escape(each) for each in names)
+    # ``missing = [n for n in NAMES if not getattr(args, n)]``, ``errors = validate(args)``.
+    collected = re.findall(_COLLECTED.format(owners), text, re.MULTILINE)
     copied = {alias for alias, owner, _ in _ALIAS.findall(text) if owner in names and alias not in aliases}
-    found = Demanded([], [], given, copied)
+    found = Demanded([], [], given, copied | {one or other for one, other in collected})
     found.groups = _groups(tree.body, given, filled, every, found.others)
     return found
 

@@ -386,9 +386,9 @@ class _Translator:
         operator = text_of(node.child_by_field_name("operator"))
         sides = [node.child_by_field_name(side) for side in ("left", "right")]
         if operator in ("===", "==", "!==", "!=") and text_of(sides[0]).startswith("typeof "):
-            # ``typeof word === "undefined"``; a word that is there is a string.
+            # ``typeof word === "undefined"``; a word that is there is a string, and a command a function.
             kind = text_of(sides[1]).strip("\"'`")
-            if sides[0] is not None and kind in ("undefined", "string"):
+            if sides[0] is not None and kind in ("undefined", "string", "function"):
                 is_missing = (operator[0] == "=") is (kind == "undefined")
                 test = ast.Eq() if is_missing else ast.NotEq()
                 return ast.Compare(self.value(sides[0].named_children[-1]), [test], [ast.Constant(None)])

@@ -153,6 +153,12 @@ def _places_taken_out(root: Node) -> dict[str, int]:
         if name is not None and name.type == "array_pattern" and re.fullmatch(r"(?:\w+\.)*positionals", value):
             plain = enumerate(name.named_children)
             found |= {text_of(each): place for place, each in plain if each.type == "identifier"}
+    # ``const { positionals: [file] } = parseArgs(...)``.
+    for node in nodes_of(root, "pair_pattern"):
+        inside = node.child_by_field_name("value")
+        if inside is not None and inside.type == "array_pattern" and text_of(node).startswith("positionals"):
+            plain = enumerate(inside.named_children)
+            found |= {text_of(each): place for place, each in plain if each.type == "identifier"}
     return found
 
 

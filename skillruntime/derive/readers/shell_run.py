@@ -177,6 +177,9 @@ def _loop(state: State, condition: Callable[[], bool | None], body: Node | None)
         # A loop over what is not known is followed once.
         if status is None:
             return True
+    # ``shift 2`` with one word left takes none: such a loop has no end.
+    if body is not None and "shift" in text_of(body):
+        raise Ended(refused=True)
     raise NotFollowedError
 
 

@@ -116,8 +116,8 @@ def _parsed(text: str) -> _Script | None:
         pending += node.named_children
         if node.type == "variable_assignment":
             name, value = text_of(node.child_by_field_name("name")), text_of(node.child_by_field_name("value"))
-            # ``TOKEN=${TOKEN:-}`` is about the environment.
-            if f"${{{name}" not in value and f"${name}" not in value:
+            # ``TOKEN=${TOKEN:-}`` and ``TOKEN=${1:-$TOKEN}`` are about the environment, ``LIST="$LIST $1"`` is not.
+            if not re.search(rf"\$\{{{name}:?[-=?+]|-\"?\$\{{?{name}\b", value):
                 assigned.add(name)
     return _Script(root, frozenset(assigned))
 
