@@ -151,7 +151,7 @@ def _test(state: State, node: Node) -> bool | None:
             pending += reversed(each.children)
         elif not each.is_named or each.type == "test_operator":
             tokens.append((text_of(each), None))
-        # An unquoted empty text is no word for ``[``: ``[ -z $1 ]`` has one word then.
+        # An unquoted empty text is not a word for ``[``: ``[ -z $1 ]`` has one word then.
         else:
             values = expand(state, each) if opening == "[" else [value_of(state, each)]
             tokens += [(value, each) for value in values]

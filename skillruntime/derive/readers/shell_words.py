@@ -78,7 +78,7 @@ def _string(state: State, node: Node) -> Value:
     parts: list[Value] = []
     end = node.start_byte + 1
     for child in node.named_children:
-        # Blanks between two expansions are no nodes.
+        # Blanks between two expansions are not nodes.
         if child.start_byte > end:
             parts.append(" ")
         parts.append(text_of(child) if child.type == "string_content" else value_of(state, child))
