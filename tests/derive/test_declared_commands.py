@@ -206,3 +206,36 @@ def test_what_a_node_script_refuses_to_run_without_is_required(
 def test_a_word_is_required_where_an_empty_text_is_refused(source: str) -> None:
     """Words that are joined, and a pattern that an empty text does not match."""
     assert derived(source, "x.py").document["input"]["required"] == ["q"]
+
+
+def test_a_method_of_the_class_above_may_be_called_by_its_name() -> None:
+    """A parser that changes its options before it declares them."""
+    source = (
+        "import argparse\nclass Mine(argparse.ArgumentParser):\n    def __init__(self, usage):\n"
+        "        argparse.ArgumentParser.__init__(self, usage=usage)\n    def add_argument(self, *args, **kw):\n"
+        "        kw.pop('env', None)\n        argparse.ArgumentParser.add_argument(self, *args, **kw)\n"
+        "parser = Mine('x')\nparser.add_argument('--depth', env='D')\nparser.parse_args()\n"
+    )
+
+    assert list(derived(source, "x.py").document["input"]["properties"]) == ["depth"]
+
+
+def test_faults_that_are_collected_before_they_are_tested_are_named() -> None:
+    """The contract does not claim that its least call passes."""
+    source = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--a')\np.add_argument('--b')\n"
+        "ns = p.parse_args()\nmissing = [n for n in ('a', 'b') if getattr(ns, n) is None]\n"
+        "if missing:\n    p.error(' '.join(missing))\n"
+    )
+
+    assert [each.argument for each in derived(source, "x.py").unread] == ["missing"]
+
+
+def test_a_default_function_of_none_requires_a_command() -> None:
+    """``set_defaults(func=None)`` is there to be tested."""
+    source = (
+        "import argparse\np = argparse.ArgumentParser()\np.set_defaults(func=None)\ns = p.add_subparsers()\n"
+        "s.add_parser('add').set_defaults(func=print)\na = p.parse_args()\nif a.func is None:\n    p.error('command')\n"
+    )
+
+    assert derived(source, "x.py").document["input"]["required"] == ["command"]

@@ -99,3 +99,25 @@ def test_one_flag_of_two_that_set_the_same_variable_is_a_choice() -> None:
 def test_a_script_that_cannot_be_followed_keeps_what_its_text_says(source: str) -> None:
     """Nothing is concluded from a script without end, or from one that runs what it is given."""
     assert derived(source).document["input"]["properties"]
+
+
+def test_two_names_of_one_flag_are_not_a_choice() -> None:
+    """``--instdir|--root) shift; ROOT=$1``: the value is the next word."""
+    source = (
+        "while [ $# -ne 0 ]; do\n  case $1 in\n  --instdir|--root)\n    shift\n    ROOT=$1\n    ;;\n  esac\n"
+        '  shift\ndone\necho "$ROOT"\n'
+    )
+
+    assert list(derived(source).document["input"]["properties"]) == ["instdir"]
+
+
+def test_a_loop_without_end_is_not_a_call() -> None:
+    """``shift 2`` takes nothing where one word is left, so ``add`` needs a second one."""
+    source = (
+        "while [ $# -gt 0 ]; do\n  case $1 in\n    add|del) mode=$1; item=$2; shift 2 ;;\n    list) shift ;;\n"
+        "    *) exit 1 ;;\n  esac\ndone\necho $mode $item\n"
+    )
+
+    branches = derived(source).document["input"]["oneOf"]
+
+    assert [each["required"] for each in branches] == [["command", "args"], ["command", "args"], ["command"]]

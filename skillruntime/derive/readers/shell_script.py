@@ -215,9 +215,7 @@ def _read_loop(loop: str, command: Command, text: str, variables: dict[str, str]
         elif plain and re.search(r"\beval\b", body):
             command.unread.append(Unread("arguments", "options are taken apart by hand"))
         elif (
-            len(plain) == len(names) > 1
-            and (chosen := _CHOSEN.search(body))
-            and all(each[:2] == "--" for each in plain)
+            len(plain) == len(names) > 1 and (chosen := _CHOSEN.match(body)) and all(each[:2] == "--" for each in plain)
         ):
             # ``--fast|--slow) mode=${1#--} ;;``: the flag itself is the value.
             variables[chosen[1]] = name = chosen[1].lower().strip("_")

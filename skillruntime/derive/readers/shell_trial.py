@@ -70,7 +70,7 @@ class _Script:
         may_refuse = may_accept = False
         for _ in range(RUNS_LIMIT):
             state = State(
-                list(words), list(words if sorted_words is None else sorted_words),
+                list(words), ["--", *words] if sorted_words is None else list(sorted_words),
                 assigned=self.assigned, decisions=decisions, steps=self.steps,
             )  # fmt: skip
             try:
