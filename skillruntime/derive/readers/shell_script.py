@@ -89,14 +89,14 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     command.unread += places.unread
     _demand(code, command, places, variables)
     _add_places(command, places, text)
+    if command.unread:
+        command.least_words = _least_words(code)
     if correct_by_trial(command, text):
         command.unread = [each for each in command.unread if each.reason != _ONE_OF]
     elif not command.unread:
         # In the loop that reads the options, tests are about one of them that is given.
         outside = code.replace(read_by, "\n") if read_by else code
         command.unread += _unproven(read_demands(outside), code, command, variables)
-    if command.unread:
-        command.least_words = max(command.least_words, _least_words(code))
     if command.unread and not command.arguments and not command.commands:
         command.unread = command.unread[:1]
     elif not command.arguments and not command.commands and _WORDS_USED.search(code):

@@ -79,7 +79,7 @@ def _string(state: State, node: Node) -> Value:
     end = node.start_byte + 1
     for child in node.named_children:
         # Blanks between two expansions are not nodes.
-        if child.start_byte > end:
+        if child.start_byte > end or text_of(child).startswith(" $"):
             parts.append(" ")
         parts.append(text_of(child) if child.type == "string_content" else value_of(state, child))
         end = child.end_byte
@@ -91,7 +91,8 @@ def _all_in_one(values: list[Value]) -> Value:
 
 
 def _parameter(state: State, node: Node) -> Value | list[Value]:
-    text = text_of(node)
+    # Between two expansions the grammar counts the blank as a part of the second.
+    text = text_of(node).strip()
     if node.type == "simple_expansion":
         return _plain(state, text[1:], state.value_of(text[1:]))
     match = _EXPANSION.match(text)
