@@ -6,6 +6,7 @@ converter that is not known is left out of the comparison: only the script knows
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,20 @@ MOST = 60
 """Calls of one script."""
 
 _TEXTS = {"path": "some.txt", "date": "2024-02-03", "uuid": "12345678-1234-5678-1234-567812345678"}
+
+_PATTERN_TEXTS = (
+    "text",
+    "5",
+    "1.2.3",
+    "v1.2.3",
+    "PROJ-123",
+    "2024-02-03",
+    "a@b.org",
+    "a:b",
+    "http://a.org",
+    "ab12",
+    "TEXT",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +129,8 @@ def _value(schema: Mapping[str, Any]) -> Any:
             return True
         case {"type": "integer" | "number" as kind}:
             return _number(schema, 3 if kind == "integer" else 0.5, 1 if kind == "integer" else 0.25)
+        case {"type": "string", "pattern": pattern}:
+            return next((text for text in _PATTERN_TEXTS if re.search(pattern, text)), "text")
         case {"type": "string"}:
             return _TEXTS.get(schema.get("format", ""), "text")
     return 1

@@ -340,8 +340,7 @@ _HYPHEN = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
 
 def _parse_alternative(text: str, whole: str) -> tuple[_Interval, ...]:
     try:
-        hyphen = _HYPHEN.fullmatch(text)
-        if hyphen:
+        if hyphen := _HYPHEN.fullmatch(text):
             return (_at_least(_Partial.parse(hyphen[1])), _at_most(_Partial.parse(hyphen[2])))
         intervals, position, text = [], 0, text.strip()
         while position < len(text):
@@ -427,21 +426,16 @@ def _equal(partial: _Partial, *, outside: bool = False) -> _Interval:
     return _Interval(low if partial.known else None, partial.after, outside=outside, is_partial=True)
 
 
+_PLAIN = {">=": _at_least, "<=": _at_most, "<": _below, ">": _above, "=": _equal, "==": _equal}
+
+
 def _interval(operator: str, partial: _Partial) -> _Interval:
+    if plain := _PLAIN.get(operator):
+        return plain(partial)
     first, known = partial.first, partial.known
     match operator:
-        case ">=":
-            return _at_least(partial)
-        case "<=":
-            return _at_most(partial)
-        case "<":
-            return _below(partial)
-        case ">":
-            return _above(partial)
         case "!=":
             return _equal(partial, outside=True)
-        case "=" | "==":
-            return _equal(partial)
         case "^":  # up to the next change of the leftmost part that is not zero
             leading = next((index for index, number in enumerate(first.release[:known], 1) if number), known)
             return _Interval(first if known else None, partial.raised(leading), is_partial=known < 3)

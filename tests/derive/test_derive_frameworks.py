@@ -105,7 +105,7 @@ def test_a_script_that_takes_its_words_itself_gets_them_in_their_places(
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("b15_word_decides.sh", "a word decides what follows"),
+        ("b15_word_decides.sh", "the script passes on the words behind a command, or takes them apart by hand"),
         ("b16_optional_switch.sh", "options are taken apart by hand"),
     ],
 )

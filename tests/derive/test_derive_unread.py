@@ -16,7 +16,10 @@ SCRIPTS = [
     ),
     ("import argparse, plugins\np = argparse.ArgumentParser(parents=plugins.parents())\np.parse_args()\n", "a.py"),
     ("const args = process.argv.slice(2);\nrequire('./lib').run(args);\n", "run.js"),
-    ("const { program } = require('commander');\nprogram.command('add').action(add);\nprogram.parse();\n", "run.js"),
+    (
+        "const { program } = require('commander');\nprogram.command(name).action(add);\nprogram.parse();\n",
+        "run.js",
+    ),
 ]
 
 

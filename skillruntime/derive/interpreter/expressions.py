@@ -118,6 +118,11 @@ def _call(state: State, node: ast.Call, scope: Scope) -> Any:
         else:
             # ``f(**options)`` with unknown options: any parameter may be given.
             named["**"] = UNKNOWN
+    # ``OptionParser.__init__(self, ...)``, as classes wrote it before ``super()``.
+    if isinstance(function, Symbol) and arguments and isinstance(receiver := arguments[0], InstanceValue):
+        base, _, name = function.name.rpartition(".")
+        if receiver.names.get("__library__") == base:
+            return _Above(receiver, None).call_method(state, name, arguments[1:], named, node)
     return call(state, function, arguments, named, node)
 
 

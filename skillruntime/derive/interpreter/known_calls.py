@@ -66,6 +66,8 @@ _PURE: dict[str, Callable[..., Any]] = {
     "pathlib.Path": lambda *a: PathText(posixpath.join(*a) if a else "."),
     "pathlib.PurePath": lambda *a: PathText(posixpath.join(*a) if a else "."),
     "pathlib.PurePosixPath": lambda *a: PathText(posixpath.join(*a) if a else "."),
+    "re.match": lambda *a: _match_of_nothing(re.match, *a),
+    "re.fullmatch": lambda *a: _match_of_nothing(re.fullmatch, *a),
     "typing.cast": lambda kind, value: value,
 }
 
@@ -138,6 +140,11 @@ def call_foreign(name: str, arguments: list[Any], named: dict[str, Any]) -> Any:
         _log.debug("a call of %s fails in the script too", name, exc_info=True)
         return UNKNOWN
     return _bounded(result)
+
+
+def _match_of_nothing(search: Callable[..., Any], pattern: str, text: str) -> Any:
+    """Return None where an empty text does not match; a longer text can take a pattern that is hostile without end."""
+    return None if text == "" and len(pattern) < 200 and search(pattern, "") is None else UNKNOWN
 
 
 def _is_instance(value: Any, kinds: Any) -> Any:

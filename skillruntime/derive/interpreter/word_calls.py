@@ -231,7 +231,8 @@ def call_method_on_words(
             # ``" ".join(sys.argv[1:])``: one text that a shell would split into words.
             if role is not None and receiver == " ":
                 role.joined = True
-        return UNKNOWN
+        # Without words the text is empty, and ``if not query`` decides.
+        return UNKNOWN if first else ""
     return _used(state, receiver, values, named, node)
 
 

@@ -214,4 +214,6 @@ def _read_subparsers(state: State, parser: ParserModel, command: Command) -> Non
 def _does_without(parser: ParserModel, required: Any) -> bool:
     """Whether the script has something to do without a command: it says so by a default function."""
     # Since Python 3 a parser with subparsers accepts no command; a script that sets a default function expects that.
-    return required is not True and any(key in parser.defaults for key in ("func", "handler", "fn", "run", "callback"))
+    keys = ("func", "handler", "fn", "run", "callback")
+    # ``set_defaults(func=None)`` is there to be tested.
+    return required is not True and any(parser.defaults.get(key) is not None for key in keys)

@@ -47,6 +47,12 @@ _Missing = frozenset[str] | None
 _Given = Callable[[ast.expr], str | None]
 """The argument whose value an expression is."""
 
+_COLLECTED = (
+    r"^[ \t]*(?:(\w+) = \[[^\n]{{0,200}} if (?:not )?[^\n]{{0,200}}\b(?:{0})\b[^\n]{{0,200}}\]"
+    r"|(\w*(?:error|problem|missing|issue|invalid)\w*) = \w+\((?:{0})\))[ \t]*$"
+)
+"""What is wrong with the arguments, collected before it is tested."""
+
 
 @dataclass(slots=True)
 class Demanded:
@@ -115,7 +121,10 @@ def demanded(tree: ast.Module, text: str, parser: ParserModel) -> Demanded:
                 return name if owner in names and isinstance(name, str) else None
         return None
 
-    found = Demanded([], [], given, copies.keys() - aliases.keys())
+    owners = "|".join(re.escape(each) for each in names)
+    # ``missing = [n for n in NAMES if not getattr(args, n)]``, ``errors = validate(args)``.
+    collected = re.findall(_COLLECTED.format(owners), text, re.MULTILINE)
+    found = Demanded([], [], given, (copies.keys() - aliases.keys()) | {one or other for one, other in collected})
     found.groups = _groups(tree.body, given, filled, every, found.others)
     return found
 

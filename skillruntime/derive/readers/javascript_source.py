@@ -12,7 +12,10 @@ from tree_sitter import Language, Node, Parser
 
 from skillruntime.derive.interpreter.values import UNKNOWN
 
-__all__ = ["arguments_of", "calls_of", "constants_of", "literal", "nodes_of", "parse", "text_of"]
+__all__ = [
+    *("arguments_of", "calls_of", "chained_calls", "constants_of", "literal"),
+    *("nodes_of", "owner_of", "parse", "text_of"),
+]
 
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
 _ESCAPES = {"n": "\n", "t": "\t"}
@@ -51,6 +54,17 @@ def calls_of(root: Node) -> Iterator[tuple[str, Node]]:
         if function is not None and function.type == "member_expression":
             function = function.child_by_field_name("property")
         yield text_of(function), node
+
+
+def chained_calls(root: Node) -> list[tuple[str, Node]]:
+    """Return the calls of *root* in the order in which they run: in a chain the inner one is the first."""
+    return sorted(calls_of(root), key=lambda each: (each[1].child_by_field_name("function") or each[1]).end_byte)
+
+
+def owner_of(call: Node) -> Node | None:
+    """Return what the method of *call* belongs to: ``program`` in ``program.option(...)``."""
+    function = call.child_by_field_name("function")
+    return function.child_by_field_name("object") if function is not None else None
 
 
 def arguments_of(call: Node, names: dict[str, Any]) -> list[Any]:

@@ -384,7 +384,15 @@ class _Translator:
         if any(each in text_of(node) for each in _MAIN_MODULE):
             return ast.Constant(True)  # ``if (require.main === module)``: the file is run as a script
         operator = text_of(node.child_by_field_name("operator"))
-        left, right = (self.value(node.child_by_field_name(side)) for side in ("left", "right"))
+        sides = [node.child_by_field_name(side) for side in ("left", "right")]
+        if operator in ("===", "==", "!==", "!=") and text_of(sides[0]).startswith("typeof "):
+            # ``typeof word === "undefined"``; a word that is there is a string, and a command a function.
+            kind = text_of(sides[1]).strip("\"'`")
+            if sides[0] is not None and kind in ("undefined", "string", "function"):
+                is_missing = (operator[0] == "=") is (kind == "undefined")
+                test = ast.Eq() if is_missing else ast.NotEq()
+                return ast.Compare(self.value(sides[0].named_children[-1]), [test], [ast.Constant(None)])
+        left, right = (self.value(each) for each in sides)
         # ``??`` differs for "" and 0 only, which a word is not.
         if operator in ("||", "??"):
             return ast.BoolOp(ast.Or(), [left, right])

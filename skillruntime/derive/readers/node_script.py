@@ -1,4 +1,4 @@
-"""Node scripts that declare their options to ``util.parseArgs``, commander, yargs or minimist."""
+"""Node scripts: the parser that they declare their options to, ``util.parseArgs``, or the words taken by hand."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from tree_sitter import Node
 
-from skillruntime.derive.command import TEXT, Argument, Command, Unread, ValueType
+from skillruntime.derive.command import Argument, Command, Unread
 from skillruntime.derive.command_line import ABSENT
-from skillruntime.derive.interpreter.values import UNKNOWN, if_known
+from skillruntime.derive.interpreter.values import UNKNOWN
 from skillruntime.derive.readers.argv_script import read_argv
+from skillruntime.derive.readers.commander_reader import read_commander
 from skillruntime.derive.readers.javascript_source import (
     arguments_of,
     calls_of,
@@ -24,12 +25,12 @@ from skillruntime.derive.readers.javascript_source import (
 from skillruntime.derive.readers.javascript_to_python import to_python
 from skillruntime.derive.readers.minimist_reader import read_minimist
 from skillruntime.derive.readers.reading import Reading
+from skillruntime.derive.readers.yargs_reader import read_yargs
 from skillruntime.derive.text_fields import flattened
 
 __all__ = ["read_node"]
 
 _MENTIONS = re.compile(r"\bargv\b|\bDeno\.args\b|\bparseArgs\b|\bcommander\b|\byargs\b")
-_COMMANDER = ("option", "requiredOption", "argument", "addOption", "addArgument", "arguments", "description")
 _OTHER_PARSERS = {"minimist", "meow", "cac", "arg", "sade", "mri", "command-line-args", "citty", "oclif", "@oclif/core"}
 # ``!positionals[1]``, ``!positionals.length``, ``positionals.length < 2``, ``positionals.length === 0``.
 _MISSING_PLACE = re.compile(
@@ -42,7 +43,7 @@ _MISSING_VALUE = re.compile(
     r"""^\s*(!)?\s*((?:\w+\.)*values)?(?:\??\.)?(?:(\w+)|\[['"]([\w-]+)['"]\])(?:\??\.length)?\s*"""
     r"""(===?\s*(?:undefined|null|''|""|0))?\s*$"""
 )
-_NUMBER = ValueType({"type": "number"})
+_LOOKED_UP = re.compile(r"\s*!\s*(?:\w+\.)*values\[(\w+)\]\s*$")
 
 
 def read_node(text: str, neighbours: object = None) -> Reading | None:
@@ -59,9 +60,9 @@ def read_node(text: str, neighbours: object = None) -> Reading | None:
         return _read_parse_args(root, call, names, description)
     # The name in a comment or a text is not an import.
     if "commander" in modules:
-        return _read_commander(root, names, description)
+        return read_commander(root, names, description)
     if modules & {"yargs", "yargs/yargs"}:
-        return _read_yargs(root, names, description)
+        return read_yargs(root, names, description)
     if "minimist" in modules and (reading := read_minimist(root, names, description)) is not None:
         return reading
     # Other parsers are packages with declarations of their own, which would be read as words taken by hand.
@@ -140,14 +141,43 @@ def _read_parse_args(root: Node, call: Node, names: dict[str, Any], description:
     if (config and config.get("allowPositionals") is True) or "positionals" in text_of(root):
         command.arguments.append(Argument("positionals", (), "values"))
         command.notes.append("positionals: what each place means is not declared")
-    _demand(root, command)
+    _demand(root, command, names)
     return Reading(command, "parseArgs", "medium")
 
 
-def _demand(root: Node, command: Command) -> None:
+def _places_taken_out(root: Node) -> dict[str, int]:
+    """Return the variables that hold a word by its place: ``const [file, out] = positionals``."""
+    found: dict[str, int] = {}
+    for node in nodes_of(root, "variable_declarator"):
+        name, value = node.child_by_field_name("name"), text_of(node.child_by_field_name("value"))
+        if name is not None and name.type == "array_pattern" and re.fullmatch(r"(?:\w+\.)*positionals", value):
+            plain = enumerate(name.named_children)
+            found |= {text_of(each): place for place, each in plain if each.type == "identifier"}
+    # ``const { positionals: [file] } = parseArgs(...)``.
+    for node in nodes_of(root, "pair_pattern"):
+        inside = node.child_by_field_name("value")
+        if inside is not None and inside.type == "array_pattern" and text_of(node).startswith("positionals"):
+            plain = enumerate(inside.named_children)
+            found |= {text_of(each): place for place, each in plain if each.type == "identifier"}
+    return found
+
+
+def _looped(node: Node, variable: str, names: dict[str, Any]) -> list[str]:
+    """Return the literals that the loop around *node* gives *variable*."""
+    outer = node.parent
+    while outer is not None and outer.type != "for_in_statement":
+        outer = outer.parent
+    if outer is None or text_of(outer.child_by_field_name("left")) != variable:
+        return []
+    listed = literal(outer.child_by_field_name("right"), names)
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+
+
+def _demand(root: Node, command: Command, names: dict[str, Any]) -> None:
     """Mark what the script refuses to run without: ``if (!values.name || !positionals[0]) process.exit(1)``."""
     least = 0
     needed: set[str] = set()
+    by_place = _places_taken_out(root)
     taken_out = {text_of(each) for each in nodes_of(root, "shorthand_property_identifier_pattern")}
     for node in nodes_of(root, "if_statement"):
         body = text_of(node.child_by_field_name("consequence"))
@@ -156,7 +186,12 @@ def _demand(root: Node, command: Command) -> None:
         if "&&" in test or not re.search(r"\bprocess\.exit\((?!0)|\bthrow\b|\busage\(|\bdie\(|\bfail\(", body):
             continue
         for each in test.strip("()").split("||"):
-            if match := _MISSING_PLACE.search(each):
+            # ``for (const key of ["from", "to"]) if (!values[key]) ...``.
+            if (match := _LOOKED_UP.match(each)) and (listed := _looped(node, match[1], names)):
+                needed.update(listed)
+            elif (match := _MISSING_VALUE.match(each)) and match[3] in by_place and not match[2]:
+                least = max(least, by_place[match[3]] + 1)
+            elif match := _MISSING_PLACE.search(each):
                 # ``!positionals[1]`` asks for two, as ``positionals.length < 2`` does.
                 least = max(least, int(match["least"] or match["exact"] or int(match["index"] or 0) + 1))
             elif (
@@ -169,112 +204,3 @@ def _demand(root: Node, command: Command) -> None:
             command.arguments[index] = replace(argument, required=True, least=least)
         elif argument.flags[:1] and argument.flags[0].lstrip("-") in needed and argument.name not in defaults:
             command.arguments[index] = replace(argument, required=True)
-
-
-def _read_commander(root: Node, names: dict[str, Any], description: str) -> Reading:
-    """Commander's ``.option``, ``.requiredOption`` and ``.argument``, of a program without commands."""
-    command = Command("commander", description)
-    if _call(root, "command") is not None:
-        command.unread.append(Unread("commands", "commander's commands are not read", is_needed=True))
-        return Reading(command, "commander", "medium")
-    for what, call in calls_of(root):
-        if what not in _COMMANDER:
-            continue
-        given = arguments_of(call, names)
-        first = given[0] if given else UNKNOWN
-        if what == "description":
-            command.description = flattened(first) or command.description
-        elif what in ("addOption", "addArgument", "arguments") or not isinstance(first, str):
-            command.unread.append(Unread("an option", f"{what} is not read"))
-        elif what == "argument":
-            command.arguments.append(_commander_argument(first, given))
-        elif (argument := _commander_option(first, given, required=what == "requiredOption")) is not None:
-            command.arguments.append(argument)
-        else:
-            command.unread.append(Unread(first, "its declaration is not plain"))
-    return Reading(command, "commander", "medium")
-
-
-def _commander_argument(declared: str, given: list[Any]) -> Argument:
-    required = not declared.startswith("[")
-    many = "..." in declared
-    name = re.sub(r"\W+", "_", declared.strip("<>[].")).strip("_")
-    text = flattened(given[1]) if len(given) > 1 else ""
-    default = given[2] if len(given) > 2 and isinstance(given[2], str) and not many else ABSENT
-    return Argument(name, (), "values" if many else "value", TEXT, required, default, text, least=int(required))
-
-
-def _commander_option(declared: str, given: list[Any], *, required: bool) -> Argument | None:
-    match = re.fullmatch(r"(?:(-\w)[ ,|]+)?(--[\w-]+)(?:[ =]([<\[])([\w.|-]+)[>\]])?", declared.strip())
-    if match is None:
-        return None
-    flags = tuple(flag for flag in (match[2], match[1]) if flag)
-    text = flattened(given[1]) if len(given) > 1 else ""
-    name = re.sub(r"\W+", "_", match[2].lstrip("-"))
-    if match[3] is None:
-        return Argument(name, flags, "nothing", description=text)
-    if "..." in match[4]:
-        return Argument(name, flags, "value", TEXT, required, description=text, repeat=True)
-    plain = given[2] if len(given) > 2 else ABSENT
-    default = plain if isinstance(plain, str) and not required else ABSENT
-    bare = match[3] == "["
-    return Argument(name, flags, "optional" if bare else "value", TEXT, required, default, text, bare=bare)
-
-
-def _read_yargs(root: Node, names: dict[str, Any], description: str) -> Reading:
-    """Yargs's ``.option(name, {...})`` and ``.options({...})``, of a program without commands."""
-    command = Command("yargs", description)
-    if _call(root, "command") is not None or _call(root, "positional") is not None:
-        command.unread.append(Unread("commands", "yargs's commands are not read", is_needed=True))
-        return Reading(command, "yargs", "medium")
-    for what, call in calls_of(root):
-        if what not in ("option", "options"):
-            continue
-        given = arguments_of(call, names)
-        pairs = (
-            given[0].items() if given and isinstance(given[0], dict) else [tuple(given[:2])] if len(given) > 1 else []
-        )
-        if not pairs:
-            command.unread.append(Unread("an option", "its declaration is computed"))
-        for name, option in pairs:
-            argument = _yargs_option(name, option) if isinstance(name, str) and isinstance(option, dict) else None
-            if argument is None:
-                command.unread.append(Unread(str(name), "its declaration is computed"))
-            else:
-                command.arguments.append(argument)
-    return Reading(command, "yargs", "medium")
-
-
-def _yargs_option(name: str, option: dict[str, Any]) -> Argument | None:
-    kind = option.get("type")
-    if UNKNOWN in (kind, option.get("choices"), option.get("demandOption")):
-        return None
-    described = (if_known(option.get(key)) for key in ("describe", "description", "desc"))
-    text = flattened(next(filter(None, described), None))
-    plain = re.sub(r"\W+", "_", name)
-    required = option.get("demandOption") is True or option.get("demand") is True
-    flags = (f"--{name}",)
-    default = option.get("default", ABSENT)
-    default = ABSENT if default is None or default is UNKNOWN or required else default
-    if kind == "boolean":
-        known = default if isinstance(default, bool) else ABSENT
-        return Argument(
-            plain, flags, "nothing", required=required, default=known, description=text, off_flag=f"--no-{name}"
-        )
-    if kind == "count":
-        return Argument(plain, flags, "count", default=0, description=text)
-    value = _NUMBER if kind == "number" else TEXT
-    choices = option.get("choices")
-    if isinstance(choices, list):
-        if any(each is UNKNOWN for each in choices):
-            return None
-        value = ValueType({**value.schema, "enum": choices})
-    elif kind is None and not isinstance(default, str):
-        return None if default is ABSENT else _yargs_option(name, option | {"type": _kind_of(default)})
-    many = kind == "array" or option.get("array") is True
-    fits = isinstance(default, list if many else (int, float) if kind == "number" else str)
-    return Argument(plain, flags, "value", value, required, default if fits else ABSENT, text, repeat=many)
-
-
-def _kind_of(default: Any) -> str:
-    return "boolean" if isinstance(default, bool) else "number" if isinstance(default, int | float) else "array"

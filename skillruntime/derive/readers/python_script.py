@@ -22,6 +22,7 @@ from skillruntime.derive.readers.argparse_model import ARGPARSE, ParserModel, pa
 from skillruntime.derive.readers.argv_script import read_argv
 from skillruntime.derive.readers.click_model import CLICK, ClickCommandModel, TyperModel
 from skillruntime.derive.readers.click_reader import read_click
+from skillruntime.derive.readers.docopt_reader import read_docopt
 from skillruntime.derive.readers.optparse_reader import OPTPARSE, add_words
 from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.stdin_script import read_stdin
@@ -56,11 +57,17 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     is_declared = may_parse or is_decorated
     # Nothing below reads a module without one of these, so it need not be parsed.
     uses_words = "argv" in text or "__main__" in text or "sys.stdin" in text
-    if not is_declared and "OptionParser" not in text and (len(text) > UNDECLARED_LIMIT or not uses_words):
+    has_docopt = "docopt(" in text
+    if (
+        not is_declared
+        and not has_docopt
+        and "OptionParser" not in text
+        and (len(text) > UNDECLARED_LIMIT or not uses_words)
+    ):
         return None
     has_optparse = "optparse" in text and "OptionParser" in text
     is_foreign = _FOREIGN.search(text) is not None
-    if is_foreign and not is_declared and not has_optparse:
+    if is_foreign and not is_declared and not has_optparse and not has_docopt:
         return None
     tree = parse_module(text)
     if tree is None:
@@ -71,6 +78,8 @@ def read_python(text: str, neighbours: Neighbours | None = None) -> Reading | No
     if is_decorated and (reading := _read_decorated(tree, neighbours)) is not None:
         return reading
     if has_optparse and (reading := _read_optparse(tree, text, neighbours)) is not None:
+        return reading
+    if has_docopt and (reading := read_docopt(tree)) is not None:
         return reading
     if is_foreign:
         return None

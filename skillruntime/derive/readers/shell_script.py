@@ -11,6 +11,7 @@ from skillruntime.derive.readers.reading import Reading
 from skillruntime.derive.readers.shell_conditions import Demands, read_demands
 from skillruntime.derive.readers.shell_places import Places, read_places
 from skillruntime.derive.readers.shell_source import loops_of, main_code, refuses
+from skillruntime.derive.readers.shell_trial import correct_by_trial
 from skillruntime.derive.text_fields import flattened
 from skillruntime.derive.usage_line import find_usages, read_usage
 
@@ -46,6 +47,8 @@ _USED = re.compile(r"\$(?:\{[!#]?)?(\w+|[@*#])|(?<=^)(?=[A-Za-z_]\w*\s*[<>=!])(\
 _FLAG = re.compile(r"-{1,2}[A-Za-z0-9][\w-]*")
 _PAST_OPTIONS = re.compile(r"^\s*shift\s+\"?\$\(\(.*\)\)\"?\s*$", re.MULTILINE)
 _QUOTE_BEHIND = re.compile(r"[\"'](?:[ \t]*(?:1?>&2|;|\)|\}|\|).*)?$", re.MULTILINE)
+_CHOSEN = re.compile(r"\s*(\w+)=\"?\$(?:1\b|\{1[#}])")
+_ONE_OF = "one of them is required"
 _UNDASHED = ValueType({**TEXT.schema, "pattern": "^([^-]|$)"})
 
 
@@ -86,15 +89,17 @@ def read_shell(text: str, neighbours: object = None) -> Reading | None:
     command.unread += places.unread
     _demand(code, command, places, variables)
     _add_places(command, places, text)
-    if not command.unread:
+    if command.unread:
+        command.least_words = _least_words(code)
+    if correct_by_trial(command, text):
+        command.unread = [each for each in command.unread if each.reason != _ONE_OF]
+    elif not command.unread:
         # In the loop that reads the options, tests are about one of them that is given.
         outside = code.replace(read_by, "\n") if read_by else code
         command.unread += _unproven(read_demands(outside), code, command, variables)
-    if command.unread:
-        command.least_words = _least_words(code)
-    if command.unread and not command.arguments:
+    if command.unread and not command.arguments and not command.commands:
         command.unread = command.unread[:1]
-    elif not command.arguments and _WORDS_USED.search(code):
+    elif not command.arguments and not command.commands and _WORDS_USED.search(code):
         command.unread.append(Unread("arguments", "the script uses its words where they cannot be followed"))
     return Reading(command, "shell", "low")
 
@@ -150,7 +155,7 @@ def _demand(code: str, command: Command, places: Places, variables: dict[str, st
         shown = [variables[name] for name in sorted(names) if name in variables]
         # Only where all of them are arguments; an environment variable may be the other.
         if len(shown) == len(names) > 1:
-            command.unread.append(Unread(" or ".join(shown), "one of them is required"))
+            command.unread.append(Unread(" or ".join(shown), _ONE_OF))
 
 
 def _unproven(demands: Demands, code: str, command: Command, variables: dict[str, str]) -> list[Unread]:
@@ -209,6 +214,14 @@ def _read_loop(loop: str, command: Command, text: str, variables: dict[str, str]
             command.arguments.append(Argument(name, tuple(attached), description=_help_text_of(text, attached[0][:-1])))
         elif plain and re.search(r"\beval\b", body):
             command.unread.append(Unread("arguments", "options are taken apart by hand"))
+        elif (
+            len(plain) == len(names) > 1 and (chosen := _CHOSEN.match(body)) and all(each[:2] == "--" for each in plain)
+        ):
+            # ``--fast|--slow) mode=${1#--} ;;``: the flag itself is the value.
+            variables[chosen[1]] = name = chosen[1].lower().strip("_")
+            choices = tuple((each.lstrip("-"), each) for each in plain)
+            value = ValueType({**TEXT.schema, "enum": [word for word, _ in choices]})
+            command.arguments.append(Argument(name, (), "one_of", value=value, choices=choices))
         elif plain and len(plain) == len(names):
             # ``--size) width=$2; height=$3; shift 3 ;;``.
             if re.search(r"\$\{?3\b|\bshift\s+[3-9]", body):
