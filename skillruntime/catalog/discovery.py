@@ -396,10 +396,9 @@ class _Reading:
             same = (problems, searched) == (known.problems, known.searched)
             return known if same else replace(known, problems=problems, searched=searched, stored=None, changed=())
         # By name, so that neither the index nor a collision depends on the order of the file system.
-        names = [entry[1] for entry in entries]
-        order = sorted(range(len(entries)), key=names.__getitem__)
-        if len(set(names)) < len(names):
-            order.sort(key=lambda position: (names[position], entries[position][0] or ""))
+        names, paths = [entry[1] for entry in entries], [entry[0] or "" for entry in entries]
+        order = sorted(range(len(entries)), key=paths.__getitem__)
+        order.sort(key=names.__getitem__)  # stable, and faster than one sort by pairs
         stamps = b"".join([self.new_stamps[position] for position in order])
         notes = {new: self.notes[old] for new, old in enumerate(order) if old in self.notes}
         return Snapshot(self.root, [entries[position] for position in order], stamps, notes, problems, searched)

@@ -32,7 +32,10 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
         if data.startswith(b"---\n"):
             end = data.find(b"\n---\n", 3)
             if end > 0:
-                summary = _scan(data[4 : end + 1])
+                try:
+                    summary = scan(data[4 : end + 1].decode())
+                except UnicodeDecodeError:
+                    summary = None
                 if summary is not None:
                     return judge(summary, directory, path, found)
                 parts = cut(data, path, is_whole=len(data) < _HEAD)
@@ -66,13 +69,6 @@ def _parsed(parts: Cut, directory: str, path: str, found: list[Diagnostic]) -> S
     if frontmatter.fields is None:
         return None
     return judge(summarize(frontmatter.fields, path, found), directory, path, found)
-
-
-def _scan(block: bytes) -> Summary | None:
-    try:
-        return scan(block.decode())
-    except UnicodeDecodeError:
-        return None
 
 
 def _read_on(descriptor: int, data: bytes) -> tuple[bytes, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +21,6 @@ __all__ = [
     "render_activation",
     "render_resource",
 ]
-
-_log = logging.getLogger("skillruntime.runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +91,11 @@ def render_resource(skill: Skill, path: str) -> str:
     written = decode_text(skill.read_resource_bytes(path), path)
     attributes = {"skill": skill.name, "path": path}
     if hidden := hidden_characters(written):
+        import logging
+
         attributes["removed"] = listed_kinds(hidden)
-        _log.warning("%s/%s has %s; removed", skill.name, visible_line(path), attributes["removed"])
+        log = logging.getLogger("skillruntime.runtime")
+        log.warning("%s/%s has %s; removed", skill.name, visible_line(path), attributes["removed"])
     return framed("skill_resource", written.removesuffix("\n"), **attributes)
 
 

@@ -14,12 +14,12 @@ from skillruntime.runtime.call_options import CallOptions
 from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.path_arguments import has_paths
 from skillruntime.runtime.runners import CallContext, Runner
-from skillruntime.runtime.session import SkillSession
 from skillruntime.runtime.skill_copy import SkillCopy
 from skillruntime.runtime.workspace import FILE_LIMIT, Workspace
 
 if TYPE_CHECKING:
     from skillruntime.runtime.scripts import ScriptRunner
+    from skillruntime.runtime.session import SkillSession
 
 __all__ = ["CallRequest", "Prepared", "Target", "WatchedWorkspace", "call_metadata"]
 

@@ -17,7 +17,6 @@ from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.resources import may_have_callables
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
-from skillruntime.contract.versions import check_skill_compatibility
 from skillruntime.errors import (
     IncompatibleRuntimeError,
     InvalidSkillError,
@@ -270,6 +269,8 @@ def _require_this_runtime(contract: Contract, name: str) -> None:
     required: Mapping[str, Any] | str | None = contract.requires.get("runtime")
     if required is None:
         return
+    from skillruntime.contract.versions import check_skill_compatibility
+
     try:
         fits, _ = check_skill_compatibility(str(required), __version__)
     except ValueError as error:

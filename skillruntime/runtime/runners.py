@@ -15,9 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import anyio
-import anyio.to_thread
-
 from skillruntime.catalog.skill import Skill
 from skillruntime.contract.contract import Contract
 from skillruntime.contract.response import to_plain
@@ -134,6 +131,8 @@ class FunctionRunner:
             except SystemExit as exit_:
                 raise _exited(exit_) from exit_
         # abandon_on_cancel: at the deadline the caller gets its answer, though the thread runs on.
+        import anyio.to_thread  # most functions are called in the thread of their caller
+
         result = await anyio.to_thread.run_sync(partial(self.run_here, arguments, context), abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 

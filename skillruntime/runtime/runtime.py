@@ -34,14 +34,14 @@ from skillruntime.runtime.grants import Grants, granted_to
 from skillruntime.runtime.path_arguments import with_resolved_paths
 from skillruntime.runtime.reported_status import data_of, read_reported
 from skillruntime.runtime.runners import FunctionRunner, ReportedFailureError, Runner, RunnerFactory
-from skillruntime.runtime.sandbox.protocol import Sandbox
-from skillruntime.runtime.session import RuntimeHooks, SkillSession
 from skillruntime.runtime.workspace import Workspace
-from skillruntime.tokens.budget import TokenLimits
-from skillruntime.tokens.counter import Model
 
 if TYPE_CHECKING:
     from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
+    from skillruntime.runtime.sandbox.protocol import Sandbox
+    from skillruntime.runtime.session import SkillSession
+    from skillruntime.tokens.budget import TokenLimits
+    from skillruntime.tokens.counter import Model
 
 __all__ = ["Approval", "SkillRuntime"]
 
@@ -219,6 +219,8 @@ class SkillRuntime:
         counts_tokens: bool = True,
     ) -> SkillSession:
         """Return a session, the state of one conversation; *limits* are in tokens of *model*, see `SkillSession`."""
+        from skillruntime.runtime.session import RuntimeHooks, SkillSession
+
         hooks = RuntimeHooks(
             lambda: self.catalog, self.open_skill, self.call, self.call_sync, partial(notify, self._observers)
         )
