@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skillruntime.catalog.resources import Resource, decode_text
 from skillruntime.catalog.skill import Skill
 from skillruntime.catalog.visible_text import framed, hidden_characters, listed_kinds, visible_line, without_tag
-from skillruntime.contract.contract import Contract
+
+if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
 
 __all__ = [
     "ActiveSkill",

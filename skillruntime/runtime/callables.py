@@ -16,7 +16,6 @@ from skillruntime._version import __version__
 from skillruntime.catalog.catalog import SkillCatalog
 from skillruntime.catalog.resources import may_have_callables
 from skillruntime.catalog.skill import Skill
-from skillruntime.contract.contract import Contract
 from skillruntime.errors import (
     IncompatibleRuntimeError,
     InvalidSkillError,
@@ -30,6 +29,7 @@ from skillruntime.runtime.grants import Grants
 from skillruntime.runtime.runners import FunctionRunner, Runner, RunnerFactory
 
 if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
     from skillruntime.runtime.readiness import Missing  # imports packaging, which only scripts need
 
 __all__ = ["Callables"]

@@ -6,13 +6,13 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
-from skillruntime.contract.contract import Contract
 from skillruntime.errors import InvalidSkillError
 from skillruntime.runtime.runners import CallContext, FunctionRunner, is_coroutine_function
 
 if TYPE_CHECKING:
+    from skillruntime.contract.contract import Contract
     from skillruntime.contract.function_contract import TypedFunction
 
 __all__ = ["ContractLike", "FunctionSkill", "contract_of", "runner_for", "skill"]
@@ -20,7 +20,7 @@ __all__ = ["ContractLike", "FunctionSkill", "contract_of", "runner_for", "skill"
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-ContractLike = Contract | Mapping[str, Any] | type[Any]
+ContractLike: TypeAlias = "Contract | Mapping[str, Any] | type[Any]"
 """A contract, its document, or a class whose fields are the arguments (a pydantic model, dataclass or TypedDict)."""
 
 
@@ -103,6 +103,8 @@ def contract_of(given: Any, name: str = "") -> Contract:
         InvalidSkillError: it is faulty.
         TypeError: it is not a contract, a document or a class with fields.
     """
+    from skillruntime.contract.contract import Contract
+
     if isinstance(given, Contract):
         return given
     if isinstance(given, Mapping):
@@ -137,6 +139,8 @@ def runner_for(
 
     typed = TypedFunction.of(function)
     if contract is None:
+        from skillruntime.contract.contract import Contract
+
         contract = Contract.from_dict(typed.document(name=name))
     else:
         _require_parameters(typed, contract, name)
@@ -160,6 +164,8 @@ def _made(
     first = next(iter(inspect.signature(function).parameters), "")
     if first in ("self", "cls"):
         raise TypeError(f"@skill takes a function, not a method; write skill(instance.{_name(function)}) instead")
+    from skillruntime.contract.contract import Contract
+
     if contract is not None:
         own = contract_of(contract, name or _name(function))
         runner, _ = runner_for(function, own, own.name)
