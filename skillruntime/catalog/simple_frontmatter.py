@@ -12,7 +12,7 @@ from typing import Any
 
 from skillruntime.catalog.summary import BOOLEANS, FLAGS, Summary
 
-__all__ = ["plain_text", "scan"]
+__all__ = ["UNPRINTABLE", "plain_text", "scan"]
 
 # Possessive quantifiers (``++``, ``*+``) prevent exponential backtracking on what is never closed.
 # A value of which nothing is read: it closes all quotes and brackets that it opens, so that it cannot extend into the
@@ -66,7 +66,7 @@ _KEY_OR_ITEM = re.compile(r"( +)((?:- +)?)((?:[A-Za-z_][\w.-]*:(?= |\Z))?) *([^\
 _ESCAPE = re.compile(r"\\(.)")
 # The escapes that real files use; every other one (YAML 1.2.2, section 5.7) is left to YAML.
 _YAML_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t"}
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff\x85\u2028\u2029]")
 
 
 def scan(block: str) -> Summary | None:
@@ -77,7 +77,7 @@ def scan(block: str) -> Summary | None:
     >>> scan("name: pdf\\ndescription: *alias")
     """
     # `isprintable` runs in C; the pattern decides about the few characters on which the two differ.
-    if not block.replace("\n", " ").isprintable() and _UNPRINTABLE.search(block):
+    if not block.replace("\n", " ").isprintable() and UNPRINTABLE.search(block):
         return None
     if block[-1:] != "\n":
         block += "\n"

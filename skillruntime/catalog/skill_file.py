@@ -11,6 +11,7 @@ import re
 from skillruntime.catalog.frontmatter import MAX_FRONTMATTER, Cut, cut, parse_cut
 from skillruntime.catalog.simple_frontmatter import scan
 from skillruntime.catalog.summary import Summary, judge, summarize
+from skillruntime.catalog.unquoted_description import scan_unquoted
 from skillruntime.diagnostic import Diagnostic, Severity
 
 __all__ = ["read_summary", "summary_of"]
@@ -33,7 +34,8 @@ def read_summary(descriptor: int, path: str, directory: str, found: list[Diagnos
             end = data.find(b"\n---\n", 3)
             if end > 0:
                 try:
-                    summary = scan(data[4 : end + 1].decode())
+                    block = data[4 : end + 1].decode()
+                    summary = scan(block) or scan_unquoted(block, path, found)
                 except UnicodeDecodeError:
                     summary = None
                 if summary is not None:
