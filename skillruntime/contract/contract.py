@@ -140,6 +140,7 @@ class Contract:
     def with_migration(self, migration: Migration) -> Contract:
         """Return a contract that also takes the arguments that *migration* covers: the host's own function, say.
 
+        >>> from skillruntime.contract import Migration
         >>> old = Migration.from_function(lambda v1: {"topics": [v1["topics"]]}, to="2.0.0", source="1.x")
         >>> schema = {"properties": {"topics": {"type": "array"}}}
         >>> contract = Contract.from_dict({"version": "2.0.0", "input": schema}).with_migration(old)
