@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,10 @@ _COMMANDS = {
     "executions": "List, cancel and complete the executions of a server.",
     "demo": "Watch malformed calls being repaired, migrated and refused, offline.",
 }
+
+
+# What a write to stdout raises on a full disk; an error of a file that a command opens has the file's name.
+_NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class _LazyGroup(click.Group):
@@ -92,6 +97,9 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if os.environ.get("SKILLRUNTIME_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno in _NOT_WRITTEN and error.filename is None:
+            click.echo(f"The output cannot be written: {error.strerror}", err=True)
+            sys.exit(1)
         click.echo(
             f"Internal error in skillruntime ({type(error).__name__}); set SKILLRUNTIME_DEBUG=1 for the traceback",
             err=True,

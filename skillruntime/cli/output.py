@@ -91,6 +91,9 @@ def writable(text: str) -> str:
 
 def make_streams_safe() -> None:
     """Let stdout and stderr write an escape for a character that the locale's encoding lacks, instead of failing."""
+    # Python has None for a stream that the shell closed (`>&-`); what is written to it is lost, as with other programs.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")

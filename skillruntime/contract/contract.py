@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
-from skillruntime.contract.coercion.subschemas import declared_properties
+from skillruntime.contract.coercion.subschemas import declared_properties, properties_of
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
@@ -85,7 +85,7 @@ class Contract:
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
-        properties = _declared(self.input.document)
+        properties = properties_of(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         declared = document.get("migrations")
         self.migrations = _linked(_read_migrations(document), self.version) if declared else ()
@@ -432,11 +432,6 @@ def _read_migrations(document: Mapping[str, Any]) -> list[Migration]:
     return [
         Migration.from_dict(each, where=f"migrations/{index}", contract=document) for index, each in enumerate(declared)
     ]
-
-
-def _declared(document: Any) -> Mapping[str, Any]:
-    properties = document.get("properties") if isinstance(document, dict) else None
-    return properties if isinstance(properties, dict) else {}
 
 
 def _is_deprecated(schema: Any) -> bool:

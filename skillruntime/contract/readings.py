@@ -7,13 +7,12 @@ differ. The repairs and the migrations share the knowledge of whose shape is in 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, without_decimals
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
+from skillruntime.contract.coercion.subschemas import declared_properties, properties_of, subschemas
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.pointer import parse_pointer
 from skillruntime.contract.references import References
@@ -118,7 +117,7 @@ def _of_old_caller(shapes: Shapes, arguments: Any, index: int, policy: Policy) -
                 raise  # a broken list of a newer caller must not become the item of an older one
             continue
         rules = {repair.rule for repair in reading.coerced.repairs}
-        old_names = shapes.reserved - _declared(newer.document).keys()
+        old_names = shapes.reserved - properties_of(newer.document).keys()
         if rules & _UNCOUNTED or not old_names.isdisjoint(reading.sent):
             continue
         if is_same(without_decimals(reading.coerced.value), without_decimals(old.coerced.value)):
@@ -194,7 +193,7 @@ def _is_of_current(shapes: Shapes, arguments: Any, start: int) -> bool:
     shape = shapes.older[start]
     if shape is None or not _is_untouched(arguments, shapes.current):
         return False
-    new = _declared(shapes.current.document).keys() - declared_properties(shape.references, [()]).keys()
+    new = properties_of(shapes.current.document).keys() - declared_properties(shape.references, [()]).keys()
     return not new.isdisjoint(arguments)
 
 
@@ -259,8 +258,3 @@ def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str
 def _kind(value: Any) -> str:
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
     return kinds.get(type(value), "value")
-
-
-def _declared(document: Any) -> Mapping[str, Any]:
-    properties = document.get("properties") if isinstance(document, dict) else None
-    return properties if isinstance(properties, dict) else {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from skillruntime.adapters.mcp_proxy.calls import MARK, Fault, Note, refusal_text
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, members, replaced, text_of, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message
+from skillruntime.adapters.mcp_proxy.messages import Message, to_error
 
 __all__ = [
     "INVALID_PARAMS",
@@ -50,8 +50,7 @@ def refusal(message: Message, tool: str, faults: Iterable[Fault], *, modern: boo
     text = refusal_text(tool, faults)
     if not modern and "task" in message.params:
         # 2025-11-25: a call with `task` is answered by a CreateTaskResult or an error, never by a CallToolResult.
-        error = {"code": INVALID_PARAMS, "message": text}
-        return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (message.part("id"), to_bytes(error))
+        return to_error(message.part("id"), INVALID_PARAMS, text)
     return tool_error(message.part("id"), text, modern=modern)
 
 

@@ -17,11 +17,11 @@ from skillruntime.adapters.mcp_proxy.json_text import (
     text_of,
     to_bytes,
 )
-from skillruntime.adapters.mcp_proxy.messages import Id, Message
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, to_error
 
 __all__ = [
     *("ENDED", "INVALID_PARAMS", "JOINT", "LISTS", "METHOD_NOT_FOUND", "NAMED", "Question", "capabilities_of"),
-    *("first_answer", "joined_list", "member", "merged_handshake", "object_at", "prefixes_of", "to_error", "to_result"),
+    *("first_answer", "joined_list", "member", "merged_handshake", "object_at", "prefixes_of", "to_result"),
 ]
 
 JOINT = "__"
@@ -183,10 +183,6 @@ def _merge(target: dict[str, Any], source: dict[str, Any]) -> None:
 
 def to_result(request: Message, body: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request.part("id"), body)
-
-
-def to_error(request_id: bytes, code: int, text: str) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
 
 
 def _described(results: dict[int, dict[str, Any]], names: Sequence[str], prefixes: Sequence[str]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from skillruntime.adapters.mcp_proxy.joint_answers import (
     merged_handshake,
     object_at,
     prefixes_of,
-    to_error,
     to_result,
 )
 from skillruntime.adapters.mcp_proxy.json_text import (
@@ -38,7 +37,7 @@ from skillruntime.adapters.mcp_proxy.json_text import (
     text_of,
     to_bytes,
 )
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch, to_error
 
 __all__ = ["CLIENT", "Merged", "Sends"]
 

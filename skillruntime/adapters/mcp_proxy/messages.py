@@ -9,9 +9,18 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, text_of
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, Span, decode, elements, members, text_of, to_bytes
 
-__all__ = ["Id", "Message", "concerns_the_proxy", "id_of", "quick_response", "read_message", "split_batch"]
+__all__ = [
+    "Id",
+    "Message",
+    "concerns_the_proxy",
+    "id_of",
+    "quick_response",
+    "read_message",
+    "split_batch",
+    "to_error",
+]
 
 Id = tuple[str, Any]
 """A JSON-RPC id that can be a key: ``1`` and ``"1"`` are two ids, ``1`` and ``1.0`` are one."""
@@ -124,3 +133,12 @@ def quick_response(raw: bytes) -> tuple[Id, str] | None:
             key = id_of(tail[1]) if tail else None
             return (key, kind) if key else None
     return None
+
+
+def to_error(request_id: bytes, code: int, text: str) -> bytes:
+    """Return the error that answers the request with *request_id*, the id as it is written in the request.
+
+    >>> to_error(b"7", -32601, "Unknown method")
+    b'{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Unknown method"}}'
+    """
+    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))

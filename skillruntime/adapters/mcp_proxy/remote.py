@@ -14,8 +14,8 @@ import httpx2
 
 from skillruntime.adapters.mcp_proxy.envelope import envelope_of
 from skillruntime.adapters.mcp_proxy.headers import encode_value, param_headers, routing_headers
-from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, replaced, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch
+from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, replaced
+from skillruntime.adapters.mcp_proxy.messages import Id, Message, id_of, read_message, split_batch, to_error
 from skillruntime.adapters.mcp_proxy.reverse_proxy import http_client
 from skillruntime.adapters.mcp_proxy.sse import Blocks, data_of, field_of
 from skillruntime.adapters.mcp_proxy.stdio import CHUNK, Lines
@@ -261,17 +261,13 @@ class _Remote:
         return answers
 
     async def _fail(self, request: Message, code: int, text: str) -> None:
-        error = to_bytes({"code": code, "message": text})
         try:
             spans = split_batch(request.raw)
             requests = [request] if spans is None else [read_message(request.raw[a:b]) for a, b in spans]
         except Malformed:
             return
-        answers = [
-            b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (each.part("id"), error)
-            for each in requests
-            if each.id is not None and each.method is not None
-        ]
+        asked = [each for each in requests if each.id is not None and each.method is not None]
+        answers = [to_error(each.part("id"), code, text) for each in asked]
         if answers:
             await self._write(request, answers[0] if spans is None else b"[" + b",".join(answers) + b"]")
 

@@ -31,7 +31,7 @@ from skillruntime.adapters.mcp_proxy.exchanges import (
 )
 from skillruntime.adapters.mcp_proxy.headers import Headers, decode_value, header, routing_headers
 from skillruntime.adapters.mcp_proxy.json_text import Malformed, decode, in_utf_8, to_bytes
-from skillruntime.adapters.mcp_proxy.messages import Message, quick_response, read_message, split_batch
+from skillruntime.adapters.mcp_proxy.messages import Message, quick_response, read_message, split_batch, to_error
 from skillruntime.adapters.mcp_proxy.middleware import Receive, Scope, SendMessage, read_body, respond
 from skillruntime.adapters.mcp_proxy.process import close_watch, watch
 from skillruntime.adapters.mcp_proxy.responses import joined
@@ -102,7 +102,7 @@ class StdioApp:
         version = header(scope["headers"], VERSION)
         if session is not None and version not in (None, session.version, *HANDSHAKE_REVISIONS):
             text = f"MCP-Protocol-Version is not a revision that has sessions; send {session.version}"
-            await respond(send, 400, _error(b"null", INVALID_REQUEST, text))
+            await respond(send, 400, to_error(b"null", INVALID_REQUEST, text))
             return
         match scope["method"]:
             case "POST":
@@ -132,13 +132,13 @@ class StdioApp:
             if messages:
                 await self._dispatch(scope["headers"], body, messages, receive, send)
             else:  # JSON-RPC 2.0, 6: an empty array is an invalid request
-                await respond(send, 400, _error(b"null", INVALID_REQUEST, "The batch is empty"))
+                await respond(send, 400, to_error(b"null", INVALID_REQUEST, "The batch is empty"))
         except Malformed:
-            await respond(send, 400, _error(b"null", PARSE_ERROR, "Parse error"))
+            await respond(send, 400, to_error(b"null", PARSE_ERROR, "Parse error"))
         except OSError as error:
             # 502: what failed is the server behind this one (RFC 9110, 15.6.3).
             text = f"The MCP server cannot be started: {error}"
-            await respond(send, 502, _error(messages[0].part("id") or b"null", -32000, text))
+            await respond(send, 502, to_error(messages[0].part("id") or b"null", -32000, text))
 
     async def _dispatch(
         self, given: Headers, body: bytes, messages: list[Message], receive: Receive, send: SendMessage
@@ -150,11 +150,11 @@ class StdioApp:
         if session_id is not None:
             process = self._sessions.get(session_id)
             if process is None:
-                await respond(send, 404, _error(messages[0].part("id") or b"null", -32001, "Session not found"))
+                await respond(send, 404, to_error(messages[0].part("id") or b"null", -32001, "Session not found"))
                 return
         elif "initialize" in methods:
             if len(self._sessions) >= MOST_SESSIONS:
-                await respond(send, 503, _error(messages[0].part("id") or b"null", -32000, "Too many sessions"))
+                await respond(send, 503, to_error(messages[0].part("id") or b"null", -32000, "Too many sessions"))
                 return
             session_id = secrets.token_urlsafe(24)
             process = await self._start(shared=False)
@@ -163,12 +163,12 @@ class StdioApp:
         elif len(messages) == 1 and (envelope_of(messages[0]) is not None or messages[0].id is None):
             mismatch = _mismatch(messages[0], given)
             if mismatch is not None:
-                await respond(send, 400, _error(messages[0].part("id") or b"null", HEADER_MISMATCH, mismatch))
+                await respond(send, 400, to_error(messages[0].part("id") or b"null", HEADER_MISMATCH, mismatch))
                 return
             process = await self._shared_process()
         else:
             text = "Send initialize first, or a request of revision 2026-07-28"
-            await respond(send, 400, _error(messages[0].part("id") or b"null", INVALID_REQUEST, text))
+            await respond(send, 400, to_error(messages[0].part("id") or b"null", INVALID_REQUEST, text))
             return
         await self._forward(process, body, messages, receive, send, headers)
 
@@ -362,7 +362,7 @@ def _mismatch(message: Message, headers: Headers) -> str | None:
 def _ended(process: RunningServer, exchange: Exchange) -> list[bytes]:
     """Return an error for each request that the process ended without answering."""
     ids = [exchange.given] if process.shared else [to_bytes(value) for _, value in exchange.waits]
-    return [_error(each, -32000, "The MCP server has ended") for each in ids if exchange.waits]
+    return [to_error(each, -32000, "The MCP server has ended") for each in ids if exchange.waits]
 
 
 def _status(answer: bytes, process: RunningServer) -> int:
@@ -387,10 +387,6 @@ def _version_in(answer: bytes) -> str:
         return str(result["protocolVersion"])
     except (Malformed, KeyError, TypeError):
         return ""
-
-
-def _error(request_id: bytes, code: int, text: str) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (request_id, to_bytes({"code": code, "message": text}))
 
 
 def _signal(pid: int, name: str) -> None:

@@ -116,9 +116,9 @@ def _declared_properties(references: References, locations: tuple[Path | None, .
     return found
 
 
-def properties_of(schema: Mapping[str, Any], keyword: str = "properties") -> Mapping[str, Any]:
+def properties_of(schema: Mapping[str, Any] | bool, keyword: str = "properties") -> Mapping[str, Any]:
     """Return the properties that *schema* itself declares, or its ``patternProperties``."""
-    properties = schema.get(keyword)
+    properties = schema.get(keyword) if isinstance(schema, dict) else None
     return properties if isinstance(properties, dict) else {}
 
 
