@@ -73,6 +73,7 @@ MALFORMED = json.dumps(
 )
 FENCED = f"Here you are:\n```json\n{MALFORMED}\n```"
 REFUSED = json.dumps(FULL | {"max_articles": "three", "mood": "good"})
+ONE_ERROR = FULL | {"max_articles": "3"}
 
 
 class Recipient(BaseModel):
@@ -106,11 +107,11 @@ class Arguments(BaseModel):
 
 
 def seconds(call: Callable[[], Any], calls: int) -> float:
-    """Return the time of one call, the mean over *calls*."""
-    started = time.perf_counter()
+    """Return the CPU time of one call, the mean over *calls*: other work on the machine does not count."""
+    started = time.process_time()
     for _ in range(calls):
         call()
-    return (time.perf_counter() - started) / calls
+    return (time.process_time() - started) / calls
 
 
 def contenders() -> dict[str, Callable[[], Any]]:
@@ -131,6 +132,19 @@ def contenders() -> dict[str, Callable[[], Any]]:
             return
         raise AssertionError("it was accepted")
 
+    def least_repair() -> dict[str, Any]:
+        """Find the one error, convert its value, ask again and say what was done: the least that a repair takes."""
+        if engine.is_valid(ONE_ERROR):
+            raise AssertionError("it is valid")
+        repaired, repairs = dict(ONE_ERROR), []
+        for error in engine.iter_errors(ONE_ERROR):
+            [name] = error.instance_path
+            repaired[name] = int(error.instance)
+            repairs.append({"path": f"/{name}", "before": error.instance, "after": repaired[name]})
+        if not engine.is_valid(repaired):
+            raise AssertionError("it is not repaired")
+        return {"arguments": repaired, "repairs": repairs}
+
     numbers = iter(range(10**9))
 
     def compile_schema() -> Schema:
@@ -145,6 +159,8 @@ def contenders() -> dict[str, Callable[[], Any]]:
         "json.loads": lambda: json.loads(TEXT),
         "json.loads + is_valid": lambda: engine.is_valid(json.loads(TEXT)),
         "accept text": lambda: contract.accept(TEXT, fill_defaults=False),
+        "least for one repair": least_repair,
+        "accept mapping, one repair": lambda: contract.accept(ONE_ERROR, fill_defaults=False),
         "accept text, four repairs": lambda: contract.accept(MALFORMED, fill_defaults=False),
         "accept text, fence, prose and four repairs": lambda: contract.accept(FENCED, fill_defaults=False),
         "refuse text, two errors": refuse,
@@ -178,6 +194,12 @@ def targets(us: dict[str, float]) -> list[tuple[str, float, float, str]]:
         ),
         ("accept a mapping / jsonschema", 0.1, accept / us["jsonschema, mapping"], "x"),
         ("accept a text / (json.loads + accept a mapping)", 3, text / (us["json.loads"] + accept), "x"),
+        (
+            "accept, one repair / the least that it takes",
+            12,
+            us["accept mapping, one repair"] / us["least for one repair"],
+            "x",
+        ),
         ("accept a text, four repairs", 300, us["accept text, four repairs"], "us"),
         ("accept a text, fence, prose and four repairs", 300, us["accept text, fence, prose and four repairs"], "us"),
         ("compile a schema", 200, us["compile a schema"], "us"),

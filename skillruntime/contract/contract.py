@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.arguments import FINISHED, Parsed, cut_off, parse_arguments, too_deep
 from skillruntime.contract.coercion.coercion import Policy, Repair, policy_named, without_decimals
-from skillruntime.contract.coercion.subschemas import declared_properties, properties_of
+from skillruntime.contract.coercion.subschemas import declared_properties
 from skillruntime.contract.defaults import Defaults
 from skillruntime.contract.document import document_faults
 from skillruntime.contract.document_schema import EDITOR_SCHEMA
@@ -22,12 +22,9 @@ from skillruntime.contract.envelopes import Call, calls_in, is_name_of
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault, is_plain_json
 from skillruntime.contract.readings import Shapes, read_as_version
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema
-from skillruntime.errors import (
-    InvalidSkillError,
-    SkillInputError,
-    SkillOutputError,
-)
+from skillruntime.errors import InvalidSkillError, SkillInputError, SkillOutputError
 
 if TYPE_CHECKING:
     from skillruntime.contract.migration.migration import Migration
@@ -61,7 +58,7 @@ class Contract:
 
     __slots__ = (
         *("name", "description", "version", "input", "output", "requires", "run", "annotations", "migrations"),
-        *("policy", "_document", "_defaults", "_deprecated", "_names", "_shapes", "_tool"),
+        *("policy", "_document", "_defaults", "_deprecated", "_is_prepared", "_names", "_shapes", "_tool"),
     )
 
     def __init__(self, document: Mapping[str, Any], *, name: str = "") -> None:
@@ -85,14 +82,17 @@ class Contract:
         self.run: Mapping[str, Any] = document.get("run", {})
         self.annotations: Mapping[str, Any] = document.get("annotations", {})
         self.policy = policy_named(document.get("policy", "safe"))
+        self._is_prepared = False
         properties = properties_of(self.input.document)
         self._deprecated = frozenset(name for name, schema in properties.items() if _is_deprecated(schema))
         declared = document.get("migrations")
         self.migrations = _linked(_read_migrations(document), self.version) if declared else ()
 
     def _prepare(self) -> None:
+        """Read the defaults and the shapes of older versions, for which the schemas are compiled."""
         self._defaults = Defaults.of(self.input)
         self._link_shapes()
+        self._is_prepared = True
 
     @classmethod
     def from_dict(cls, document: Any, *, name: str = "") -> Contract:
@@ -111,7 +111,7 @@ class Contract:
 
         It is compiled when it is first used: of a thousand tools a conversation calls a few.
         """
-        contract = _UnpreparedContract.__new__(_UnpreparedContract)
+        contract = cls.__new__(cls)
         contract._read(document, name, Schema.known)
         return contract
 
@@ -147,6 +147,8 @@ class Contract:
         >>> contract.accept({"topics": "AI"}, version="1.2.0").arguments
         {'topics': ['AI']}
         """
+        if not self._is_prepared:
+            self._prepare()
         # Schemas and defaults are shared: compiling them is what costs.
         extended = copy.copy(self)
         extended.migrations = _linked((*self.migrations, migration), self.version)
@@ -176,16 +178,22 @@ class Contract:
             TruncatedInputError: the text was cut off.
             UnsupportedVersionError: no migration covers *version*.
         """
+        if not self._is_prepared:
+            self._prepare()
         if policy is not None:
             policy = policy_named(policy)  # an unknown name is an error of the caller, whatever the arguments are
+        parsed: Parsed | None = None
         # The way of every valid call: no copy, no coercion, one question to the engine.
         if version is None and (finish_reason is None or str(finish_reason) in FINISHED):
             parsed = self._parse(raw, finish_reason, literals=False) if isinstance(raw, str) else None
             arguments = parsed.value if parsed else raw
             if type(arguments) is dict and not (parsed and parsed.rules) and self._fits(arguments):
                 return self._accepted(arguments, (), None, fill_defaults)
+        if parsed is not None and not parsed.rules:
+            parsed = None  # strict JSON that does not fit is parsed again, for its numbers as they were written
         try:
-            return self._accept_slowly(raw, version, fill_defaults, policy_named(policy or self.policy), finish_reason)
+            policy = policy_named(policy or self.policy)
+            return self._accept_slowly(raw, parsed, version, fill_defaults, policy, finish_reason)
         # A step that walks the value by recursion, close to the end of the host's own stack, or the engine, which
         # compares items (`uniqueItems`) of at most 255 levels (jsonschema-rs 0.60.3).
         except (RecursionError, ValueError) as error:
@@ -296,9 +304,15 @@ class Contract:
         return parse_arguments(text, finish_reason=finish_reason, literals=literals, quoting=quoting, names=self._names)
 
     def _accept_slowly(
-        self, raw: Any, version: str | None, fill_defaults: bool, policy: Policy, finish_reason: str | None
+        self,
+        raw: Any,
+        parsed: Parsed | None,
+        version: str | None,
+        fill_defaults: bool,
+        policy: Policy,
+        finish_reason: str | None,
     ) -> Accepted:
-        parsed = self._parse_anything(raw, finish_reason)
+        parsed = parsed or self._parse_anything(raw, finish_reason)
         fault = find_fault(parsed.value, self.input.levels)
         if fault and fault.startswith("nested"):
             raise too_deep()
@@ -382,24 +396,6 @@ class Contract:
         # A mapping may come from a host that closed the brace itself.
         parse_arguments("", finish_reason=finish_reason)  # a cut call is refused, in whatever form it comes
         return Parsed(dict(raw) if isinstance(raw, Mapping) and type(raw) is not dict else raw)
-
-
-class _UnpreparedContract(Contract):
-    """A contract that prepares itself when it is first used, and is a `Contract` from then on.
-
-    A class of its own, because `__getattr__` makes every attribute of a class slower to read (CPython 3.11).
-    """
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name not in ("_defaults", "_names", "_shapes"):
-                raise AttributeError(f"{Contract.__name__!r} object has no attribute {name!r}")
-            self._prepare()
-            self.__class__ = Contract
-            return getattr(self, name)
 
 
 def _is_of_depth(error: Exception) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillruntime.contract.coercion.close_names import close_names
-from skillruntime.contract.coercion.subschemas import ABSENT, default_at, in_place, property_locations
+from skillruntime.contract.coercion.subschemas import ABSENT, EACH_ALONE, default_at, in_place, property_locations
 from skillruntime.contract.pointer import Path
 from skillruntime.contract.schema import Schema
 
@@ -15,13 +15,6 @@ __all__ = ["Defaults"]
 
 MAX_DEPTH = 8
 MAX_COMPARED = 50
-# Keywords of an object schema by which one property never decides what another may be.
-_EACH_ALONE = frozenset(
-    {
-        *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
-        *("title", "description", "$comment", "default", "examples"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class Defaults:
         self._schema = schema
         self._root = root
         self._simple = not (root.copied or root.members or root.items)
-        self._independent = self._simple and isinstance(schema.document, dict) and schema.document.keys() <= _EACH_ALONE
+        self._independent = self._simple and isinstance(schema.document, dict) and schema.document.keys() <= EACH_ALONE
 
     @classmethod
     def of(cls, schema: Schema) -> Defaults:

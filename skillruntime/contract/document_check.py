@@ -13,6 +13,7 @@ from skillruntime.contract.document_schema import CONTRACT_SCHEMA
 from skillruntime.contract.explanation import explain
 from skillruntime.contract.plain_json import find_fault
 from skillruntime.contract.pointer import format_pointer
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.versions import Version
 from skillruntime.contract.violations import Violation
@@ -89,7 +90,7 @@ def _fields(document: dict[str, Any], path: str) -> Iterator[Diagnostic]:
 
 def _unknown(name: str, violation: Violation, document: dict[str, Any], path: str) -> Diagnostic:
     where = format_pointer(violation.path)
-    known = violation.schema.get("properties", {}) if isinstance(violation.schema, Mapping) else {}
+    known = properties_of(violation.schema)
     shown = f"{where}/{name}" if where else repr(name)
     place = _place_of(name, where, document)
     if place is not None:
@@ -179,8 +180,7 @@ _SCHEMA_KEYWORDS = (
 
 def _defaults(schema: Schema, path: str) -> Iterator[Diagnostic]:
     """Yield the defaults that do not fit their own parameter: filled in, they would make a valid call fail."""
-    properties = schema.document.get("properties") if isinstance(schema.document, Mapping) else None
-    for name, declared in (properties if isinstance(properties, dict) else {}).items():
+    for name, declared in properties_of(schema.document).items():
         if not isinstance(declared, dict) or "default" not in declared:
             continue
         for error in explain(schema.violations(declared["default"], ("properties", name)))[:1]:

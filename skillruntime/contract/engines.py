@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache
 from typing import Any, Protocol
 from urllib.parse import quote, urljoin
 
-from skillruntime.contract.harmless_pattern import longest_text, names_of
+from skillruntime.contract.harmless_pattern import longest_text, names_of, objects_in
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.references import Document
 from skillruntime.errors import InvalidSkillError
@@ -50,7 +51,14 @@ class UnusableSchemaError(ValueError):
 
 
 class Engine(Protocol):
-    """One compiled schema document; a *location* picks one of its subschemas."""
+    """One compiled schema document; a *location* picks one of its subschemas.
+
+    ``remembers`` says that a part of a value is judged once by what a reference leads to, and not once for each way to
+    it: where a recursive schema has two ways to go on, the time would double with every level of the value.
+    """
+
+    @property
+    def remembers(self) -> bool: ...
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         """Return the function that says whether a value fits the subschema."""
@@ -69,6 +77,8 @@ def _reference(location: Path, uri: str = BASE) -> str:
 
 class RustEngine:
     """jsonschema-rs: fast, and its patterns are matched in linear time."""
+
+    remembers = True
 
     def __init__(
         self,
@@ -184,11 +194,17 @@ class ReferenceEngine:
             registry = registry.crawl()  # so that a document's own identifier is found as well as ours
         except Exception as error:  # it reads identifiers where the metaschema allows anything
             raise UnusableSchemaError(f"its identifiers cannot be read: {error}") from None
+        documents = [document, *resources.values()]
+        # What a dynamic reference leads to depends on the way to it (2020-12, core, 8.2.3.2), and not on its place.
+        self.remembers = not any({"$dynamicRef", "$recursiveRef"} & each.keys() for each in objects_in(documents))
+        extend: Any = jsonschema.validators.extend
+        if self.remembers:
+            cls = extend(cls, {"$ref": self._remembered(cls.VALIDATORS["$ref"], jsonschema.ValidationError)})
         if bounded:
-            extend: Any = jsonschema.validators.extend
-            cls = extend(cls, _bounded(cls.VALIDATORS, [document, *resources.values()]))
+            cls = extend(cls, _bounded(cls.VALIDATORS, documents))
         checker: Any = jsonschema.FormatChecker() if assert_formats else None
         self._bounded = bounded
+        self._known = _Known()
         self._dialect, self._assert_formats = dialect, assert_formats
         self._make: Callable[[Any], Any] = lambda schema: cls(schema, registry=registry, format_checker=checker)
         self._starts_by_reference = isinstance(document, dict) and document.keys().isdisjoint({"$id", "id"})
@@ -203,7 +219,32 @@ class ReferenceEngine:
 
     def checker(self, location: Path) -> Callable[[Any], bool]:
         validator = self._validator(location)
-        return lambda value: bool(validator.is_valid(_with_floats(value)))
+
+        def check(value: Any) -> bool:
+            self._known.answers.clear()
+            return bool(validator.is_valid(_with_floats(value)))
+
+        return check
+
+    def _remembered(self, judge: Callable[..., Any], refusal: Callable[[str], Exception]) -> Callable[..., Any]:
+        """Return the keyword ``$ref``, judged by *judge* once for each part of a value."""
+
+        def check(validator: Any, reference: Any, value: Any, schema: Any) -> Any:
+            answers = self._known.answers
+            key = id(schema), id(value)  # both live as long as the question that they are a part of
+            if key not in answers:
+                answers[key] = next(iter(judge(validator, reference, value, schema)), None) is None
+            if not answers[key]:
+                yield refusal(f"it does not fit {reference}")
+
+        return check
+
+
+class _Known(threading.local):
+    """What a reference engine found out in the call that is running: by subschema and part of the value."""
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[int, int], bool] = {}
 
 
 def _bounded(keywords: Mapping[str, Any], documents: list[Any]) -> dict[str, Any]:

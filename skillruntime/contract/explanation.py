@@ -21,7 +21,7 @@ from skillruntime.contract.coercion.subschemas import (
     subschemas,
 )
 from skillruntime.contract.pointer import Path, format_pointer
-from skillruntime.contract.references import References
+from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.contract.violations import Violation
 from skillruntime.contract.wording import (
@@ -203,9 +203,7 @@ class _Explainer:
 
     def properties(self, violation: Violation) -> Mapping[str, Any]:
         """Return the properties declared where *violation* is: of its schema, and of what that refers to."""
-        own = violation.schema.get("properties") if isinstance(violation.schema, dict) else None
-        declared = own if isinstance(own, dict) else {}
-        return declared or declared_properties(self.references, _locations(violation))
+        return properties_of(violation.schema) or declared_properties(self.references, _locations(violation))
 
     def hides_names(self, path: Path) -> bool:
         """Whether the object at *path* is a secret, so that the names that a model made up in it are part of it."""

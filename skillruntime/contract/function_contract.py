@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
-import re
 import sys
-import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired, Union
+from typing import Annotated, Any
 
-from pydantic import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
-from typing_extensions import TypedDict
 
+from skillruntime.contract.annotation_schema import adapter_of, is_model, raw_schema, schema_of, tidied, unusable
+from skillruntime.contract.docstring import documented
 from skillruntime.contract.plain_json import is_plain_json
 from skillruntime.contract.response import SkillResponse
-from skillruntime.errors import ErrorCode, InvalidSkillError, SkillError, SkillInputError, SkillOutputError
+from skillruntime.errors import ErrorCode, SkillError, SkillInputError, SkillOutputError
 
-__all__ = ["TypedFunction", "document_of_function", "document_of_model", "is_model", "to_skill_errors"]
+__all__ = ["TypedFunction", "document_of_function", "document_of_model", "to_skill_errors"]
 
 # What JSON arguments already are: converting them would only cost time.
 _PLAIN = (str, int, bool, Any, object, dict, list, inspect.Parameter.empty)
@@ -61,17 +59,8 @@ def document_of_model(model: Any) -> dict[str, Any]:
     Raises:
         InvalidSkillError: a field's annotation has no JSON Schema.
     """
-    schema = _schema_of(_adapter(model, model.__name__), "validation", model.__name__)
+    schema = schema_of(adapter_of(model, model.__name__), "validation", model.__name__)
     return {"name": model.__name__, "description": schema.pop("description", ""), "input": schema}
-
-
-def is_model(annotation: Any) -> bool:
-    """Whether *annotation* is a class of named fields: a pydantic model, a dataclass or a TypedDict."""
-    if not isinstance(annotation, type):
-        return False
-    return (
-        hasattr(annotation, "model_json_schema") or hasattr(annotation, "__dataclass_fields__") or _is_dict(annotation)
-    )
 
 
 def to_skill_errors(error: PydanticError, path: str = "") -> list[SkillError]:
@@ -111,8 +100,9 @@ class TypedFunction:
         _require_callable_by_name(function, signature)
         context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
         parameters = {name: each for name, each in signature.parameters.items() if _takes_argument(each, context)}
+        named = _named(function)
         adapters = {
-            name: None if hints[name] in _PLAIN else _adapter(hints[name], f"parameter {name!r} of {_named(function)}")
+            name: None if hints[name] in _PLAIN else adapter_of(hints[name], f"parameter {name!r} of {named}")
             for name in parameters
         }
         only = next(iter(parameters), None) if len(parameters) == 1 else None
@@ -127,12 +117,12 @@ class TypedFunction:
         result = hints.get("return", inspect.Parameter.empty)
         # An annotation `-> SkillResponse` says nothing about the data inside.
         has_output = result not in _PLAIN and getattr(result, "__origin__", result) is not SkillResponse
-        output = _adapter(result, f"the result of {_named(function)}") if has_output else None
+        output = adapter_of(result, f"the result of {named}") if has_output else None
         return cls(function, signature, adapters, output, only if is_whole else None, context)
 
     def document(self, *, name: str = "", version: str | None = None) -> dict[str, Any]:
         """Return the contract document."""
-        summary, described = _documented(inspect.getdoc(_written(self.function)) or "")
+        summary, described = documented(inspect.getdoc(_written(self.function)) or "")
         document: dict[str, Any] = {"name": name or _named(self.function), "description": summary}
         if version is not None:
             document["version"] = version
@@ -141,7 +131,7 @@ class TypedFunction:
         result = hints.get("return", inspect.Parameter.empty)
         if self.output is not None or result in (str, int, bool, dict, list):
             adapter = self.output or TypeAdapter(result)
-            schema = _schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
+            schema = schema_of(adapter, "serialization", f"the result of {_named(self.function)}")
             document["output"] = schema
         return document
 
@@ -204,7 +194,7 @@ class TypedFunction:
         if self.whole is not None:
             adapter = self.adapters[self.whole]
             assert adapter is not None
-            schema = _schema_of(adapter, "validation", f"parameter {self.whole!r} of {_named(self.function)}")
+            schema = schema_of(adapter, "validation", f"parameter {self.whole!r} of {_named(self.function)}")
             # The parameter's name, so that {"trip": {...}} is understood as the arguments too.
             return {"title": self.whole, **schema}
         _, hints = _read_signature(self.function)
@@ -217,7 +207,7 @@ class TypedFunction:
             if isinstance(parameter.default, FieldInfo):
                 annotation = Annotated[annotation, parameter.default]
             label = f"parameter {name!r} of {_named(self.function)}"
-            schema = {} if annotation in (inspect.Parameter.empty, object) else _raw_schema(annotation, label)
+            schema = {} if annotation in (inspect.Parameter.empty, object) else raw_schema(annotation, label)
             definitions |= schema.pop("$defs", {})
             text = _annotated_text(annotation) or described.get(name)
             # A class brings its own docstring; what is said about this parameter is more specific.
@@ -233,8 +223,7 @@ class TypedFunction:
         document: dict[str, Any] = {"type": "object", "properties": properties}
         document |= {"required": required} if required else {}
         document["additionalProperties"] = takes_more
-        whole: dict[str, Any] = _with_naive_times(_tidy({**document, "$defs": definitions}, closed=True))
-        return whole
+        return tidied({**document, "$defs": definitions}, closed=True)
 
 
 def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
@@ -249,11 +238,8 @@ def _read_signature(function: Callable[..., Any]) -> tuple[inspect.Signature, di
         try:
             hints = typing.get_type_hints(owner, None, _names_in_frames(), include_extras=True)
         except NameError as error:
-            raise InvalidSkillError(
-                f"An annotation of {_named(function)} cannot be resolved: {error}; define or import the "
-                "class at the top of the module",
-                suggested_action="Define or import the class at the top of the module",
-            ) from None
+            what = f"An annotation of {_named(function)} cannot be resolved: {error}"
+            raise unusable(what, "Define or import the class at the top of the module") from None
     empty = inspect.Parameter.empty
     return signature, {**dict.fromkeys(signature.parameters, empty), "return": empty, **hints}
 
@@ -262,17 +248,11 @@ def _require_callable_by_name(function: Callable[..., Any], signature: inspect.S
     """Refuse a function that a call with named arguments cannot use, or whose result is not one value."""
     starred = next((each for each in signature.parameters.values() if each.kind is each.VAR_POSITIONAL), None)
     if starred is not None:
-        raise InvalidSkillError(
-            f"{_named(function)} takes *{starred.name}, and a call has named arguments only; write a parameter that is "
-            f"a list, such as {starred.name}: list[str]",
-            suggested_action="Write a parameter that is a list",
-        )
+        what = f"{_named(function)} takes *{starred.name}, and a call has named arguments only"
+        raise unusable(what, f"Write a parameter that is a list, such as {starred.name}: list[str]")
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise InvalidSkillError(
-            f"{_named(function)} is a generator, and a call has one result; return a list",
-            suggested_action="Return a list",
-        )
+        raise unusable(f"{_named(function)} is a generator, and a call has one result", "Return a list")
 
 
 def _names_in_frames() -> dict[str, Any]:
@@ -301,139 +281,12 @@ def _takes_argument(parameter: inspect.Parameter, context: str | None) -> bool:
     return parameter.name not in ("self", "cls", context)
 
 
-def _adapter(annotation: Any, label: str) -> TypeAdapter[Any]:
-    try:
-        return TypeAdapter(_for_pydantic(annotation))
-    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        # Of an unknown class pydantic's text says how to configure a model, which does not help here.
-        reason = "" if isinstance(error, PydanticSchemaGenerationError) else ": " + str(error).partition("\n")[0]
-        raise InvalidSkillError(
-            f"{label}: {getattr(annotation, '__name__', annotation)} cannot be made from JSON{reason}; "
-            "annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
-            suggested_action="Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
-        ) from None
-
-
-def _for_pydantic(annotation: Any) -> Any:
-    """Return *annotation* with each of typing's TypedDicts as one of typing_extensions.
-
-    Before Python 3.12 pydantic refuses typing's, because they do not record which keys are required.
-    """
-    if sys.version_info >= (3, 12):
-        return annotation
-    if isinstance(annotation, type) and _is_dict(annotation) and type(annotation).__module__ == "typing":
-        required: frozenset[str] = getattr(annotation, "__required_keys__", frozenset())
-        fields = {
-            name: _for_pydantic(hint) if name in required else NotRequired[_for_pydantic(hint)]
-            for name, hint in typing.get_type_hints(annotation, include_extras=True).items()
-        }
-        make: Any = TypedDict  # in its functional form, which type checkers accept for literals only
-        made = make(annotation.__name__, fields)
-        made.__doc__ = annotation.__doc__
-        return made
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is None or origin in (typing.Literal, Annotated):
-        return annotation
-    made_parts = tuple(_for_pydantic(part) for part in parts)
-    if all(one is other for one, other in zip(parts, made_parts, strict=True)):
-        return annotation
-    if origin in (Union, types.UnionType):
-        return functools.reduce(operator.or_, made_parts)
-    return origin[made_parts]
-
-
 def _converted(adapter: TypeAdapter[Any], value: Any, path: str, errors: list[SkillError]) -> Any:
     try:
         return adapter.validate_python(value)
     except PydanticError as error:
         errors += to_skill_errors(error, path)
         return None
-
-
-def _raw_schema(annotation: Any, label: str, mode: Any = "validation") -> dict[str, Any]:
-    adapter = annotation if isinstance(annotation, TypeAdapter) else _adapter(annotation, label)
-    try:
-        return adapter.json_schema(mode=mode)
-    except (PydanticInvalidForJsonSchema, PydanticUserError):
-        # pydantic's own text names its internal schemas, which a reader has never seen.
-        shown = getattr(annotation, "__name__", annotation)
-        raise InvalidSkillError(
-            f"{label}: {str(shown)[:80]} has no JSON Schema; annotate it with a JSON type, a pydantic model, "
-            "a dataclass or a TypedDict",
-            suggested_action="Annotate it with a JSON type, a pydantic model, a dataclass or a TypedDict",
-        ) from None
-
-
-def _schema_of(adapter: TypeAdapter[Any], mode: str, label: str) -> dict[str, Any]:
-    schema: dict[str, Any] = _with_naive_times(_tidy(_raw_schema(adapter, label, mode), closed=mode == "validation"))
-    return schema
-
-
-def _tidy(schema: dict[str, Any], *, closed: bool) -> dict[str, Any]:
-    """Return *schema* as a person would write it: without generated titles, each definition where it is used once.
-
-    With *closed*, objects refuse unknown keys unless their class allows them: pydantic ignores what it does not know,
-    which would hide a misspelt argument.
-    """
-    definitions = schema.pop("$defs", {})
-    uses = {name: _count(f"#/$defs/{name}", [schema, definitions]) for name in definitions}
-    inline = {name for name, times in uses.items() if times == 1 and not _count(f"#/$defs/{name}", definitions[name])}
-
-    def tidied(part: Any, *, is_schema: bool = True) -> Any:
-        if isinstance(part, list):
-            return [tidied(each) for each in part]
-        if not isinstance(part, dict):
-            return part
-        if not is_schema:  # a map of names to schemas: a property may be called "title"
-            return {name: tidied(each) for name, each in part.items()}
-        reference = str(part.get("$ref", "")).removeprefix("#/$defs/")
-        if reference in inline:
-            part = {**definitions[reference], **{key: value for key, value in part.items() if key != "$ref"}}
-        made: dict[str, Any] = {}
-        for key, value in part.items():
-            if key in ("title", "discriminator"):  # discriminator is OpenAPI's, not JSON Schema's
-                continue
-            made[key] = value if key in _VALUES else tidied(value, is_schema=key not in ("properties", "$defs"))
-        if closed and "properties" in made and "additionalProperties" not in made:
-            made["additionalProperties"] = False
-        return made
-
-    result: dict[str, Any] = tidied(schema)
-    kept = {name: tidied(each) for name, each in definitions.items() if name not in inline}
-    return {**result, "$defs": kept} if kept else result
-
-
-_VALUES = ("default", "const", "enum", "examples", "required")
-
-
-def _with_naive_times(schema: Any) -> Any:
-    """Return *schema* with patterns for date-times that may lack an offset.
-
-    The format ``date-time`` requires one (RFC 3339, section 5.6); a Python ``datetime`` is often naive, and an offset
-    that is added here would be a guess. pydantic checks the rest of an argument, and refuses what the type excludes.
-    """
-    if isinstance(schema, list):
-        return [_with_naive_times(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: each if key in _VALUES else _with_naive_times(each) for key, each in schema.items()}
-    if made.get("type") == "string" and made.get("format") in _NAIVE and "pattern" not in made:
-        made["pattern"], example = _NAIVE[made.pop("format")]
-        made.setdefault("examples", [example])
-    return made
-
-
-_NAIVE = {
-    "date-time": (r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}", "2026-01-31T09:30:00"),
-    "time": (r"^\d{2}:\d{2}", "09:30:00"),
-}
-
-
-def _count(reference: str, part: Any) -> int:
-    if isinstance(part, dict):
-        own = part.get("$ref") == reference
-        return own + sum(_count(reference, each) for each in part.values())
-    return sum(_count(reference, each) for each in part) if isinstance(part, list) else 0
 
 
 def _default_of(parameter: inspect.Parameter) -> Any:
@@ -460,11 +313,6 @@ def _annotated_text(annotation: Any) -> str | None:
     return next((part for part in metadata if isinstance(part, str)), None)
 
 
-def _is_dict(annotation: Any) -> bool:
-    # Both of typing's and typing_extensions' TypedDict; `typing.is_typeddict` knows only the first.
-    return issubclass(annotation, dict) and hasattr(annotation, "__required_keys__")
-
-
 def _written(function: Any) -> Any:
     """Return what has the annotations and the docstring: behind a partial, or inside an object that can be called."""
     while isinstance(function, functools.partial):
@@ -476,25 +324,3 @@ def _named(function: Any) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _documented(text: str) -> tuple[str, dict[str, str]]:
-    """Return the first paragraph of a docstring, and what it says of each parameter."""
-    summary = " ".join(re.split(r"\n\s*\n", text.strip())[0].split())
-    described = {match[1]: " ".join(match[2].split()) for match in _SPHINX.finditer(text)}
-    if section := re.search(
-        r"^(?:Args|Arguments|Parameters)(?::|\n-{3,})[^\n]*\n((?:[ \t]+\S.*\n?|\w.*\n?|\n)+)", text, re.MULTILINE
-    ):
-        # Google's style indents the section, NumPy's underlines its heading with dashes.
-        pattern = _NUMPY if "---" in section[0] else _GOOGLE
-        described |= {match[1]: " ".join(match[2].split()) for match in pattern.finditer(section[1])}
-    return summary, described
-
-
-_SPHINX = re.compile(r"^:param (?:[\w\[\]., |]+ )?(\w+):\s*(.+?)(?=\n:|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
-_GOOGLE = re.compile(
-    r"^[ \t]{2,8}\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+?)"
-    r"(?=\n[ \t]{2,8}\*{0,2}\w+\s*(?:\([^)]*\))?:|\n\s*\n|\n\w|\Z)",
-    re.MULTILINE | re.DOTALL,
-)
-_NUMPY = re.compile(r"^(\w+)(?:\s*:[^\n]*)?\n[ \t]+(.+?)(?=\n\w|\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)

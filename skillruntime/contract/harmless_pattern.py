@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from re import _constants as of
-from re import _parser
+from importlib import import_module
 from typing import Any
 
-__all__ = ["is_harmless", "longest_text", "names_of", "patterns_of"]
+# Python's own parser of patterns; typeshed has no stubs for it.
+of: Any = import_module("re._constants")
+_parser: Any = import_module("re._parser")
+
+__all__ = ["is_harmless", "longest_text", "names_of", "objects_in", "patterns_of"]
 
 _MOST_UNBOUNDED = 3  # repeats in a row: each further one multiplies the time by the length of the text
 _MOST_STEPS = 2 * 10**8  # a few seconds of `re`
@@ -80,7 +83,7 @@ def longest_text(pattern: str) -> int:
 
 def patterns_of(document: Any) -> Iterator[str]:
     """Yield every pattern of a schema: the values of ``pattern`` and the names in ``patternProperties``."""
-    for schema in _objects(document):
+    for schema in objects_in(document):
         if isinstance(schema.get("pattern"), str):
             yield schema["pattern"]
     yield from names_of(document)
@@ -88,12 +91,13 @@ def patterns_of(document: Any) -> Iterator[str]:
 
 def names_of(document: Any) -> Iterator[str]:
     """Yield the patterns of a schema that are matched with the names of members."""
-    for schema in _objects(document):
+    for schema in objects_in(document):
         if isinstance(schema.get("patternProperties"), dict):
             yield from schema["patternProperties"]
 
 
-def _objects(document: Any) -> Iterator[dict[str, Any]]:
+def objects_in(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object inside *document*, whether it is a schema or not."""
     pending = [document]
     while pending:
         value = pending.pop()

@@ -67,6 +67,7 @@ _SOLID = frozenset("\"',:{}[]()0123456789-+.tfnTFN")
 _SEPARATORS = frozenset(" \t\r\n,:]})/#\\") | _WIDE.keys()
 
 
+_IN_NUMBER = "end in a number, which may not be whole"
 _DOUBLE = "Send the arguments as JSON, each backslash of a text written twice"
 
 
@@ -305,12 +306,9 @@ class LenientParser:
             return self.loose_number(match[0])
         if match := _NUMBER.match(self.text, self.position):
             self.position = match.end()
-            if self.position >= len(self.text):
-                raise UnreadableError("end in a number, which may not be whole", cut=True)
             if _UNFINISHED_NUMBER.fullmatch(self.text, self.position):
-                raise UnreadableError("end in a number, which may not be whole", cut=True)
-            if self.text[self.position] not in _SEPARATORS or _DIVISION.match(self.text, self.position):
-                raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
+                raise UnreadableError(_IN_NUMBER, cut=True)
+            self.end_of_number()
             return self.number(match[0])
         if match := _WORD.match(self.text, self.position):
             word = match[0]
@@ -323,17 +321,21 @@ class LenientParser:
             if match.end() == len(self.text) and any(literal.startswith(word) for literal in _LITERALS):
                 raise UnreadableError("end inside a literal", cut=True)
         if self.text[self.position :] in ("-", "+"):
-            raise UnreadableError("end in a number, which may not be whole", cut=True)
+            raise UnreadableError(_IN_NUMBER, cut=True)
         raise UnreadableError("expected a value, got {}", self.rest())
+
+    def end_of_number(self) -> None:
+        """Refuse a number that may go on, or that is a part of an expression."""
+        following = self.text[self.position : self.position + 1]
+        if not following:
+            raise UnreadableError(_IN_NUMBER, cut=True)
+        if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
+            raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
 
     def loose_number(self, text: str) -> int | float | Decimal:
         """Return the number of *text*, which JSON would write with a zero before its point."""
         self.position += len(text)
-        following = self.text[self.position : self.position + 1]
-        if not following:
-            raise UnreadableError("end in a number, which may not be whole", cut=True)
-        if following not in _SEPARATORS or _DIVISION.match(self.text, self.position):
-            raise UnreadableError("after a number comes {}; an expression is not computed", self.rest())
+        self.end_of_number()
         if text[0] == "+":
             self.note("plus-sign")
         if "." in text[:2]:

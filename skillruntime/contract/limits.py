@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillruntime.contract.growth import Growth
 from skillruntime.contract.plain_json import ANY_LEVELS
 from skillruntime.contract.pointer import format_pointer
 from skillruntime.contract.references import Document, Location, References, children
@@ -43,14 +42,13 @@ class Bounds:
     """What measuring a schema shows.
 
     ``guarded`` is true where the schema has a place that takes anything, so that a value which is not JSON (NaN, a
-    cycle) would not be noticed by the engine. ``is_exponential`` is true where an engine that remembers nothing takes
-    twice as long with every level of a value. ``levels`` is how deep a value may be nested, so that the engine, which
+    cycle) would not be noticed by the engine. ``levels`` is how deep a value may be nested, so that the engine, which
     calls itself for each level of a recursive schema, does not run out of stack.
     """
 
     references: References
     guarded: bool
-    is_exponential: bool = False
+    is_recursive: bool = False
     levels: int = ANY_LEVELS
 
 
@@ -80,7 +78,7 @@ def measure(
         return Bounds(references, not _is_closed(references, ()))
     levels = STACK_BYTES // (LEVEL_BYTES + STEP_BYTES * expansion.longest)
     # A recursive schema is always guarded: it would follow a cycle in the value without end.
-    return Bounds(references, True, Growth.of(references).is_exponential(), levels)
+    return Bounds(references, True, True, levels)
 
 
 def _check_size(document: Any) -> bool:

@@ -14,7 +14,16 @@ from typing import Any
 
 from skillruntime.contract.pointer import Path, format_pointer
 
-__all__ = ["ANY_LEVELS", "MAX_BITS", "MAX_REPAIRED_LEVELS", "find_fault", "is_plain_json", "is_unicode", "rebuilt"]
+__all__ = [
+    "ANY_LEVELS",
+    "MAX_BITS",
+    "MAX_REPAIRED_LEVELS",
+    "find_fault",
+    "is_plain_json",
+    "is_unicode",
+    "rebuilt",
+    "type_name",
+]
 
 # Real calls are at most a dozen levels deep; what is nested deeper and malformed is not worth a guess.
 MAX_REPAIRED_LEVELS = 100
@@ -49,6 +58,16 @@ def is_plain_json(value: Any, levels: int = ANY_LEVELS, _nested: int = MAX_REPAI
         else:
             return False
     return type(value) is not dict or all(type(key) is str for key in value)
+
+
+def type_name(value: Any) -> str:
+    """Return the name that JSON Schema has for the type of *value*; of an integer the narrower one.
+
+    >>> [type_name(value) for value in (True, 1, 1.5, None)]
+    ['boolean', 'integer', 'number', 'null']
+    """
+    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
+    return names.get(type(value), "number")
 
 
 def is_unicode(value: Any) -> bool:

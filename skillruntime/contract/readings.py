@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from skillruntime.contract.coercion.coercion import Coerced, Policy, Repair, coerce, without_decimals
 from skillruntime.contract.coercion.scalars import is_same
-from skillruntime.contract.coercion.subschemas import declared_properties, properties_of, subschemas
+from skillruntime.contract.coercion.subschemas import declared_properties, subschemas
 from skillruntime.contract.explanation import explain
+from skillruntime.contract.plain_json import type_name
 from skillruntime.contract.pointer import parse_pointer
-from skillruntime.contract.references import References
+from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError, UnsupportedVersionError
 
@@ -149,7 +150,9 @@ def _unclear_version(shapes: Shapes, current: Reading) -> SkillInputError:
         value = without_decimals(sent.after)
         written = json.dumps(value, ensure_ascii=False)
         if len(written) <= 60 and sent.rule != "key-name":
-            action = f"Send `{sent.path[1:]}` as the {_kind(value)} {written} ({shapes.version}), or state the version"
+            action = (
+                f"Send `{sent.path[1:]}` as the {type_name(value)} {written} ({shapes.version}), or state the version"
+            )
     return SkillInputError(
         "The arguments could be of this version or of an older one, with different results",
         suggested_action=action,
@@ -253,8 +256,3 @@ def _described_texts(arguments: dict[str, Any], shape: Schema | None) -> set[str
         return set()
     texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
     return {text for name, text in texts.items() if _describes_text(shape.references, (name,))}
-
-
-def _kind(value: Any) -> str:
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return kinds.get(type(value), "value")

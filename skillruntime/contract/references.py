@@ -6,15 +6,16 @@ that is called ``$ref`` or ``enum`` is a property. Nothing is fetched: what lies
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import unquote, urljoin
 
 from skillruntime.contract.pointer import Path, parse_pointer, value_at
 
-__all__ = ["Child", "Document", "Location", "References", "children", "referenced", "resolve"]
+__all__ = ["Child", "Document", "Location", "References", "children", "properties_of", "referenced", "resolve"]
 
 Location: TypeAlias = Path
+Found = TypeVar("Found")
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -70,22 +71,32 @@ def children(schema: Any, location: Location = ()) -> Iterator[Child]:
             yield Child((*location, keyword), schema[keyword], "same")
     # Up to draft 7 one keyword had both meanings; 2019-09 divided it.
     for keyword in ("dependentSchemas", "dependencies"):
-        for name, child in _members(schema, keyword) if keyword in schema else ():
+        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
             if not isinstance(child, list):  # up to draft 7 this may also be a list of required names
                 yield Child((*location, keyword, name), child, "same", name)
     for keyword, kind in (("properties", "name"), ("patternProperties", "pattern")):
-        for name, child in _members(schema, keyword) if keyword in schema else ():
+        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
             yield Child((*location, keyword, name), child, kind, name)
     for keyword in _REST:
         if keyword in schema:
-            yield Child((*location, keyword), schema[keyword], "rest", frozenset(dict(_members(schema, "properties"))))
+            yield Child((*location, keyword), schema[keyword], "rest", frozenset(properties_of(schema)))
     if "propertyNames" in schema:
         yield Child((*location, "propertyNames"), schema["propertyNames"], "names")
     if not _OF_ARRAYS.isdisjoint(schema):
         yield from _items(schema, location)
     for keyword in _DEFINITIONS:
-        for name, child in _members(schema, keyword) if keyword in schema else ():
+        for name, child in properties_of(schema, keyword).items() if keyword in schema else ():
             yield Child((*location, keyword, name), child, "none", name)
+
+
+def properties_of(schema: Any, keyword: str = "properties") -> Mapping[str, Any]:
+    """Return the properties that *schema* itself declares, or what another *keyword* has under names.
+
+    >>> properties_of({"properties": {"a": {}}}), properties_of({"properties": 5}), properties_of(True)
+    ({'a': {}}, {}, {})
+    """
+    properties = schema.get(keyword) if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
 
 
 def _items(schema: dict[str, Any], location: Location) -> Iterator[Child]:
@@ -110,16 +121,10 @@ def _listed(schema: dict[str, Any], location: Location, keyword: str, kind: str)
         yield Child((*location, keyword, index), child, kind, index)
 
 
-def _members(schema: dict[str, Any], keyword: str) -> Iterator[tuple[str, Any]]:
-    members = schema.get(keyword)
-    yield from members.items() if isinstance(members, dict) else ()
-
-
 class References:
     """The subschemas and references of one schema *document*, and of *resources* (URI -> schema) beside it.
 
     ``dialects`` has each subschema that declares a ``$schema`` of its own. ``is_old`` is true up to draft 7.
-    ``known`` keeps what others find out about the schema, which never changes.
 
     >>> references = References({"$ref": "#item", "$defs": {"item": {"$anchor": "item"}}})
     >>> references.targets(())
@@ -139,11 +144,21 @@ class References:
         self._dynamic: dict[str, list[Location]] = {}
         self._recursive: list[Location] = []
         self.dialects: dict[Location, str] = {}
-        self.known: dict[Any, Any] = {}
+        self._known: dict[Any, Any] = {}
         self._targets: dict[Location, tuple[Location, ...]] = {}
         self._read((), document, base)
         for uri, resource in self._resources.items():
             self._read((Document(uri),), resource, uri)
+
+    def once(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """Return what *make* finds out about the schema, which never changes; it is asked once for each *key*.
+
+        A union of fifty branches is asked about for each item of an array.
+        """
+        if key not in self._known:
+            self._known[key] = make()
+        found: Found = self._known[key]
+        return found
 
     def schema_at(self, location: Location) -> Any:
         """Return the subschema at *location*.

@@ -13,14 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from skillruntime.contract.engines import (
-    BASE,
-    DIALECTS,
-    Engine,
-    ReferenceEngine,
-    RustEngine,
-    UnusableSchemaError,
-)
+from skillruntime.contract.engines import BASE, DIALECTS, Engine, ReferenceEngine, RustEngine, UnusableSchemaError
 from skillruntime.contract.harmless_pattern import is_harmless, patterns_of
 from skillruntime.contract.limits import SchemaTooCostlyError, measure
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
@@ -94,9 +87,8 @@ class Schema:
                 self._engine = _compile(document, dict(resources), assert_formats, engine)
             else:
                 self._engine = _compile_once(text, assert_formats, engine)
-            # jsonschema remembers nothing, so each level of a value would double the time; jsonschema-rs does remember.
-            if bounds.is_exponential and isinstance(self._engine, ReferenceEngine):
-                raise SchemaTooCostlyError("it refers to itself by two ways for one value, which needs jsonschema-rs")
+            if bounds.is_recursive and not self._engine.remembers:
+                raise SchemaTooCostlyError("it is recursive by dynamic references, which needs jsonschema-rs")
             self._lister = Lister(self.references, lambda schema: self._engine.alone(schema).checker(()))
             self._checkers: dict[Path, Callable[[Any], bool]] = {}
             self.is_valid = self._engine.checker(())
@@ -117,13 +109,12 @@ class Schema:
     ) -> list[Violation]:
         """Return what is wrong with *value* by the subschema at *location*, at most *most* things; none if it fits.
 
-        *fits* is asked instead of this schema's own, by a caller that counts the questions. What is nested deeper than
-        *levels* is one violation for all that is wrong inside.
+        *fits* is asked instead of this schema's own, by a caller that counts the questions and knows that *value* does
+        not fit. What is nested deeper than *levels* is one violation for all that is wrong inside.
         """
-        ask = fits or self.fits
-        if ask(value, location):
+        if fits is None and self.fits(value, location):
             return []
-        return list(islice(self._lister.violations(value, location, ask, levels=levels), most))
+        return list(islice(self._lister.violations(value, location, fits or self.fits, levels=levels), most))
 
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location* of the document."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["beside_fault", "called_name"]
@@ -154,12 +155,13 @@ def beside_fault(before: str, after: str, value: Any, names: Collection[str]) ->
     if is_struck_out or _rejects_before(_POLITE.sub("", before)):
         return "the text before the object says not to use it", None
     behind = _POLITE.sub("", after)
-    if _negates_call(behind) or _REJECTION.search(behind) or _CORRECTION.search(behind):
+    if _WORD.search(behind) and (_negates_call(behind) or _REJECTION.search(behind) or _CORRECTION.search(behind)):
         return "the text after the object may correct it: {}", after[:100]
     known: dict[str, list[Any]] = {}
-    for name, member in _members(value):
-        known.setdefault(_folded(name), []).append(member)
     for name, said in _members_beside(before, after, {_folded(name) for name in names}):
+        if not known:  # most texts name no parameter
+            for key, member in _members(value):
+                known.setdefault(_folded(key), []).append(member)
         if not any(_says(said, member) for member in known.get(_folded(name), ())) and not _is_topic(said, value):
             return "beside the object there is {}", f"{name}: {said}"
     return None
@@ -289,6 +291,8 @@ def _named(text: str, names: set[str], *, is_before: bool) -> Iterator[tuple[str
                 yield name, said
 
 
+# The names of a contract's parameters are asked for at each call.
+@lru_cache(maxsize=4096)
 def _folded(name: str) -> str:
     """Return *name* without case, separators and a plural's ``s``: ``max items`` and ``maxItems`` are one."""
     return "".join(_WORD.findall(name)).casefold().rstrip("s")

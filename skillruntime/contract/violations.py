@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
 from skillruntime.contract.plain_json import MAX_REPAIRED_LEVELS
 from skillruntime.contract.pointer import Path, format_pointer
-from skillruntime.contract.references import Document, Location, References
+from skillruntime.contract.references import Document, Location, References, properties_of
 from skillruntime.errors import InvalidSkillError
 
 __all__ = ["Fits", "Lister", "Violation"]
@@ -26,16 +27,32 @@ Fits: TypeAlias = Callable[[Any, Location], bool]
 # A part of the value that does not fit, the subschema that refuses it, and the path of the part.
 Part: TypeAlias = tuple[Any, Location, Path]
 
-_STRINGS = frozenset({"minLength", "maxLength", "pattern"})
-_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
-_ARRAYS = frozenset({"minItems", "maxItems", "uniqueItems"})
-_OBJECTS = frozenset({"minProperties", "maxProperties"})
-_ASSERTIONS = ("type", "enum", "const", "format", *sorted(_STRINGS | _NUMBERS | _ARRAYS | _OBJECTS))
+# The keywords that look at nothing inside a value, in the order in which they are reported, each with the types of the
+# values that it says anything about.
+_NUMBERS = (int, float, Decimal)
+_ASSERTIONS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("type", "enum", "const"), (object,)),
+    "format": (str,),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum"), _NUMBERS),
+    "maxItems": (list,),
+    "maxLength": (str,),
+    "maxProperties": (dict,),
+    "maximum": _NUMBERS,
+    "minItems": (list,),
+    "minLength": (str,),
+    "minProperties": (dict,),
+    "minimum": _NUMBERS,
+    "multipleOf": _NUMBERS,
+    "pattern": (str,),
+    "uniqueItems": (list,),
+}
 _EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
 _UNIONS = ("anyOf", "oneOf")
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "$schema", "$comment", "$defs", "definitions"}
 )
+# The keywords that apply other subschemas to the value itself.
+_IN_PLACE = frozenset({"allOf", "if", "dependentSchemas", "dependencies"})
 _UNTRACED = ("unevaluatedItems", "$dynamicRef", "$recursiveRef", "$ref")
 
 
@@ -73,6 +90,23 @@ class Violation:
         return self.schema.get(self.keyword) if isinstance(self.schema, dict) else self.schema
 
 
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What the subschema at one location asks for, read once: each item of an array asks for it again.
+
+    ``counts`` is false where a reference hides the keywords beside it; ``found`` is the location of violations.
+    """
+
+    schema: Any
+    found: Location | None
+    counts: bool
+    assertions: list[tuple[str, tuple[type, ...], Callable[[Any], bool]]]
+    unions: list[tuple[str, list[Location]]]
+    properties: dict[str, Location]
+    patterns: dict[str, Location]
+    targets: tuple[Location, ...]
+
+
 class Lister:
     """Lists the violations of one schema; *compile_alone* returns the checker of a schema that refers to nothing."""
 
@@ -81,9 +115,7 @@ class Lister:
     ) -> None:
         self._references = references
         self._compile_alone = compile_alone
-        self._schemas: dict[Location, Any] = {}
-        self._unions_at: dict[Location, list[Location]] = {}
-        self._checks: dict[Location, list[tuple[str, Callable[[Any], bool]]]] = {}
+        self._known: dict[Location, _Rules] = {}
         self._patterns: dict[str, Callable[[Any], bool]] = {}
 
     def violations(
@@ -97,59 +129,59 @@ class Lister:
         pending: list[Part] = [(value, location, path)]
         while pending:  # not by recursion, for each yield would pass through a frame for every level of the value
             part, place, where = pending.pop()
+            rules = self._rules(place)
             if len(where) > levels:
                 is_empty = False
-                yield Violation("nested", where, _in_document(place), self._schema(place), part)
+                yield Violation("nested", where, rules.found, rules.schema, part)
                 continue
             below: list[Part] = []
             try:
-                for violation in self._here(part, place, where, fits, below, levels):
+                for violation in self._here(part, rules, place, where, fits, below, levels):
                     is_empty = False
                     yield violation
             except InvalidSkillError:  # a part that an engine cannot compile alone: "$id" beside "$ref" in draft 7
                 is_empty = False
-                yield Violation("schema", where, _in_document(place), self._schema(place), part)
+                yield Violation("schema", where, rules.found, rules.schema, part)
             # In the order of the schema, the first thing wrong first: a model reads the first error.
             pending += reversed(below)
         if is_empty:  # what cannot be traced to one part, such as a dynamic reference with several targets
-            schema = self._schema(location)
+            rules = self._rules(location)
+            schema = rules.schema
             keyword = next((word for word in _UNTRACED if isinstance(schema, dict) and word in schema), "schema")
-            yield Violation(keyword, path, _in_document(location), schema, value)
+            yield Violation(keyword, path, rules.found, schema, value)
 
     def _here(
-        self, value: Any, location: Location, path: Path, fits: Fits, below: list[Part], levels: int
+        self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part], levels: int
     ) -> Iterator[Violation]:
         """Yield what the keywords at *location* find wrong with *value* itself; put what they refuse inside *below*."""
-        schema, found = self._schema(location), _in_document(location)
+        schema = rules.schema
         if not isinstance(schema, dict):
             if schema is False:
-                yield Violation(str(location[-1]) if location else "false", path, found, False, value)
+                yield Violation(str(location[-1]) if location else "false", path, rules.found, False, value)
             return
-        if not ("$ref" in schema and self._references.is_old):  # up to draft 7 a reference hides what is beside it
-            for keyword, check in self._assertions(location, schema):
-                if _concerns(keyword, value) and not check(value):
+        if rules.counts:
+            for keyword, types, check in rules.assertions:
+                if isinstance(value, types) and not check(value):
                     named, shown = _as_since_draft_6(keyword, schema)
-                    yield Violation(named, path, found, shown, value)
-            yield from self._unions(value, schema, location, path, fits, levels)
+                    yield Violation(named, path, rules.found, shown, value)
+            yield from self._unions(value, rules, location, path, fits, levels)
             if isinstance(value, dict):
-                yield from self._members(value, schema, location, path, fits, below)
+                yield from self._members(value, rules, location, path, fits, below)
             elif isinstance(value, list):
-                yield from self._items(value, schema, location, path, fits, below)
-            below += ((value, place, path) for place in self._in_place(value, schema, location, fits))
+                yield from self._items(value, rules, location, path, fits, below)
+            if not _IN_PLACE.isdisjoint(schema):
+                below += ((value, place, path) for place in self._in_place(value, schema, location, fits))
         # A dynamic reference with several targets is not followed: which one is meant depends on the way of evaluation.
-        targets = self._references.targets(location)
-        refusing = [(value, target, path) for target in targets if not fits(value, target)]
-        if len(targets) == len(refusing) == 1 or (len(refusing) == len(targets) and "$ref" in schema):
-            below += refusing
+        if rules.targets:
+            refusing = [(value, target, path) for target in rules.targets if not fits(value, target)]
+            if len(refusing) == len(rules.targets) and (len(refusing) == 1 or "$ref" in schema):
+                below += refusing
 
     def _unions(
-        self, value: Any, schema: dict[str, Any], location: Location, path: Path, fits: Fits, levels: int
+        self, value: Any, rules: _Rules, location: Location, path: Path, fits: Fits, levels: int
     ) -> Iterator[Violation]:
-        for keyword in _UNIONS:
-            branches = schema.get(keyword)
-            if not isinstance(branches, list):
-                continue
-            places = self._branches(location, keyword, len(branches))
+        schema = rules.schema
+        for keyword, places in rules.unions:
             # The part is known to be refused: a union that stands alone need not be asked, fifty branches each time.
             if not schema.keys() - _ANNOTATIONS <= {keyword}:
                 fitting = islice((place for place in places if fits(value, place)), 2)
@@ -161,16 +193,9 @@ class Lister:
                     return ()
                 return tuple(tuple(self.violations(value, place, fits, path, levels=levels)) for place in places)
 
-            yield Violation(keyword, path, _in_document(location), schema, value, (), cache(branches_of))
+            yield Violation(keyword, path, rules.found, schema, value, (), cache(branches_of))
         if "not" in schema and fits(value, (*location, "not")):
-            yield Violation("not", path, _in_document(location), schema, value)
-
-    def _branches(self, location: Location, keyword: str, count: int) -> list[Location]:
-        """Return the locations of the *count* branches of a union, made once: each item of an array asks for them."""
-        key = (*location, keyword)
-        if key not in self._unions_at:
-            self._unions_at[key] = [(*key, index) for index in range(count)]
-        return self._unions_at[key]
+            yield Violation("not", path, rules.found, schema, value)
 
     def _in_place(self, value: Any, schema: dict[str, Any], location: Location, fits: Fits) -> Iterator[Location]:
         """Yield the subschemas that surely apply to *value* itself and refuse it."""
@@ -188,23 +213,14 @@ class Lister:
                     yield *location, keyword, name
 
     def _members(
-        self,
-        value: dict[str, Any],
-        schema: dict[str, Any],
-        location: Location,
-        path: Path,
-        fits: Fits,
-        below: list[Part],
+        self, value: dict[str, Any], rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part]
     ) -> Iterator[Violation]:
-        found = _in_document(location)
-        properties, patterns = schema.get("properties"), schema.get("patternProperties")
-        declared = properties if isinstance(properties, dict) else {}
-        patterned = patterns if isinstance(patterns, dict) else {}
+        schema, found = rules.schema, rules.found
         has_rest = "additionalProperties" in schema
         unknown: list[str] = []
         for name, member in value.items():
-            places = [(*location, "properties", name)] if name in declared else []
-            places += [(*location, "patternProperties", each) for each in patterned if self.matches(each, name)]
+            places = [rules.properties[name]] if name in rules.properties else []
+            places += [place for pattern, place in rules.patterns.items() if self.matches(pattern, name)]
             # 2020-12, core, 10.3.2.3: only members that neither `properties` nor `patternProperties` names.
             if has_rest and not places:
                 if schema["additionalProperties"] is False:
@@ -231,8 +247,9 @@ class Lister:
                 yield Violation("unevaluatedProperties", path, found, schema, value, tuple(rest))
 
     def _items(
-        self, value: list[Any], schema: dict[str, Any], location: Location, path: Path, fits: Fits, below: list[Part]
+        self, value: list[Any], rules: _Rules, location: Location, path: Path, fits: Fits, below: list[Part]
     ) -> Iterator[Violation]:
+        schema = rules.schema
         # Up to 2019-09 "items" may be a list, one schema for each place, and "additionalItems" judges those behind.
         prefix, rest = (
             ("items", "additionalItems") if isinstance(schema.get("items"), list) else ("prefixItems", "items")
@@ -250,9 +267,9 @@ class Lister:
             contained = sum(fits(item, (*location, "contains")) for item in value)
             if contained < least:
                 keyword = "minContains" if "minContains" in schema else "contains"
-                yield Violation(keyword, path, _in_document(location), schema, value)
+                yield Violation(keyword, path, rules.found, schema, value)
             elif most is not None and contained > most:
-                yield Violation("maxContains", path, _in_document(location), schema, value)
+                yield Violation("maxContains", path, rules.found, schema, value)
 
     def _evaluated(self, value: dict[str, Any], location: Location, fits: Fits) -> set[str]:
         """Return the members of *value* that a keyword beside ``unevaluatedProperties`` judges (2020-12, 11.3).
@@ -263,20 +280,20 @@ class Lister:
         pending, seen = [location], set[Location]()
         while pending:
             place = pending.pop()
-            schema = self._schema(place)
+            rules = self._rules(place)
+            schema = rules.schema
             if place in seen or not isinstance(schema, dict):
                 continue
             seen.add(place)
             # Both look at every member that is left, so nothing stays unevaluated.
             if "additionalProperties" in schema or (place != location and "unevaluatedProperties" in schema):
                 return set(value)
-            properties, patterns = schema.get("properties"), schema.get("patternProperties")
-            found |= value.keys() & properties.keys() if isinstance(properties, dict) else set()
-            for pattern in patterns if isinstance(patterns, dict) else ():
+            found |= value.keys() & rules.properties.keys()
+            for pattern in rules.patterns:
                 found |= {name for name in value if self.matches(pattern, name)}
-            pending += self._references.targets(place)
+            pending += rules.targets
             pending += ((*place, "allOf", index) for index in range(len(schema.get("allOf") or ())))
-            choices = [(*place, word, index) for word in _UNIONS for index in range(len(schema.get(word) or ()))]
+            choices = [choice for _, places in rules.unions for choice in places]
             if "if" in schema:
                 holds = fits(value, (*place, "if"))
                 pending += [(*place, "if")] if holds else []
@@ -286,20 +303,35 @@ class Lister:
             pending += [choice for choice in choices if fits(value, choice)]
         return found
 
-    def _schema(self, location: Location) -> Any:
-        if location not in self._schemas:
-            self._schemas[location] = self._references.schema_at(location)
-        return self._schemas[location]
+    def _rules(self, location: Location) -> _Rules:
+        if location not in self._known:
+            schema = self._references.schema_at(location)
+            keywords = schema if isinstance(schema, dict) else {}
+            # Up to draft 7 a reference hides what is beside it (draft 7, core, 8.3).
+            counts = not ("$ref" in keywords and self._references.is_old)
+            self._known[location] = _Rules(
+                schema,
+                None if location and isinstance(location[0], Document) else location,
+                counts,
+                self._assertions(keywords) if counts else [],
+                [
+                    (keyword, [(*location, keyword, index) for index in range(len(keywords[keyword]))])
+                    for keyword in _UNIONS
+                    if isinstance(keywords.get(keyword), list)
+                ],
+                {name: (*location, "properties", name) for name in properties_of(schema)},
+                {each: (*location, "patternProperties", each) for each in properties_of(schema, "patternProperties")},
+                self._references.targets(location),
+            )
+        return self._known[location]
 
-    def _assertions(self, location: Location, schema: dict[str, Any]) -> list[tuple[str, Callable[[Any], bool]]]:
-        """Return the keywords at *location* that look at nothing inside a value, each with its checker."""
-        found = self._checks.get(location)
-        if found is None:
-            found = self._checks[location] = []
-            for keyword in _ASSERTIONS:
-                if keyword in schema and not (keyword in _EXCLUSIVE.values() and isinstance(schema[keyword], bool)):
-                    alone = {word: schema[word] for word in (keyword, _EXCLUSIVE.get(keyword, "")) if word in schema}
-                    found.append((keyword, self._compile_alone(alone)))
+    def _assertions(self, schema: dict[str, Any]) -> list[tuple[str, tuple[type, ...], Callable[[Any], bool]]]:
+        """Return the keywords of *schema* that look at nothing inside a value, each with its types and its checker."""
+        found = []
+        for keyword, types in _ASSERTIONS.items():
+            if keyword in schema and not (keyword in _EXCLUSIVE.values() and isinstance(schema[keyword], bool)):
+                alone = {word: schema[word] for word in (keyword, _EXCLUSIVE.get(keyword, "")) if word in schema}
+                found.append((keyword, types, self._compile_alone(alone)))
         return found
 
     def matches(self, pattern: str, name: str) -> bool:
@@ -308,24 +340,6 @@ class Lister:
         if check is None:
             check = self._patterns[pattern] = self._compile_alone({"pattern": pattern})
         return check(name)
-
-
-def _in_document(location: Location) -> Location | None:
-    return None if location and isinstance(location[0], Document) else location
-
-
-def _concerns(keyword: str, value: Any) -> bool:
-    """Whether *keyword* says anything about a value of this type."""
-    match value:
-        case str():
-            return keyword not in _NUMBERS and keyword not in _ARRAYS and keyword not in _OBJECTS
-        case list():
-            return keyword not in _NUMBERS and keyword not in _STRINGS and keyword not in _OBJECTS
-        case dict():
-            return keyword not in _NUMBERS and keyword not in _STRINGS and keyword not in _ARRAYS
-        case None | bool():
-            return keyword in ("type", "enum", "const")
-    return keyword not in _STRINGS and keyword not in _ARRAYS and keyword not in _OBJECTS
 
 
 def _missing(value: dict[str, Any], schema: dict[str, Any]) -> Iterator[tuple[str, str]]:

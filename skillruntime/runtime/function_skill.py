@@ -110,7 +110,8 @@ def contract_of(given: Any, name: str = "") -> Contract:
     if isinstance(given, Mapping):
         return Contract.from_dict(dict(given), name=name)
     # Imported here: it needs pydantic, and a host without typed functions does not.
-    from skillruntime.contract.function_contract import document_of_model, is_model
+    from skillruntime.contract.annotation_schema import is_model
+    from skillruntime.contract.function_contract import document_of_model
 
     if is_model(given):
         return Contract.from_dict(document_of_model(given), name=name)

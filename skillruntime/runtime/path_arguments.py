@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from skillruntime.contract.coercion.subschemas import in_place, properties_of
+from skillruntime.contract.coercion.subschemas import in_place
 from skillruntime.contract.pointer import Path as Location
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Schema
 from skillruntime.errors import ErrorCode, SkillError, SkillInputError
 from skillruntime.runtime.workspace import Workspace

@@ -11,12 +11,7 @@ from skillruntime.contract.coercion.branches import MAX_ITEMS, claims
 from skillruntime.contract.coercion.repair import Repair, Repaired
 from skillruntime.contract.coercion.scalars import is_nothing, is_same, pieces
 from skillruntime.contract.coercion.state import Coercion, is_container_text, types_of
-from skillruntime.contract.coercion.subschemas import (
-    in_place,
-    item_locations,
-    places_in,
-    places_of,
-)
+from skillruntime.contract.coercion.subschemas import in_place, item_locations, places_in, places_of
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.schema import Violation
 

@@ -12,23 +12,20 @@ from skillruntime.contract.coercion.repair import Repaired
 from skillruntime.contract.coercion.scalars import Options, bare, fold_name, is_nothing, number_in, unquoted
 from skillruntime.contract.coercion.state import Coercion, is_container_text
 from skillruntime.contract.coercion.subschemas import (
+    EACH_ALONE,
     declared_properties,
     discriminators,
     in_place,
     item_locations,
-    properties_of,
 )
+from skillruntime.contract.plain_json import type_name
 from skillruntime.contract.pointer import Path
-from skillruntime.contract.references import References
+from skillruntime.contract.references import References, properties_of
 from skillruntime.contract.schema import Violation
 
 __all__ = ["branches", "claims"]
 
 _QUOTES = " \t\r\n\"'`"
-# The keywords of an object whose members alone say what it takes.
-_PLAIN_OBJECT = frozenset(
-    {"type", "properties", "required", "additionalProperties", "title", "description", "$comment", "examples"}
-)
 # The items of an array that say which branch it is of; one is enough in nearly every call.
 MAX_ITEMS = 8
 
@@ -44,7 +41,9 @@ def branches(state: Coercion, value: Any, union: Violation, path: Path, depth: i
     results: list[Repaired] = []
     takers: list[Path] = []
     is_doubtful = False
-    every = _every_branch(state, (*union.location, union.keyword), len(union.expected))
+    branch_of = (*union.location, union.keyword)
+    count = len(union.expected)
+    every = state.references.once(("branches", branch_of), lambda: [(*branch_of, index) for index in range(count)])
     possible = _possible_branches(state, every, value)
     is_word = isinstance(value, str) and (
         any(is_named(state.references, value, branch) for branch in every)
@@ -94,15 +93,6 @@ def _may_be_quoted(state: Coercion, text: str, results: list[Repaired], every: l
     )
 
 
-def _every_branch(state: Coercion, union: Path, count: int) -> list[Path]:
-    """Return the locations of the *count* branches of *union*, made once for all items of an array."""
-    known = state.references.known
-    if ("branches", union) not in known:
-        known["branches", union] = [(*union, index) for index in range(count)]
-    found: list[Path] = known["branches", union]
-    return found
-
-
 def _is_of_another(state: Coercion, readings: list[Any], every: list[Path], takers: list[Path]) -> bool:
     """Whether one of *readings*, the value and its results, is meant for a branch that is not one of the *takers*.
 
@@ -144,16 +134,15 @@ class _Profile:
 
 
 def _profiles(references: References, location: Path) -> list[_Profile]:
-    key = "profiles", location
-    if key not in references.known:
+    def made() -> list[_Profile]:
         places = [place for place, _ in in_place(references, [location])]
-        references.known[key] = [
+        return [
             _profile(references, place)
             for place in places
             if place == location or (len(place) > 1 and place[-2] in ("anyOf", "oneOf"))
         ]
-    found: list[_Profile] = references.known[key]
-    return found
+
+    return references.once(("profiles", location), made)
 
 
 def _profile(references: References, place: Path) -> _Profile:
@@ -162,7 +151,7 @@ def _profile(references: References, place: Path) -> _Profile:
         names, kinds = schema.get("required"), schema.get("type")
         required |= {fold_name(each) for each in names if isinstance(each, str)} if isinstance(names, list) else set()
         types |= set(kinds if isinstance(kinds, list) else [kinds] if isinstance(kinds, str) else ())
-        types |= {_type_of(each) for each in schema["enum"]} if isinstance(schema.get("enum"), list) else set()
+        types |= {type_name(each) for each in schema["enum"]} if isinstance(schema.get("enum"), list) else set()
         items += item_locations(references, where)
         members = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
         lengths |= {len(each) for each in members if isinstance(each, list)}
@@ -190,18 +179,13 @@ def _is_claimed(value: Any, profile: _Profile, references: References) -> bool:
                 claims(references, item, place) for item in value[:MAX_ITEMS] for place in profile.items
             )
     # A scalar is asked about as the item of an array: what it is not, the array around it need not be either.
-    kind = _type_of(value)
+    kind = type_name(value)
     is_number = kind == "number" or (isinstance(value, str) and number_in(value, whole=False) is not None)
     return kind in profile.types or (is_number and not profile.types.isdisjoint(("integer", "number")))
 
 
 def _item_profiles(references: References, profile: _Profile) -> Iterator[_Profile]:
     return (each for place in profile.items for each in _profiles(references, place))
-
-
-def _type_of(value: Any) -> str:
-    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
-    return names.get(type(value), "number")
 
 
 def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[Path]:
@@ -211,31 +195,21 @@ def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[P
     """
     if isinstance(value, list) or not every:
         return every
-    union = every[0][:-1]
-    known = state.references.known
+    references, union = state.references, every[0][:-1]
     if not isinstance(value, dict):
         # `anyOf` of a type and null is how an optional parameter is written; most values are not null in any reading.
         if is_nothing(value.strip(_QUOTES) if isinstance(value, str) else value, more_words=True):
             return every
-        if ("not null", union) not in known:
-            known["not null", union] = [each for each in every if state.references.schema_at(each) != {"type": "null"}]
-        others: list[Path] = known["not null", union]
-        return others
-    if ("constants", union) not in known:
-        constants = [discriminators(state.references, branch) for branch in every]
-        tags = [name for name in constants[0] if all(name in each for each in constants)]
-        by_text: dict[str, list[int]] = {}
-        for index, each in enumerate(constants if tags else ()):
-            for text in dict.fromkeys(map(bare, each[tags[0]])):
-                by_text.setdefault(text, []).append(index)
-        options = [{name: Options(allowed) for name, allowed in each.items()} for each in constants]
-        known["constants", union] = options, tags[:1], by_text
-    options, tags, by_text = known["constants", union]
+        return references.once(
+            ("not null", union),
+            lambda: [each for each in every if references.schema_at(each) != {"type": "null"}],
+        )
+    options, tag, by_text = references.once(("constants", union), lambda: _constants(references, every))
     meant: Sequence[int] = range(len(every))
-    if tags and isinstance(value.get(tags[0]), str):
-        meant = by_text.get(bare(value[tags[0]]), ())
+    if isinstance(value.get(tag), str):
+        meant = by_text.get(bare(value[tag]), ())
     elif not any(map(_may_hold_keys, value.items())):
-        meant = _sharing_keys(state, every, value)
+        meant = _sharing_keys(references, every, value)
     return [
         every[index]
         for index in meant
@@ -243,29 +217,43 @@ def _possible_branches(state: Coercion, every: list[Path], value: Any) -> list[P
     ]
 
 
-def _sharing_keys(state: Coercion, every: list[Path], value: dict[str, Any]) -> Sequence[int]:
+def _constants(
+    references: References, every: list[Path]
+) -> tuple[list[dict[str, Options]], str | None, dict[str, list[int]]]:
+    """Return the constants of *every* branch, the member that all have one of, and the branches by its text."""
+    constants = [discriminators(references, branch) for branch in every]
+    tag = next((name for name in constants[0] if all(name in each for each in constants)), None)
+    by_text: dict[str, list[int]] = {}
+    for index, each in enumerate(constants):
+        for text in dict.fromkeys(map(bare, each[tag] if tag is not None else ())):
+            by_text.setdefault(text, []).append(index)
+    return [{name: Options(allowed) for name, allowed in each.items()} for each in constants], tag, by_text
+
+
+def _sharing_keys(references: References, every: list[Path], value: dict[str, Any]) -> Sequence[int]:
     """Return the indexes of the branches of *every* that *value* may be of by its keys, whose values hold no others.
 
     A closed object that requires a parameter is out of reach of an object that has none of its keys in any letters; a
     union of a hundred such objects without a tag is decided by the keys, not by a hundred attempts.
     """
-    known = state.references.known
-    if ("keys", every[0][:-1]) not in known:
+
+    def made() -> tuple[list[int], dict[str, list[int]]]:
         unbound, by_key = list[int](), dict[str, list[int]]()
         for index, branch in enumerate(every):
-            names = _keys_of_closed(state.references, branch)
+            names = _keys_of_closed(references, branch)
             unbound += [index] if names is None else []
             for name in names or ():
                 by_key.setdefault(name, []).append(index)
-        known["keys", every[0][:-1]] = unbound, by_key
-    unbound, by_key = known["keys", every[0][:-1]]
+        return unbound, by_key
+
+    unbound, by_key = references.once(("keys", every[0][:-1]), made)
     return sorted({*unbound, *(index for key in value for index in by_key.get(fold_name(key), ()))})
 
 
 def _keys_of_closed(references: References, branch: Path) -> frozenset[str] | None:
     """Return the folded keys of the closed object at *branch* that requires one without a default; else nothing."""
     schema = references.schema_at(branch)
-    if not isinstance(schema, dict) or schema.get("type") != "object" or schema.keys() - _PLAIN_OBJECT:
+    if not isinstance(schema, dict) or schema.get("type") != "object" or schema.keys() - EACH_ALONE:
         return None
     properties, required = properties_of(schema), schema.get("required")
     if schema.get("additionalProperties") is not False or not isinstance(required, list) or not required:

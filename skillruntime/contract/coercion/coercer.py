@@ -10,19 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from skillruntime.contract.coercion.array_levels import holds_arrays, levels
-from skillruntime.contract.coercion.keys import (
-    may_wrap,
-    wrapped,
-)
+from skillruntime.contract.coercion.keys import may_wrap, wrapped
 from skillruntime.contract.coercion.members import members
 from skillruntime.contract.coercion.policy import Policy
 from skillruntime.contract.coercion.repair import Repair, Repaired
-from skillruntime.contract.coercion.state import (
-    Coercion,
-)
-from skillruntime.contract.coercion.subschemas import (
-    declared_properties,
-)
+from skillruntime.contract.coercion.state import Coercion
+from skillruntime.contract.coercion.subschemas import declared_properties
 from skillruntime.contract.coercion.whole_value import whole
 from skillruntime.contract.pointer import Path, format_pointer
 from skillruntime.contract.schema import Schema, Violation

@@ -69,7 +69,13 @@ def coerce(value: Any, schema: Schema, policy: Policy = SAFE, *, reserved: froze
     # The steps are twenty modules, a quarter of the time of an import; a process may never receive a malformed call.
     from skillruntime.contract.coercion.coercer import begin
     from skillruntime.contract.coercion.final_checks import fits_otherwise, without_needless
+    from skillruntime.contract.coercion.plain_scalars import plain_scalars
 
+    decided = plain_scalars(value, schema, policy) if isinstance(value, dict) else None
+    if decided:
+        return Coerced(decided[0].value, _marked(decided[0].repairs, schema))
+    if decided is not None:
+        return Coerced(value, (), tuple(schema.violations(value, most=MAX_REPORTED)))
     state = begin(schema, policy, parts, reserved)
     try:
         results = state.coerce(value, (), ())
@@ -110,7 +116,9 @@ def _marked(repairs: tuple[Repair, ...], schema: Schema) -> tuple[Repair, ...]:
 def _still_wrong(value: Any, state: Coercion) -> tuple[Violation, ...]:
     """Return what could not be repaired, of the value as far as it was; what was left out counts as it was sent."""
     schema, best = state.schema, state.best
-    reported = original = schema.violations(value, most=MAX_REPORTED)
+    # Where the budget ran out, the value may not have been listed.
+    listed = state.listings.get((id(value), ()))
+    reported = original = listed[1][:MAX_REPORTED] if listed else schema.violations(value, most=MAX_REPORTED)
     if best is not None:
         sent = {violation.path: violation for violation in original}
         rest = schema.violations(best.value, most=MAX_REPORTED)

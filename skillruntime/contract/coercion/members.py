@@ -7,13 +7,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.array_levels import array_chain
 from skillruntime.contract.coercion.edit import Edit
-from skillruntime.contract.coercion.keys import (
-    is_schema_echo,
-    is_wrapper,
-    may_wrap,
-    renames,
-    wrapped,
-)
+from skillruntime.contract.coercion.keys import is_schema_echo, is_wrapper, may_wrap, renames, wrapped
 from skillruntime.contract.coercion.nothing import is_named, is_opposite, may_be_null_text
 from skillruntime.contract.coercion.object_keys import (
     MEMBER_KEYWORDS,
@@ -25,14 +19,10 @@ from skillruntime.contract.coercion.object_keys import (
 from skillruntime.contract.coercion.repair import Repair, Repaired
 from skillruntime.contract.coercion.scalars import is_nothing
 from skillruntime.contract.coercion.state import Coercion
-from skillruntime.contract.coercion.subschemas import (
-    declared_properties,
-    places_of,
-    properties_of,
-    subschemas,
-)
+from skillruntime.contract.coercion.subschemas import declared_properties, places_of, subschemas
 from skillruntime.contract.coercion.whole_value import whole
 from skillruntime.contract.pointer import Path, format_pointer, value_at
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
 __all__ = ["members"]

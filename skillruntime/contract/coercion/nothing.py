@@ -20,10 +20,8 @@ def is_named(references: References, text: Any, location: Path) -> bool:
     >>> [is_named(References(encodings), text, ()) for text in ("None", "null", None)]
     [True, False, False]
     """
-    key = "named nothing", location
-    if key not in references.known:
-        references.known[key] = frozenset(_named(references, location))
-    return isinstance(text, str) and text.strip().casefold() in references.known[key]
+    named = references.once(("named nothing", location), lambda: _named(references, location))
+    return isinstance(text, str) and text.strip().casefold() in named
 
 
 def _named(references: References, location: Path) -> set[str]:

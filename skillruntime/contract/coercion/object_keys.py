@@ -25,10 +25,10 @@ from skillruntime.contract.coercion.subschemas import (
     declared_properties,
     default_at,
     in_place,
-    properties_of,
     property_locations,
 )
 from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
 __all__ = ["MEMBER_KEYWORDS", "filled_defaults", "may_mean", "misspelt", "repaired_keys"]

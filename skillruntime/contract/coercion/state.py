@@ -75,7 +75,7 @@ class Coercion:
     def fits(self, value: Any, location: Path) -> bool:
         """Whether *value* fits the subschema at *location*; each question counts, by the size of the value."""
         # An engine reads the whole value each time: 32 parts take it about as long as the call itself.
-        self.spend(1 + self.size(value) // 32)
+        self.spend(1 + self.size(value) // 32 if isinstance(value, dict | list) else 1)
         return self.schema.fits(value, location)
 
     def violations(self, value: Any, location: Path) -> list[Violation]:
@@ -89,14 +89,13 @@ class Coercion:
         self.listings[key] = value, found
         return found
 
-    def size(self, value: Any) -> int:
+    def size(self, value: dict[str, Any] | list[Any]) -> int:
         """Return the number of parts of *value*; of one that was counted before without counting again."""
-        if not isinstance(value, dict | list):
-            return 0
         known = self.sizes.get(id(value))
         if known is None or known[0] is not value:
             members = value.values() if isinstance(value, dict) else value
-            known = self.sizes[id(value)] = value, len(value) + sum(map(self.size, members))
+            size = len(value) + sum(self.size(each) for each in members if isinstance(each, dict | list))
+            known = self.sizes[id(value)] = value, size
         return known[1]
 
     def spend(self, work: int) -> None:

@@ -6,19 +6,27 @@ Nothing here judges a value; the engine does that. This reads the schema as its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from skillruntime.contract.pointer import Path
-from skillruntime.contract.references import References
+from skillruntime.contract.references import Found, References, properties_of
 from skillruntime.contract.secret_names import is_secret_name
 
 __all__ = [
-    *("ABSENT", "declared_properties", "default_at", "discriminators", "in_place"),
-    *("is_hidden", "item_locations", "places_in", "places_of", "properties_of", "property_locations", "subschemas"),
+    *("ABSENT", "EACH_ALONE", "declared_properties", "default_at", "discriminators", "in_place"),
+    *("is_hidden", "item_locations", "places_in", "places_of", "property_locations", "subschemas"),
 ]
 
 # The absence of a declared default; ``None`` is a default that is null.
 ABSENT = object()
+
+# Keywords of an object schema by which one property never decides what another may be.
+EACH_ALONE = frozenset(
+    {
+        *("type", "properties", "required", "additionalProperties", "$schema", "$defs", "definitions"),
+        *("title", "description", "$comment", "default", "examples"),
+    }
+)
 
 # What may or may not be in force for a value, and so promises nothing about it.
 _CHOICES = ("anyOf", "oneOf", "if", "then", "else")
@@ -34,24 +42,17 @@ def in_place(
     That is what they refer to, and ``allOf``; what a schema says itself comes before what it refers to. With *choices*,
     also what may or may not be in force: ``anyOf``, ``oneOf``, ``if``, ``dependentSchemas``.
     """
-    return _known(references, tuple(locations), choices, _walk)
+    return _once(references, _walk, locations, choices)
 
 
-Found = TypeVar("Found")
-
-
-def _known(
+def _once(
     references: References,
-    locations: tuple[Path | None, ...],
-    choices: bool,
     make: Callable[[References, tuple[Path | None, ...], bool], Found],
+    locations: Iterable[Path | None],
+    choices: bool,
 ) -> Found:
-    """Return what *make* answers, made once for a schema: a union of fifty branches is asked about for each item."""
-    key = make, locations, choices
-    if key not in references.known:
-        references.known[key] = make(references, locations, choices)
-    found: Found = references.known[key]
-    return found
+    places = tuple(locations)
+    return references.once((make, places, choices), lambda: make(references, places, choices))
 
 
 def _walk(
@@ -88,7 +89,7 @@ def property_locations(
     references: References, locations: Iterable[Path | None], *, choices: bool = True
 ) -> Mapping[str, list[Path]]:
     """Return where each property is declared by the subschemas at *locations*, or by what they refer to."""
-    return _known(references, tuple(locations), choices, _property_locations)
+    return _once(references, _property_locations, locations, choices)
 
 
 def _property_locations(
@@ -105,7 +106,7 @@ def declared_properties(
     references: References, locations: Iterable[Path | None], *, choices: bool = True
 ) -> Mapping[str, Any]:
     """Return the properties that the subschemas at *locations* declare, by themselves or by what they refer to."""
-    return _known(references, tuple(locations), choices, _declared_properties)
+    return _once(references, _declared_properties, locations, choices)
 
 
 def _declared_properties(references: References, locations: tuple[Path | None, ...], choices: bool) -> dict[str, Any]:
@@ -116,15 +117,9 @@ def _declared_properties(references: References, locations: tuple[Path | None, .
     return found
 
 
-def properties_of(schema: Mapping[str, Any] | bool, keyword: str = "properties") -> Mapping[str, Any]:
-    """Return the properties that *schema* itself declares, or its ``patternProperties``."""
-    properties = schema.get(keyword) if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
-
-
 def item_locations(references: References, location: Path) -> list[Path]:
     """Return where the items of an array at *location* are described, by its own schema or by what that refers to."""
-    return _known(references, (location,), True, _item_locations)
+    return _once(references, _item_locations, (location,), True)
 
 
 def _item_locations(references: References, locations: tuple[Path | None, ...], choices: bool) -> list[Path]:
@@ -190,8 +185,7 @@ def _judging(references: References, path: Path) -> list[tuple[Path, dict[str, A
 
 
 def _below(location: Path, schema: dict[str, Any], token: str | int) -> Iterator[Path]:
-    properties = schema.get("properties")
-    if isinstance(properties, dict) and token in properties:
+    if token in properties_of(schema):
         yield (*location, "properties", token)
         return
     # 2020-12, core, 10.3.1: `items` judges only what is behind the prefix.

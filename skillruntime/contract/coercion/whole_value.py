@@ -7,10 +7,7 @@ from typing import Any
 
 from skillruntime.contract.coercion.branches import branches
 from skillruntime.contract.coercion.conversions import NUMBERS, read_as, taken_out
-from skillruntime.contract.coercion.keys import (
-    is_close,
-    is_schema_echo,
-)
+from skillruntime.contract.coercion.keys import is_close, is_schema_echo
 from skillruntime.contract.coercion.nothing import is_named
 from skillruntime.contract.coercion.repair import Repair, Repaired, plain
 from skillruntime.contract.coercion.scalars import Options, is_nothing, listed, pieces, unquoted
@@ -22,10 +19,10 @@ from skillruntime.contract.coercion.subschemas import (
     in_place,
     item_locations,
     places_in,
-    properties_of,
     property_locations,
 )
 from skillruntime.contract.pointer import Path, format_pointer
+from skillruntime.contract.references import properties_of
 from skillruntime.contract.schema import Violation
 
 __all__ = ["whole"]
@@ -93,11 +90,7 @@ def _options(state: Coercion, violation: Violation) -> Options:
     allowed = violation.expected if violation.keyword == "enum" else [violation.expected]
     if violation.keyword == "const" or violation.location is None:
         return Options(allowed)
-    known = state.references.known
-    if ("options", violation.location) not in known:
-        known["options", violation.location] = Options(allowed)
-    found: Options = known["options", violation.location]
-    return found
+    return state.references.once(("options", violation.location), lambda: Options(allowed))
 
 
 def _reshaped(
